@@ -1,0 +1,27 @@
+# The few BLAS and LAPACK calls that win over a loop, in row-major words.
+#
+# Callers run them on one thread each (see rankbench.harness.threads): then a call's bits depend on
+# its input alone, and parallel kernels call them side by side.
+
+from scipy.linalg.cython_blas cimport dgemm
+from scipy.linalg.cython_lapack cimport dposv
+
+
+cdef inline void multiply_transposed(
+    const double *a, const double *b, double *out, int rows, int columns, int inner, int out_stride
+) noexcept nogil:
+    """out (rows x columns) = a (rows x inner) b^T, b being columns x inner."""
+    cdef char transposed = b'T', plain = b'N'
+    cdef double one = 1.0, zero = 0.0
+    dgemm(
+        &transposed, &plain, &columns, &rows, &inner, &one,
+        <double *> b, &inner, <double *> a, &inner, &zero, out, &out_stride,
+    )
+
+
+cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:
+    """Solve a x = x in place for a symmetric positive definite a (Cholesky); 0, or LAPACK's complaint."""
+    cdef char lower = b'L'
+    cdef int one = 1, info = 0
+    dposv(&lower, &n, &one, a, &n, x, &n, &info)
+    return info

@@ -1,0 +1,69 @@
+"""Kernel matrices between items, and expansions over them.
+
+Rows are made in blocks of fixed size, one BLAS call on one thread each: how many threads share the
+blocks cannot change a bit.
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport exp
+from libc.stdint cimport int32_t, int64_t
+
+from blas cimport multiply_transposed
+
+cdef enum:
+    _BLOCK = 128
+
+
+def linear(const double[:, ::1] features, int threads):
+    """K = X X^T."""
+    cdef Py_ssize_t n = features.shape[0], block, blocks = (n + _BLOCK - 1) // _BLOCK
+    result = np.zeros((n, n))
+    cdef double[:, ::1] out = result
+    if features.shape[1] > 0:
+        for block in prange(blocks, nogil=True, schedule="dynamic", num_threads=threads):
+            multiply_transposed(
+                &features[block * _BLOCK, 0], &features[0, 0], &out[block * _BLOCK, 0],
+                <int> min(<Py_ssize_t> _BLOCK, n - block * _BLOCK), <int> n, <int> features.shape[1], <int> n,
+            )
+    return result
+
+
+def gaussian(double[:, ::1] products, double width, int threads):
+    """K = exp(-|x - y|^2 / (2 width^2)) in place of the inner products X X^T."""
+    cdef Py_ssize_t n = products.shape[0], row
+    cdef double[::1] squares = np.ascontiguousarray(np.diagonal(products))
+    cdef double scale = -0.5 / (width * width)
+    for row in prange(n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        _gaussian_row(&products[row, 0], &squares[0], squares[row], n, row, scale)
+
+
+def expand(
+    const double[:, ::1] gram,
+    const int64_t[::1] indptr,
+    const int32_t[::1] items,
+    const double[::1] coefficients,
+    const double[::1] offsets,
+    const int32_t[::1] users,
+    const int32_t[::1] asked,
+    double[::1] out,
+):
+    """out_p = sum over the user's items j of a_j K(asked_p, j), plus the user's offset."""
+    cdef Py_ssize_t pair, row
+    cdef double total
+    with nogil:
+        for pair in range(out.shape[0]):
+            total = offsets[users[pair]]
+            for row in range(indptr[users[pair]], indptr[users[pair] + 1]):
+                total = total + coefficients[row] * gram[asked[pair], items[row]]
+            out[pair] = total
+
+
+cdef void _gaussian_row(
+    double *row, const double *squares, double square, Py_ssize_t n, Py_ssize_t own, double scale
+) noexcept nogil:
+    cdef Py_ssize_t column
+    for column in range(n):
+        row[column] = exp(scale * max(0.0, square + squares[column] - 2.0 * row[column]))
+    row[own] = 1.0  # where rounding would leave a distance to itself

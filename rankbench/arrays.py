@@ -1,0 +1,67 @@
+"""Frozen records of arrays to and from npz files, without pickle; and their fingerprints."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+_CSR_PARTS = ("data", "indices", "indptr", "shape")
+
+
+def pack(record: Any, prefix: str = "") -> Arrays:
+    """The fields of a dataclass as named arrays; a CSR matrix becomes four, None is left out."""
+    packed: Arrays = {f"{prefix}kind": np.array(type(record).__name__)}
+    for field in fields(record):
+        value, name = getattr(record, field.name), prefix + field.name
+        if scipy.sparse.issparse(value):
+            packed |= {f"{name}.{part}": np.asarray(getattr(value, part)) for part in _CSR_PARTS}
+        elif value is not None:
+            packed[name] = np.asarray(value)
+    return packed
+
+
+def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "") -> Any:
+    """The record that `pack` took apart; `kinds` are the classes that it may be."""
+    cls = kinds[str(arrays[f"{prefix}kind"])]
+    values = {}
+    for field in fields(cls):
+        name = prefix + field.name
+        if f"{name}.data" in arrays:
+            data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in _CSR_PARTS)
+            values[field.name] = scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+        elif name in arrays:
+            array = arrays[name]
+            values[field.name] = array.item() if array.ndim == 0 else array
+    return cls(**values)
+
+
+def write_npz(path: Path, arrays: Arrays) -> None:
+    """Write arrays uncompressed, first under a temporary name: a reader never sees half a file."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_npz(path: Path) -> Arrays:
+    """All arrays of an npz file, pickles refused."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def fingerprint(*records: Any) -> str:
+    """SHA-256 over names, types, shapes and bytes of everything the records hold."""
+    digest = hashlib.sha256()
+    for record in records:
+        for name, array in sorted(pack(record).items()):
+            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,0 +1,59 @@
+"""The contract of the house: a solver is a frozen record of settings whose `steps` is a generator of models.
+
+The harness runs its clock inside `next()` and nowhere else: while a solver is suspended at a `yield`,
+its model is scored and no time passes for it. A solver loops for ever, or returns once it has
+converged (a closed form yields once); budgets and patience belong to the harness. All state lives in
+the generator's local variables, and all randomness comes from the generator handed in.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.integer[Any]]
+
+
+class Determinism(Enum):
+    """What a solver promises about its bits when it is run again with the same seed."""
+
+    EXACT = "exact"  # the same for any number of threads
+    FIXED_THREADS = "fixed-threads"  # the same for the same number of threads
+    RACY = "racy"  # none: threads write over each other on purpose
+
+
+class Model(Protocol):
+    """What a step leaves behind: something that scores pairs."""
+
+    def score(self, users: Ints, items: Ints, /) -> Floats:
+        """One score per (user, item) pair, higher is better; NaN says «I cannot»."""
+        ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """A point on a solver's way; the model is lent until the next step is asked for."""
+
+    model: Model
+    objective: Callable[[], float] | None = None  # computed only if somebody asks, off the clock
+    gap: Callable[[], float] | None = None  # convex problems: an upper bound on objective - optimum
+
+
+class Solver(Protocol):
+    """What the harness asks of an algorithm; its dataclass fields are its settings."""
+
+    learns_from: ClassVar[Any]  # Ratings, Comparisons, or a tuple of both: the first is preferred
+    needs_features: ClassVar[bool]
+    determinism: ClassVar[Determinism]
+    version: ClassVar[int]  # raised by whoever changes the results: stored ones are then made anew
+
+    def steps(self, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The models on the way from the start to the end, each better trained than the last."""
+        ...
+
+
+DECLARATIONS = ("learns_from", "needs_features", "determinism", "version")

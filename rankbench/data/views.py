@@ -1,0 +1,264 @@
+"""The two views that solvers learn from, both CSR by user, immutable, validated once at the door."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.contract import Floats, Ints
+from rankbench.errors import UserError
+from rankbench.kernels import pairs as pairs_kernel
+
+Features = Any  # a dense array or a CSR array with a row per item, unseen ones too
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """What each user gave each item; within a user, items ascend and none comes twice.
+
+    Ratings imply an order with ties: a strictly higher value is preferred.
+    """
+
+    indptr: Ints
+    items: Ints
+    values: Floats
+    n_items: int
+    item_features: Features | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self, indptr=np.int64, items=np.int32, values=np.float64)
+        _check_rows(self.indptr, len(self.items))
+        _check_ids("item", self.items, self.n_items)
+        _check_lengths("items", self.items, "values", self.values)
+        if not np.isfinite(self.values).all():
+            row = int(np.flatnonzero(~np.isfinite(self.values))[0])
+            raise UserError(f"rating {row} is {self.values[row]}: ratings must be finite")
+        _check_ascending(self.indptr, self.items)
+
+    @classmethod
+    def from_triples(
+        cls,
+        users: Ints,
+        items: Ints,
+        values: Floats,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        item_features: Features | None = None,
+    ) -> "Ratings":
+        """The view of (user, item, value) rows in any order."""
+        users, items, values = (np.atleast_1d(np.asarray(column)) for column in (users, items, values))
+        n_users, n_items = _sizes("rating", users, [items], n_users, n_items)
+        _check_lengths("users", users, "items", items)
+        _check_lengths("users", users, "values", values)
+        order = np.lexsort((items, users))
+        return cls(_indptr(users, n_users), items[order], values[order], n_items, item_features)
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are, those without a rating included."""
+        return len(self.indptr) - 1
+
+    @property
+    def users(self) -> Ints:
+        """The user of every row."""
+        return _users(self.indptr)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def take(self, rows: Ints) -> "Ratings":
+        """The same users and items with these rows only (row ids, ascending)."""
+        return replace(self, indptr=_take_indptr(self.indptr, rows), items=self.items[rows], values=self.values[rows])
+
+    def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
+        """The strict pairs that the ratings imply; with a limit, at most so many per user, drawn by `rng`."""
+        counts = pairs_kernel.count(self.indptr, self.values)
+        if limit is None:
+            kept, rng = counts, rng or np.random.default_rng(0)  # nothing is drawn
+        elif rng is None:
+            raise UserError("drawing comparisons needs a random generator: pass rng=np.random.default_rng(0)")
+        else:
+            kept = np.minimum(counts, limit)
+        indptr = np.concatenate([[0], np.cumsum(kept)])
+        better, worse = pairs_kernel.list_pairs(self.indptr, self.items, self.values, counts, indptr, rng)
+        return Comparisons(indptr, better, worse, self.n_items, self.item_features)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Which of two items each user preferred; per user in the order (better, worse), repeats allowed."""
+
+    indptr: Ints
+    better: Ints
+    worse: Ints
+    n_items: int
+    item_features: Features | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self, indptr=np.int64, better=np.int32, worse=np.int32)
+        _check_rows(self.indptr, len(self.better))
+        _check_lengths("better", self.better, "worse", self.worse)
+        _check_ids("item", self.better, self.n_items)
+        _check_ids("item", self.worse, self.n_items)
+        if (same := self.better == self.worse).any():
+            row = int(np.flatnonzero(same)[0])
+            raise UserError(f"comparison {row} holds item {self.better[row]} against itself")
+
+    @classmethod
+    def from_triples(
+        cls,
+        users: Ints,
+        better: Ints,
+        worse: Ints,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        item_features: Features | None = None,
+    ) -> "Comparisons":
+        """The view of (user, better item, worse item) rows in any order."""
+        users, better, worse = (np.atleast_1d(np.asarray(column)) for column in (users, better, worse))
+        n_users, n_items = _sizes("comparison", users, [better, worse], n_users, n_items)
+        _check_lengths("users", users, "better", better)
+        _check_lengths("users", users, "worse", worse)
+        order = np.lexsort((worse, better, users))
+        return cls(_indptr(users, n_users), better[order], worse[order], n_items, item_features)
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are, those without a comparison included."""
+        return len(self.indptr) - 1
+
+    @property
+    def users(self) -> Ints:
+        """The user of every row."""
+        return _users(self.indptr)
+
+    def __len__(self) -> int:
+        return len(self.better)
+
+    def take(self, rows: Ints) -> "Comparisons":
+        """The same users and items with these rows only (row ids, ascending)."""
+        return replace(self, indptr=_take_indptr(self.indptr, rows), better=self.better[rows], worse=self.worse[rows])
+
+
+View = Ratings | Comparisons
+VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
+
+
+def mismatch(solver: Any, view: View) -> str | None:
+    """Why this solver cannot learn from this view, or None."""
+    accepted = _accepted(solver)
+    if solver.needs_features and view.item_features is None:
+        return "needs item features, the data has none"
+    if isinstance(view, Comparisons) and Comparisons not in accepted:
+        return "learns from ratings, the data holds comparisons"
+    return None
+
+
+def offer(solver: Any, view: View) -> View:
+    """What the solver declared that it learns from and nothing more: the rest is withheld."""
+    if reason := mismatch(solver, view):
+        raise UserError(f"{type(solver).__name__} {reason}")
+    offered = view if solver.needs_features else replace(view, item_features=None)
+    if isinstance(offered, Ratings) and Ratings not in _accepted(solver):
+        return offered.comparisons()
+    return offered
+
+
+def _accepted(solver: Any) -> tuple[type, ...]:
+    return solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
+
+
+def _freeze(view: View, **dtypes: type) -> None:
+    """Give each array its type, contiguous and not writeable, and check the features' shape."""
+    for name, dtype in dtypes.items():
+        object.__setattr__(view, name, _column(name, getattr(view, name), dtype))
+    object.__setattr__(view, "n_items", int(view.n_items))
+    if view.item_features is not None:
+        object.__setattr__(view, "item_features", _checked_features(view.item_features, view.n_items))
+
+
+def _column(name: str, values: Any, dtype: type) -> Any:
+    """A read-only vector of this type; a change of type must not change a value."""
+    raw = np.asarray(values)
+    if raw.ndim != 1:
+        raise UserError(f"{name} has {raw.ndim} dimensions: it must be a vector")
+    if np.issubdtype(dtype, np.integer) and raw.size and not np.issubdtype(raw.dtype, np.integer):
+        raise UserError(f"{name} holds {raw.dtype}: ids must be integers")
+    if np.issubdtype(dtype, np.integer) and raw.size and raw.max() > np.iinfo(dtype).max:
+        raise UserError(f"{name} holds {raw.max()}: ids must be below {np.iinfo(dtype).max}")
+    column = np.ascontiguousarray(raw, dtype).view()
+    column.flags.writeable = False
+    return column
+
+
+def _checked_features(features: Any, n_items: int) -> Features:
+    if scipy.sparse.issparse(features):
+        features = scipy.sparse.csr_array(features, dtype=np.float64)
+        parts = (features.data, features.indices, features.indptr)
+    else:
+        features = np.ascontiguousarray(features, np.float64).view()
+        parts = (features,)
+    if features.ndim != 2 or features.shape[0] != n_items:
+        raise UserError(f"item features have shape {features.shape}: expected a row for each of {n_items} items")
+    if not np.isfinite(parts[0]).all():
+        raise UserError("item features hold NaN or infinite values: fill or drop them first")
+    for part in parts:
+        part.flags.writeable = False
+    return features
+
+
+def _check_rows(indptr: Ints, rows: int) -> None:
+    if len(indptr) < 1 or indptr[0] != 0 or indptr[-1] != rows:
+        raise UserError(f"indptr must start at 0 and end at the number of rows, {rows}")
+    if (np.diff(indptr) < 0).any():
+        raise UserError(f"indptr falls after user {int(np.flatnonzero(np.diff(indptr) < 0)[0])}: it must never")
+
+
+def _check_ids(kind: str, ids: Ints, size: int) -> None:
+    if len(ids) and (ids.min() < 0 or ids.max() >= size):
+        wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
+        raise UserError(f"{kind} id {wrong} is out of range: ids run from 0 to {size - 1}")
+
+
+def _check_lengths(name: str, one: Any, other_name: str, other: Any) -> None:
+    if len(one) != len(other):
+        raise UserError(f"{name} has {len(one)} rows and {other_name} {len(other)}: they must be as long")
+
+
+def _check_ascending(indptr: Ints, items: Ints) -> None:
+    """Within each user the items must ascend strictly."""
+    wrong = np.diff(items) <= 0
+    borders = indptr[1:-1] - 1  # between two users anything goes
+    wrong[borders[(borders >= 0) & (borders < len(wrong))]] = False
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0]) + 1
+        user = int(np.searchsorted(indptr, row, side="right")) - 1
+        if items[row] == items[row - 1]:
+            raise UserError(f"user {user} rates item {items[row]} twice: keep one of the two rows")
+        raise UserError(f"the items of user {user} are not in ascending order (row {row})")
+
+
+def _sizes(kind: str, users: Ints, items: list[Ints], n_users: int | None, n_items: int | None) -> tuple[int, int]:
+    """The numbers of users and items, given or found, with every id in range."""
+    if len(users) == 0 and (n_users is None or n_items is None):
+        raise UserError(f"no {kind}s: say n_users and n_items, or check the data")
+    n_users = int(users.max()) + 1 if n_users is None else n_users
+    n_items = max(int(column.max()) for column in items) + 1 if n_items is None else n_items
+    _check_ids("user", users, n_users)
+    for column in items:
+        _check_ids("item", column, n_items)
+    return n_users, n_items
+
+
+def _indptr(users: Ints, n_users: int) -> Ints:
+    counts = np.bincount(np.asarray(users, np.int64), minlength=n_users)
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _users(indptr: Ints) -> Ints:
+    return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+
+
+def _take_indptr(indptr: Ints, rows: Ints) -> Ints:
+    return np.searchsorted(rows, indptr)

@@ -1,0 +1,99 @@
+"""Models: small frozen records of arrays that score pairs, and are saved and loaded without pickle."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankbench.arrays import pack, read_npz, unpack, write_npz
+from rankbench.contract import Floats, Ints, Model
+from rankbench.errors import UserError
+from rankbench.kernels import gram as gram_kernel
+
+_BLOCK = 1 << 16  # pairs scored at a time: scratch memory stays small however many are asked for
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores:
+    """One score per item, the same for every user."""
+
+    scores: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """scores[item]."""
+        return self.scores[items]
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A vector per user and per item: score = u . v."""
+
+    users: Floats
+    items: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """u_user . v_item; NaN for whoever has a row of NaN."""
+        return _in_blocks(lambda u, i: np.einsum("pk,pk->p", self.users[u], self.items[i]), users, items)
+
+
+@dataclass(frozen=True, eq=False)
+class UserWeights:
+    """A linear function of item features per user: score = x_item . w_user + offset_user."""
+
+    features: Any  # dense or CSR, a row per item, seen or not
+    weights: Floats
+    offsets: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """x_item . w_user + offset_user."""
+
+        def block(u: Ints, i: Ints) -> Floats:
+            return np.asarray((self.features[i] * self.weights[u]).sum(axis=1)).ravel() + self.offsets[u]
+
+        return _in_blocks(block, users, items)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelScores:
+    """A kernel expansion per user over the items that user rated: sum_j a_j K(item, j) + offset."""
+
+    gram: Floats  # K between all items
+    indptr: Ints
+    items: Ints
+    coefficients: Floats
+    offsets: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """One pass over the user's expansion per pair."""
+        out = np.empty(len(users))
+        pairs = np.asarray(users, np.int32), np.asarray(items, np.int32)
+        gram_kernel.expand(self.gram, self.indptr, self.items, self.coefficients, self.offsets, *pairs, out)
+        return out
+
+
+MODELS: dict[str, type] = {cls.__name__: cls for cls in (ItemScores, Factors, UserWeights, KernelScores)}
+
+
+def save(model: Model, path: str | Path) -> None:
+    """Write a model to an npz file: plain arrays, no pickle."""
+    write_npz(Path(path), pack(model))
+
+
+def load(path: str | Path) -> Model:
+    """Read back what `save` wrote."""
+    arrays = read_npz(Path(path))
+    if str(arrays.get("kind")) not in MODELS:
+        raise UserError(f"{path} holds no model of rankbench")
+    model: Model = unpack(arrays, MODELS)
+    return model
+
+
+def _in_blocks(score: Callable[[Ints, Ints], Floats], users: Ints, items: Ints) -> Floats:
+    """The scores of all pairs, computed block by block."""
+    out = np.empty(len(users))
+    for start in range(0, len(users), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        out[block] = score(users[block], items[block])
+    return out
