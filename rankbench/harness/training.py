@@ -1,0 +1,96 @@
+"""Drive a solver step by step under a budget, with the clock inside `next()` and nowhere else."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Annotated, Any
+
+from rankbench.contract import Model, Step
+from rankbench.data.views import View, offer
+from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.specs import Limits, check
+from rankbench.streams import stream
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop a solver that does not stop by itself: after so many steps or seconds, or at a tolerance.
+
+    Step 0 is the start, so `steps=20` asks for 20 steps beyond it. `tolerance` compares the objectives
+    of successive steps, and computes them off the clock.
+    """
+
+    steps: Annotated[int, Limits(low=0)] | None = 20
+    seconds: Annotated[float, Limits(above=0)] | None = None
+    tolerance: Annotated[float, Limits(above=0)] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.steps is None and self.seconds is None and self.tolerance is None:
+            raise UserError("a budget needs steps, seconds or a tolerance: some solvers never stop by themselves")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A step, when it came, and whether it is the last."""
+
+    index: int
+    seconds: float
+    step: Step
+    last: bool
+
+
+def checkpoints(steps: Iterator[Step], budget: Budget, clock: Callable[[], float] = perf_counter) -> Iterator[Checkpoint]:
+    """The steps with their training seconds; the last before the budget ends is marked.
+
+    A step is handed on only once it is known whether another follows: for that the solver would have
+    to run on, so a solver that ends by itself has its last step marked by hand-over of an equal one.
+    """
+    seconds, index, previous = 0.0, 0, None
+    while True:
+        start = clock()
+        step = next(steps, None)
+        seconds += clock() - start
+        if step is None:
+            return
+        ended = _spent(budget, index, seconds) or _settled(budget, step, previous)
+        previous = step.objective() if budget.tolerance and step.objective else None
+        yield Checkpoint(index, seconds, step, ended)
+        if ended:
+            return
+        index += 1
+
+
+def _spent(budget: Budget, index: int, seconds: float) -> bool:
+    steps_spent = budget.steps is not None and index >= budget.steps
+    return steps_spent or (budget.seconds is not None and seconds >= budget.seconds)
+
+
+def _settled(budget: Budget, step: Step, previous: float | None) -> bool:
+    """Whether the objective moved by less than the tolerance, relative to where it was."""
+    if budget.tolerance is None or previous is None or step.objective is None:
+        return False
+    return abs(previous - step.objective()) <= budget.tolerance * abs(previous)
+
+
+def fit(
+    solver: Any,
+    train: View,
+    *,
+    steps: int | None = 20,
+    seconds: float | None = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> Model:
+    """The model that a solver ends with under a budget: `fit(SGD(rank=10), split.train, steps=20, seed=0)`."""
+    budget = Budget(steps, seconds, tolerance)
+    rng = stream(seed, "fit", type(solver).__name__)
+    model = None
+    with single_threaded_blas():
+        for checkpoint in checkpoints(solver.steps(offer(solver, train), rng, threads), budget):
+            model = checkpoint.step.model
+    if model is None:
+        raise UserError(f"{type(solver).__name__} yielded no model")
+    return model
