@@ -36,7 +36,10 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """A point on a solver's way; the model is lent until the next step is asked for."""
+    """A point on a solver's way; the model is lent until the next step is asked for.
+
+    A solver that ends by itself leaves its last model as it was.
+    """
 
     model: Model
     objective: Callable[[], float] | None = None  # computed only if somebody asks, off the clock

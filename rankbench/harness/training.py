@@ -33,20 +33,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A step, when it came, and whether it is the last."""
+    """A step, the training seconds up to it, and whether the budget ends here."""
 
     index: int
     seconds: float
     step: Step
-    last: bool
+    spent: bool
 
 
 def checkpoints(steps: Iterator[Step], budget: Budget, clock: Callable[[], float] = perf_counter) -> Iterator[Checkpoint]:
-    """The steps with their training seconds; the last before the budget ends is marked.
-
-    A step is handed on only once it is known whether another follows: for that the solver would have
-    to run on, so a solver that ends by itself has its last step marked by hand-over of an equal one.
-    """
+    """The steps with their training seconds, until the solver ends by itself or the budget does."""
     seconds, index, previous = 0.0, 0, None
     while True:
         start = clock()
