@@ -3,32 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Any
 
 from rankbench.contract import Model, Step
 from rankbench.data.views import View, offer
 from rankbench.errors import UserError
+from rankbench.experiments import Budget
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.specs import Limits, check
 from rankbench.streams import stream
-
-
-@dataclass(frozen=True)
-class Budget:
-    """When to stop a solver that does not stop by itself: after so many steps or seconds, or at a tolerance.
-
-    Step 0 is the start, so `steps=20` asks for 20 steps beyond it. `tolerance` compares the objectives
-    of successive steps, and computes them off the clock.
-    """
-
-    steps: Annotated[int, Limits(low=0)] | None = 20
-    seconds: Annotated[float, Limits(above=0)] | None = None
-    tolerance: Annotated[float, Limits(above=0)] | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
-        if self.steps is None and self.seconds is None and self.tolerance is None:
-            raise UserError("a budget needs steps, seconds or a tolerance: some solvers never stop by themselves")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,153 @@
+"""Experiments: one TOML file per published table or figure, read strictly.
+
+A key that is not known is an error that names the file, the key and the nearest known one. What
+stands under `[full]` replaces the quick profile when `--full` is asked for.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rankbench.errors import UserError, unknown
+from rankbench.specs import Limits, check
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop a solver that does not stop by itself: after so many steps or seconds, or at a tolerance.
+
+    Step 0 is the start, so `steps=20` asks for 20 steps beyond it. `tolerance` compares the objectives
+    of successive steps, and computes them off the clock.
+    """
+
+    steps: Annotated[int, Limits(low=0)] | None = 20
+    seconds: Annotated[float, Limits(above=0)] | None = None
+    tolerance: Annotated[float, Limits(above=0)] | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.steps is None and self.seconds is None and self.tolerance is None:
+            raise UserError("a budget needs steps, seconds or a tolerance: some solvers never stop by themselves")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number out of a paper, and which of our rows it stands beside."""
+
+    solver: str
+    metric: str
+    value: float
+    sd: float | None = None
+    data: str | None = None  # our data set, where the experiment has several
+    split: str | None = None
+    on: str | None = None  # what the paper measured on, where that is not what we measure on
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How the results are drawn."""
+
+    kind: Literal["curve", "sweep", "bars"] = "bars"
+    metric: str = ""  # the experiment's first one unless said
+    x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question, the data to ask it on, and who is asked."""
+
+    name: str
+    title: str
+    paper: str
+    about: str
+    data: tuple[str, ...]
+    splits: tuple[str, ...]
+    solvers: tuple[str, ...]
+    metrics: tuple[str, ...]
+    repetitions: Annotated[int, Limits(low=1)] = 3
+    every: Annotated[int, Limits(low=1)] = 1  # how many steps lie between two evaluations
+    objective: bool = False  # record it at every evaluation
+    budget: Budget = field(default_factory=Budget)
+    figure: Figure = field(default_factory=Figure)
+    published: tuple[Published, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+_NESTED = {"budget": Budget, "figure": Figure}
+
+
+def names() -> list[str]:
+    """The experiments that come with the package."""
+    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+
+
+def load(name: str, full: bool = False) -> Experiment:
+    """An experiment by name, or out of the user's own TOML file."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise UserError(f"no experiment file {name!r}")
+        return read(path.stem, path.name, path.read_text(encoding="utf-8"), full)
+    if name not in names():
+        raise unknown("experiment", name, names(), "rankbench list experiments")
+    return read(name, f"{name}.toml", _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"), full)
+
+
+def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
+    """The experiment that a TOML text describes."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{file}: {error}") from None
+    overrides = table.pop("full", {})
+    known = {f.name for f in fields(Experiment)} - {"name"}
+    for place, keys in (("", table), ("[full] ", overrides)):
+        _refuse_unknown(file, place, keys, known)
+    if missing := {"title", "paper", "about", "data", "splits", "solvers", "metrics"} - set(table):
+        raise UserError(f"{file}: missing key {min(missing)!r}")
+    if full:
+        table |= overrides
+    return Experiment(name=name, **{key: _value(file, key, value) for key, value in table.items()})
+
+
+def _value(file: str, key: str, value: Any) -> Any:
+    if key in _NESTED:
+        return _record(file, f"[{key}]", _NESTED[key], value)
+    if key == "published":
+        return tuple(_record(file, "[[published]]", Published, entry) for entry in value)
+    if key in ("data", "splits", "solvers", "metrics"):
+        if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
+            raise UserError(f"{file}: {key} must be a list of names that is not empty")
+        return tuple(value)
+    return value
+
+
+def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
+    _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
+    if cls is Budget and table and "steps" not in table:
+        table = {"steps": None, **table}  # a budget that says something says all of it
+    try:
+        return cls(**table)
+    except (UserError, TypeError) as error:
+        raise UserError(f"{file}: {place}: {error}") from None
+
+
+def _refuse_unknown(file: str, place: str, table: Mapping[str, Any], known: set[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise unknown(f"key in {file}: {place}".rstrip(), key, known)
+
+
+def _folder() -> Any:
+    return files("rankbench.experiments")

@@ -1,0 +1,116 @@
+"""A cell in its own process, watched from outside: what it may take in time and memory, and how it ended."""
+
+import multiprocessing
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from time import monotonic
+from typing import Any
+
+import psutil
+
+from rankbench.harness import worker
+from rankbench.harness.store import Status
+from rankbench.harness.worker import Task
+
+_WATCH = 0.05  # seconds between two looks at a running cell
+_PATIENCE = 5.0  # seconds a finished process has to leave
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What a cell may take: seconds from start to end, and bytes of resident memory."""
+
+    seconds: float | None = 600.0
+    memory: int | None = None
+
+
+@dataclass
+class Outcome:
+    """How a cell ended, and all that it sent home before."""
+
+    status: Status = "failed"
+    reason: str | None = None
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    content: dict[str, Any] = field(default_factory=dict)
+    wall: float = 0.0
+
+
+class Interrupted(Exception):
+    """The run was stopped while this cell was under way."""
+
+
+def server() -> ForkServerContext:
+    """The process that cells are forked from: it has imported all they need, and has no threads."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["rankbench.harness.worker", "rankbench.cli"])
+    return context
+
+
+def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Outcome:
+    """Start the task's process, watch it to its end, and leave nothing running behind."""
+    home, away = context.Pipe(duplex=False)
+    process = context.Process(target=worker.main, args=(away, task), daemon=True)
+    started = monotonic()
+    process.start()
+    away.close()
+    try:
+        outcome = _watch(process, home, started, caps, stop.is_set)
+    finally:
+        _end(process)
+        home.close()
+    outcome.wall = monotonic() - started
+    return outcome
+
+
+def _watch(
+    process: ForkServerProcess, home: Connection, started: float, caps: Caps, stopped: Callable[[], bool]
+) -> Outcome:
+    """Collect messages until the last one comes or a cap is broken."""
+    outcome = Outcome()
+    while True:
+        if stopped():
+            raise Interrupted
+        if home.poll(_WATCH):
+            try:
+                kind, content = home.recv()
+            except EOFError:
+                return _vanished(process, outcome)
+            if kind == "checkpoint":
+                outcome.curve.append(content)
+            else:
+                outcome.status = "ok" if kind == "done" else kind
+                outcome.reason, outcome.content = content.get("reason"), content
+                return outcome
+        if caps.seconds is not None and monotonic() - started > caps.seconds:
+            outcome.status, outcome.reason = "timeout", f"took longer than {caps.seconds:g} s"
+            return outcome
+        if caps.memory is not None and _resident(process.pid) > caps.memory:
+            outcome.status, outcome.reason = "memory", f"took more than {caps.memory / 2**20:.0f} MiB"
+            return outcome
+
+
+def _vanished(process: ForkServerProcess, outcome: Outcome) -> Outcome:
+    """The process ended without a word: a signal, or the machine ran out of memory."""
+    process.join(_PATIENCE)
+    outcome.reason = f"the process died without a word (exit code {process.exitcode})"
+    if process.exitcode == -9:
+        outcome.status, outcome.reason = "memory", "the system killed the process, most likely for memory"
+    return outcome
+
+
+def _resident(pid: int | None) -> int:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0  # it has just ended; the pipe will tell
+
+
+def _end(process: ForkServerProcess) -> None:
+    """Let a finished process leave; kill one that does not."""
+    process.join(_WATCH)
+    if process.is_alive():
+        process.kill()
+        process.join(_PATIENCE)

@@ -1,0 +1,87 @@
+"""The machine as a fingerprint: what decides how fast a run is, and what a reader needs to know."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy
+import psutil
+import scipy.linalg.cython_blas  # noqa: F401  loads the BLAS that the kernels call
+import threadpoolctl
+
+import rankbench
+from rankbench.kernels import build_info
+
+_DECIDING = ("cpu", "cores", "usable_cores", "python", "blas", "compiler", "openmp", "native", "debug")
+_PACKAGES = ("rankbench", "numpy", "scipy", "pandas", "matplotlib", "threadpoolctl")
+
+
+def describe() -> dict[str, Any]:
+    """Processor, memory, BLAS, OpenMP, compiler, versions and the state of the source."""
+    return {
+        "cpu": _cpu(),
+        "cores": psutil.cpu_count(logical=False) or os.cpu_count(),
+        "usable_cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "blas": _blas(),
+        "compiler": build_info.compiler(),
+        "openmp": build_info.openmp(),
+        "native": build_info.native(),
+        "debug": build_info.debug(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "git": _git(),
+    }
+
+
+def fingerprint(machine: dict[str, Any]) -> str:
+    """Twelve digits that are equal where times may be compared; the source's state and the kernel's release are left out."""
+    deciding = [machine[key] for key in _DECIDING] + [machine["packages"][name] for name in ("numpy", "scipy")]
+    text = json.dumps(deciding, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _cpu() -> str:
+    """The processor's name as Linux has it, or as Python has it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _blas() -> list[str]:
+    """Every BLAS that is loaded, with version and the processor family it picked."""
+    pools = threadpoolctl.threadpool_info()
+    found = (f"{p['internal_api']} {p['version']} ({p.get('architecture', '?')})" for p in pools if p["user_api"] == "blas")
+    return sorted(set(found))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def _git() -> str | None:
+    """The commit of the source tree that this package runs from, None where it is an installed copy."""
+    folder = Path(rankbench.__file__).parent
+    try:
+        subprocess.run(
+            ["git", "ls-files", "--error-unmatch", "__init__.py"], cwd=folder, capture_output=True, check=True
+        )
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=folder, capture_output=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.decode().strip()

@@ -1,0 +1,196 @@
+"""From an experiment to its cells: one for every data set, split, repetition and solver."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from rankbench import data as data_sets
+from rankbench.data.splits import SPLITS, Split, cut
+from rankbench.data.views import View, mismatch
+from rankbench.errors import UserError
+from rankbench.experiments import Budget, Experiment
+from rankbench.metrics import metric, unusable
+from rankbench.solvers import make
+from rankbench.specs import Limits, check, parse, settings_of, show
+
+FORMAT = 1  # of result files and of what goes into a key; raised when either changes
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a user asks of an experiment: which of its parts, how often, from which seed."""
+
+    solvers: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    repetitions: Annotated[int, Limits(low=1)] | None = None
+    seed: Annotated[int, Limits(low=0)] = 0
+    threads: Annotated[int, Limits(low=1)] = 1
+    full: bool = False
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run and its evaluation: all that decides the numbers, and nothing else."""
+
+    data: str
+    split: str
+    split_hash: str
+    repetition: int
+    seed: int
+    solver: str
+    settings: dict[str, Any]
+    version: int
+    determinism: str
+    metrics: tuple[str, ...]
+    metric_versions: tuple[int, ...]
+    budget: Budget
+    every: int
+    objective: bool
+    threads: int
+    source: str  # where to load the solver from: no part of the identity
+
+    @property
+    def key(self) -> str:
+        """SHA-256 over the cell's content: its identity, its seed and its file."""
+        record = {name: value for name, value in asdict(self).items() if name != "source"}
+        canonical = json.dumps({**record, "format": FORMAT}, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        """The cell in one line for people."""
+        return f"{self.data} · {self.split} · {self.solver} · repetition {self.repetition}"
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A part of the plan that cannot run here, why, and the command that would change it."""
+
+    data: str
+    split: str
+    solver: str
+    reason: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment's cells, and what had to be left out."""
+
+    experiment: Experiment
+    selection: Selection
+    cells: tuple[Cell, ...]
+    skips: tuple[Skip, ...]
+
+
+class Materials:
+    """Views and splits made on demand; the last view is kept, since a plan walks data set by data set."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._kept: tuple[str, View] | None = None
+
+    def view(self, name: str) -> View:
+        """The data set of this name."""
+        if self._kept is None or self._kept[0] != name:
+            self._kept = name, data_sets.load(name, self._seed)
+        return self._kept[1]
+
+    def split(self, data: str, protocol: str, repetition: int) -> Split:
+        """One repetition of a split of a data set."""
+        return cut(self.view(data), SPLITS.make(protocol), protocol, self._seed, repetition)
+
+
+def plan(experiment: Experiment, selection: Selection, materials: Materials | None = None) -> Plan:
+    """Every cell of the experiment that can run here, and every part that cannot, with the reason."""
+    materials = materials or Materials(selection.seed)
+    solvers = [make(text) for text in (named := _selected(experiment.solvers, selection.solvers))]
+    splits = [_canonical(SPLITS.make(text), text) for text in experiment.splits]
+    chosen = _selected(experiment.data, selection.data)
+    records = [metric(name) for name in experiment.metrics]
+    repetitions = selection.repetitions or experiment.repetitions
+    cells: list[Cell] = []
+    skips: list[Skip] = []
+    for text in chosen:
+        source = data_sets.DATASETS.make(text)
+        if remedy := source.missing():
+            skips.append(Skip(text, "", "", "the data is not at hand", remedy))
+            continue
+        name = _canonical(source, text)
+        for split in splits:
+            for repetition in range(repetitions):
+                parts = materials.split(name, split, repetition)
+                _check_metrics(experiment, parts)
+                digest = parts.hash
+                for solver, solver_text in zip(solvers, named, strict=True):
+                    if reason := mismatch(solver, parts.train):
+                        skips.append(Skip(text, split, solver_text, f"{solver_text} {reason}"))
+                    else:
+                        cells.append(
+                            _cell(experiment, selection, name, split, digest, repetition, solver, solver_text, records)
+                        )
+    return Plan(experiment, selection, tuple(cells), tuple(dict.fromkeys(skips)))
+
+
+def _cell(
+    experiment: Experiment, selection: Selection, data: str, split: str, digest: str, repetition: int,
+    solver: Any, text: str, records: list[Any],
+) -> Cell:  # fmt: skip
+    source = parse(text).name
+    return Cell(
+        data=data,
+        split=split,
+        split_hash=digest,
+        repetition=repetition,
+        seed=selection.seed,
+        solver=source.rsplit("/", 1)[-1],
+        settings=settings_of(solver),
+        version=solver.version,
+        determinism=solver.determinism.value,
+        metrics=tuple(record.label for record in records),
+        metric_versions=tuple(record.version for record in records),
+        budget=experiment.budget,
+        every=experiment.every,
+        objective=experiment.objective,
+        threads=selection.threads,
+        source=source,
+    )
+
+
+def _selected(own: tuple[str, ...], asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The experiment's own entries, or those asked for: a bare name stands for its entries of that name."""
+    if not asked:
+        return own
+    picked: list[str] = []
+    for text in asked:
+        namesakes = [entry for entry in own if parse(entry).name == text]
+        picked += namesakes or [text]
+    return tuple(dict.fromkeys(picked))
+
+
+def _canonical(record: Any, text: str) -> str:
+    """A name with all its settings, however it was written."""
+    return show(parse(text).name, settings_of(record))
+
+
+def _check_metrics(experiment: Experiment, parts: Split) -> None:
+    for name in experiment.metrics:
+        if reason := unusable(metric(name), type(parts.test)):
+            raise UserError(f"{experiment.name}: {reason}")
+
+
+def pending_groups(cells: tuple[Cell, ...]) -> Iterator[tuple[Cell, ...]]:
+    """The cells in runs that share data, split and repetition, so that each split is made once."""
+    run: list[Cell] = []
+    for cell in cells:
+        if run and (cell.split_hash, cell.repetition) != (run[0].split_hash, run[0].repetition):
+            yield tuple(run)
+            run = []
+        run.append(cell)
+    if run:
+        yield tuple(run)

@@ -1,0 +1,147 @@
+"""Results are files: one per cell, written under a temporary name and renamed, found again by content.
+
+    OUT/<experiment>/plan.json                 what the last run of the experiment planned
+    OUT/<experiment>/cells/<solver>-<key>.json one result; <key> is the cell's content hash
+    OUT/<experiment>/cells/<solver>-<key>.npz  each metric's value for each user
+
+Resuming is «the file is there». A file that cannot be read is set aside as .broken and made anew.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rankbench.arrays import Arrays, read_npz, write_npz
+from rankbench.errors import UserError
+from rankbench.harness.plan import Cell, Plan
+
+Status = Literal["ok", "failed", "timeout", "memory"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a cell."""
+
+    key: str
+    cell: dict[str, Any]
+    status: Status
+    reason: str | None
+    curve: list[dict[str, Any]]  # a checkpoint each: step, seconds, metrics, perhaps objective
+    metrics: dict[str, float]  # at the last checkpoint
+    left_out: dict[str, int]  # users that a metric does not count
+    unscored: float | None  # share of held-out pairs the model gave NaN
+    seconds: float | None  # inside the solver
+    wall: float  # the whole cell, evaluation and process included
+    peak_mb: float | None
+    contended: bool  # ran beside others: its seconds mean little
+    machine: dict[str, Any]
+    fingerprint: str
+    finished: str
+    trace: str | None = None  # of a failure
+    stopped: str | None = None  # what ended the training: the budget or the solver
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Store:
+    """The results of one experiment under an output folder."""
+
+    def __init__(self, out: Path, experiment: str) -> None:
+        self.folder = out / experiment
+        self._cells = self.folder / "cells"
+
+    def open(self) -> None:
+        """Make the folders, or say in one line why that cannot be."""
+        try:
+            self._cells.mkdir(parents=True, exist_ok=True)
+            probe = self._cells / ".writable"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise UserError(f"cannot write to {self.folder}: {error.strerror}; choose another folder with --out") from None
+
+    def path(self, cell: Cell) -> Path:
+        """Where a cell's result lies or will lie."""
+        name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in cell.solver)
+        return self._cells / f"{name}-{cell.key[:16]}.json"
+
+    def load(self, cell: Cell) -> Result | None:
+        """The stored result of a cell, None where there is none that can be read."""
+        path = self.path(cell)
+        result = self._read(path)
+        if result is not None and result.key != cell.key:
+            return None
+        return result
+
+    def save(self, cell: Cell, result: Result, per_user: Arrays) -> None:
+        """Write a result; the JSON file comes last, for it is what says that the cell is done."""
+        path = self.path(cell)
+        if per_user:
+            write_npz(path.with_suffix(".npz"), per_user)
+        write_text(path, json.dumps(asdict(result), indent=1))
+
+    def per_user(self, cell: Cell) -> Arrays:
+        """Each metric's value for each user."""
+        return read_npz(self.path(cell).with_suffix(".npz"))
+
+    def write_plan(self, plan: Plan) -> None:
+        """Record what belongs to the experiment; cells of earlier runs of the same definition stay in it."""
+        record = plan_record(plan)
+        earlier = self.read_plan()
+        if earlier and earlier["definition"] == record["definition"]:
+            record["cells"] = {**earlier["cells"], **record["cells"]}
+            record["skips"] = _still_true(earlier["skips"], record)
+        write_text(self.folder / "plan.json", json.dumps(record, indent=1))
+
+    def read_plan(self) -> dict[str, Any] | None:
+        """What `write_plan` recorded, None where nothing was."""
+        try:
+            record = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return record if isinstance(record, dict) and {"definition", "cells", "skips"} <= set(record) else None
+
+    def results(self) -> list[tuple[dict[str, Any], Result | None]]:
+        """Every planned cell with its result, None where it is still to come."""
+        record = self.read_plan()
+        if record is None:
+            return []
+        return [(entry, self._read(self._cells / entry["file"])) for entry in record["cells"].values()]
+
+    def _read(self, path: Path) -> Result | None:
+        try:
+            return Result(**json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            path.replace(path.with_suffix(".json.broken"))
+            return None
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """A plan as plain JSON: the report needs nothing else to know what the results mean."""
+    experiment = json.loads(json.dumps(asdict(plan.experiment)))
+    profile = "full" if plan.selection.full else "quick"
+    store = Store(Path(), "")
+    return {
+        "definition": {"experiment": experiment, "profile": profile, "seed": plan.selection.seed},
+        "cells": {cell.key: {**asdict(cell), "file": store.path(cell).name} for cell in plan.cells},
+        "skips": [asdict(skip) for skip in plan.skips],
+    }
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _still_true(earlier: list[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
+    """All skips but those of data that has arrived since."""
+    present = {cell["data"].partition("[")[0] for cell in record["cells"].values()}
+    kept = [skip for skip in earlier if skip["solver"] or skip["data"].partition("[")[0] not in present]
+    return [*record["skips"], *(skip for skip in kept if skip not in record["skips"])]

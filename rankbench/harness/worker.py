@@ -1,0 +1,131 @@
+"""What runs inside a cell's own process: load the split, train, evaluate off the clock, report home."""
+
+import os
+import signal
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from rankbench import metrics
+from rankbench.arrays import read_npz, unpack
+from rankbench.contract import Model
+from rankbench.data.splits import Split
+from rankbench.data.views import VIEWS, Ratings, offer
+from rankbench.harness.plan import Cell
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import Checkpoint, checkpoints
+from rankbench.solvers import SOLVERS
+from rankbench.specs import build
+from rankbench.streams import stream
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell and the file that holds its split."""
+
+    cell: Cell
+    parts: Path
+
+
+class PeakMemory:
+    """The highest resident memory while the solver ran; what evaluation takes between is not counted."""
+
+    def __init__(self) -> None:
+        self.megabytes = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the peak so far, where the kernel can: called last before the solver goes on."""
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        except OSError:
+            pass  # then the peak is that of the whole process
+
+    def note(self) -> None:
+        """Read the peak: called first after the solver stopped."""
+        self.megabytes = max(self.megabytes, _peak_bytes() / 1e6)
+
+
+def main(home: Connection, task: Task) -> None:
+    """Run the task and send home checkpoints, then one last message with the outcome."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    try:
+        home.send(("done", _run(home, task)))
+    except MemoryError:
+        home.send(("memory", {"reason": "out of memory", "trace": None}))
+    except BrokenPipeError:
+        os._exit(1)  # nobody is listening any more
+    except BaseException as error:  # whatever a solver throws is its cell's failure, not ours
+        home.send(("failed", {"reason": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}))
+
+
+def _run(home: Connection, task: Task) -> dict[str, Any]:
+    cell = task.cell
+    arrays = read_npz(task.parts)
+    split = Split(unpack(arrays, VIEWS, "train."), unpack(arrays, VIEWS, "test."))
+    solver = build(SOLVERS.find(cell.source), cell.settings, cell.source)
+    train = offer(solver, split.train)
+    rng = stream(cell.seed, "solver", cell.data, cell.split, cell.solver, cell.repetition)
+    memory = PeakMemory()
+    scored, last = -1, None
+    with single_threaded_blas():
+        memory.restart()
+        for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
+            memory.note()
+            last = checkpoint
+            if checkpoint.index % cell.every == 0 or checkpoint.spent:
+                per_user = _score(home, cell, checkpoint, split)
+                scored = checkpoint.index
+            memory.restart()
+        if last is None:
+            raise RuntimeError("the solver yielded no model")
+        if scored != last.index:  # it ended by itself, between two evaluations
+            per_user = _score(home, cell, last, split)
+    return {
+        "per_user": per_user,
+        "unscored": _unscored(last.step.model, split),
+        "peak_mb": memory.megabytes,
+        "stopped": "budget" if last.spent else "solver",
+    }
+
+
+def _score(home: Connection, cell: Cell, checkpoint: Checkpoint, split: Split) -> dict[str, Any]:
+    """Measure a checkpoint, send its point of the curve home, and return the value for each user."""
+    per_user = metrics.per_user(checkpoint.step.model, split.test, cell.metrics, cell.threads)
+    point: dict[str, Any] = {
+        "step": checkpoint.index,
+        "seconds": checkpoint.seconds,
+        "metrics": {label: metrics.mean(values) for label, values in per_user.items()},
+    }
+    if cell.objective and checkpoint.step.objective is not None:
+        point["objective"] = float(checkpoint.step.objective())
+    if cell.objective and checkpoint.step.gap is not None:
+        point["gap"] = float(checkpoint.step.gap())
+    home.send(("checkpoint", point))
+    return per_user
+
+
+def _unscored(model: Model, split: Split) -> float:
+    """The share of held-out (user, item) pairs that the model cannot score."""
+    test = split.test
+    columns = [test.items] if isinstance(test, Ratings) else [test.better, test.worse]
+    missing = [np.isnan(model.score(test.users, items)).mean() for items in columns]
+    return float(np.mean(missing))
+
+
+def _peak_bytes() -> int:
+    """VmHWM of this process, or its resident memory now where there is no /proc."""
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return int(psutil.Process().memory_info().rss)
+
+

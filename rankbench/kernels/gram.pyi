@@ -1,0 +1,16 @@
+"""Kernel matrices between items, and expansions over them; indptr is int64, ids are int32."""
+
+from rankbench.contract import Floats, Ints
+
+def linear(features: Floats, threads: int) -> Floats: ...
+def gaussian(products: Floats, width: float, threads: int) -> None: ...
+def expand(
+    gram: Floats,
+    indptr: Ints,
+    items: Ints,
+    coefficients: Floats,
+    offsets: Floats,
+    users: Ints,
+    asked: Ints,
+    out: Floats,
+) -> None: ...

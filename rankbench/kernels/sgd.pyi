@@ -1,0 +1,33 @@
+"""Pairwise stochastic gradient descent on factors; indptr is int64, better and worse are int32."""
+
+import numpy as np
+
+from rankbench.contract import Floats, Ints
+
+SQUARED_HINGE: int
+LOGISTIC: int
+
+def serial_pass(
+    loss: int,
+    indptr: Ints,
+    better: Ints,
+    worse: Ints,
+    users: Floats,
+    items: Floats,
+    user_shrink: Floats,
+    item_shrink: Floats,
+    step: float,
+    decay: float,
+    updates: float,
+    rng: np.random.Generator,
+) -> None: ...
+def losses(
+    loss: int,
+    indptr: Ints,
+    better: Ints,
+    worse: Ints,
+    users: Floats,
+    items: Floats,
+    out: Floats,
+    threads: int,
+) -> None: ...
