@@ -1,1 +1,38 @@
 """Fast solvers for learning to rank from preferences, and a harness that gets the papers' numbers again."""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {  # imported when first asked for: `import rankbench` costs next to nothing
+    "Comparisons": "rankbench.data.views",
+    "Determinism": "rankbench.contract",
+    "Factors": "rankbench.models",
+    "GlobalRanking": "rankbench.solvers.global_ranking",
+    "ItemScores": "rankbench.models",
+    "KernelScores": "rankbench.models",
+    "MPRank": "rankbench.solvers.mprank",
+    "Model": "rankbench.contract",
+    "Ratings": "rankbench.data.views",
+    "SGD": "rankbench.solvers.sgd",
+    "Solver": "rankbench.contract",
+    "Step": "rankbench.contract",
+    "UserError": "rankbench.errors",
+    "UserWeights": "rankbench.models",
+    "evaluate": "rankbench.metrics",
+    "fit": "rankbench.harness.training",
+    "load": "rankbench.data",
+    "split": "rankbench.data.splits",
+}
+__all__ = sorted(_HOMES)  # noqa: PLE0605  a list, made from the table above
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rankbench' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

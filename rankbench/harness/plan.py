@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -183,14 +182,3 @@ def _check_metrics(experiment: Experiment, parts: Split) -> None:
         if reason := unusable(metric(name), type(parts.test)):
             raise UserError(f"{experiment.name}: {reason}")
 
-
-def pending_groups(cells: tuple[Cell, ...]) -> Iterator[tuple[Cell, ...]]:
-    """The cells in runs that share data, split and repetition, so that each split is made once."""
-    run: list[Cell] = []
-    for cell in cells:
-        if run and (cell.split_hash, cell.repetition) != (run[0].split_hash, run[0].repetition):
-            yield tuple(run)
-            run = []
-        run.append(cell)
-    if run:
-        yield tuple(run)

@@ -1,7 +1,5 @@
 """Run a plan: the pending cells one after the other, or several at a time where only quality counts."""
 
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,7 +14,7 @@ import numpy as np
 from rankbench.arrays import pack, write_npz
 from rankbench.errors import UserError
 from rankbench.harness import machine
-from rankbench.harness.isolation import Caps, Interrupted, Outcome, run_isolated, server
+from rankbench.harness.isolation import Caps, Outcome, run_isolated, server
 from rankbench.harness.plan import Cell, Materials, Plan
 from rankbench.harness.store import Result, Store
 from rankbench.harness.worker import Task
@@ -91,7 +89,7 @@ class _Runner:
         self.machine = machine.describe()
         self.context = server()
         self.stop = threading.Event()
-        self.workshop = tempfile.TemporaryDirectory(prefix=".work-", dir=store.folder)
+        self.workshop = store.workshop()
         self.under_way: dict[Future[tuple[Outcome, Task]], Cell] = {}
 
     def run(self, cells: tuple[Cell, ...]) -> None:

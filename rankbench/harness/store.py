@@ -8,9 +8,14 @@ Resuming is «the file is there». A file that cannot be read is set aside as .b
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import psutil
 
 from rankbench.arrays import Arrays, read_npz, write_npz
 from rankbench.errors import UserError
@@ -40,7 +45,6 @@ class Result:
     finished: str
     trace: str | None = None  # of a failure
     stopped: str | None = None  # what ended the training: the budget or the solver
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class Store:
@@ -59,6 +63,13 @@ class Store:
             probe.unlink()
         except OSError as error:
             raise UserError(f"cannot write to {self.folder}: {error.strerror}; choose another folder with --out") from None
+
+    def workshop(self) -> "tempfile.TemporaryDirectory[str]":
+        """A folder for what a run needs only while it lasts; what a killed run left behind goes first."""
+        for left in self.folder.glob(".work-*"):
+            if not psutil.pid_exists(int(left.name.split("-")[1])):
+                shutil.rmtree(left, ignore_errors=True)
+        return tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=self.folder)
 
     def path(self, cell: Cell) -> Path:
         """Where a cell's result lies or will lie."""

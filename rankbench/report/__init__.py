@@ -1,0 +1,1 @@
+"""The report: tables, figures and one page, out of stored results; nothing here trains."""

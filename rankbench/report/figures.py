@@ -1,0 +1,67 @@
+"""Figures for paper and screen: the same drawing as PDF and as PNG, the same bytes for the same results."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+from rankbench.report.series import Drawing, Panel
+
+COLOURS = ("#0b62a4", "#d1495b", "#3c8d5a", "#8f5cb5", "#c98a1b", "#4a4e57")
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e6ea",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.hashsalt": "rankbench",
+}
+
+
+def draw(drawing: Drawing, folder: Path, name: str) -> None:
+    """Write name.pdf and name.png; no dates go in, so that equal results give equal files."""
+    with matplotlib.rc_context(_STYLE):
+        figure = _figure(drawing)
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+        figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
+
+
+def _figure(drawing: Drawing) -> Figure:
+    columns = min(len(drawing.panels), 3)
+    lines = -(-len(drawing.panels) // columns)
+    figure = Figure(figsize=(max(4.6, 3.4 * columns), 3.0 * lines), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False, sharey=drawing.kind == "bars").ravel()
+    for panel, axis in zip(drawing.panels, axes, strict=False):
+        _draw_panel(axis, panel, drawing)
+    for axis in axes[len(drawing.panels) :]:
+        axis.set_visible(False)
+    for axis in axes[::columns]:
+        axis.set_ylabel(drawing.y_label)
+    axes[0].legend(fontsize=8)
+    return figure
+
+
+def _draw_panel(axis: Any, panel: Panel, drawing: Drawing) -> None:
+    for number, line in enumerate(panel.lines):
+        colour = COLOURS[number % len(COLOURS)]
+        if drawing.kind == "bars":
+            spread = [[y - low for y, low in zip(line.y, line.low, strict=True)], [high - y for y, high in zip(line.y, line.high, strict=True)]]  # fmt: skip
+            axis.bar(line.x, line.y, yerr=spread, width=0.7, color=colour, label=line.name, capsize=3)
+        else:
+            axis.plot(line.x, line.y, color=colour, marker="o", markersize=3, label=line.name)
+            axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+    for line in panel.published:
+        owner = [own.name for own in panel.lines].index(line.name.removesuffix(", published"))
+        axis.plot(line.x, line.y, color=COLOURS[owner % len(COLOURS)], ls="--", marker="D", mfc="white", label=line.name)
+    if drawing.kind == "bars":
+        axis.set_xticks([])
+    if drawing.log_x:
+        axis.set_xscale("log")
+    axis.set_title(panel.title, fontsize=8)
+    axis.set_xlabel(drawing.x_label)
