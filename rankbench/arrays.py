@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse
+
+from rankbench.errors import UserError
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -52,9 +55,12 @@ def write_npz(path: Path, arrays: Arrays) -> None:
 
 
 def read_npz(path: Path) -> Arrays:
-    """All arrays of an npz file, pickles refused."""
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    """All arrays of an npz file, pickles refused; a damaged file is an error that names it."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, TypeError, EOFError, RuntimeError, BadZipFile) as error:
+        raise UserError(f"{path} is damaged or no npz file of plain arrays: {error}") from error
 
 
 def fingerprint(*records: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from rankbench.contract import Floats, Model
+from rankbench.contract import Floats, Ints, Model
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError, unknown
 from rankbench.kernels import metrics as kernel
@@ -59,19 +59,27 @@ METRICS: dict[str, Metric] = {
         Metric(
             "pairwise-error",
             "share of the user's held-out ordered pairs that the scores put in the wrong order, a tie counts 1/2",
-            "lower", (0, 1), kernel.PAIRWISE_ERROR,
+            "lower",
+            (0, 1),
+            kernel.PAIRWISE_ERROR,
         ),
         Metric("ndcg", f"{_NDCG}; gain 2^rating - 1", "higher", (0, 1), kernel.NDCG, cuts=True),
         Metric("ndcg-linear", f"{_NDCG}; gain = rating", "higher", (0, 1), kernel.NDCG_LINEAR, cuts=True),
         Metric(
             "precision",
             "share of relevant items (rating >= relevant, 4 unless said) among the first min(k, items) places",
-            "higher", (0, 1), kernel.PRECISION, cuts=True, grades=True,
+            "higher",
+            (0, 1),
+            kernel.PRECISION,
+            cuts=True,
+            grades=True,
         ),
         Metric("kendall", "Kendall's tau-b of scores and ratings", "higher", (-1, 1), kernel.KENDALL),
-        Metric("spearman", "Pearson's correlation of mid-ranks of scores and ratings", "higher", (-1, 1), kernel.SPEARMAN),
+        Metric(
+            "spearman", "Pearson's correlation of mid-ranks of scores and ratings", "higher", (-1, 1), kernel.SPEARMAN
+        ),
     )
-}  # fmt: skip
+}
 
 _NAME = re.compile(r"(?P<base>[^@\[]+)(?:@(?P<k>-?\w+))?")
 
@@ -111,20 +119,18 @@ def _cut_off(record: Metric, text: str, whole: str) -> int:
     return int(text)
 
 
-def per_user(
-    model: Model, test: View, names: Sequence[str | Metric], threads: int = 1
-) -> dict[str, Floats]:
+def per_user(model: Model, test: View, names: Sequence[str | Metric], threads: int = 1) -> dict[str, Floats]:
     """Each metric's value for each user, NaN for users left out."""
     records = [name if isinstance(name, Metric) else metric(name) for name in names]
     if isinstance(test, Comparisons):
         return {record.label: _comparison_errors(model, test, record) for record in records}
-    scores = _without_nan(model.score(test.users, test.items))
+    scores = _scores(model, test.users, test.items)
     values = kernel.per_user(
         test.indptr,
         test.values,
         scores,
         np.array([record.code for record in records], np.int32),
-        np.array([record.k or 0 for record in records], np.int32),
+        np.array([min(record.k or 0, np.iinfo(np.int32).max) for record in records], np.int32),
         np.array([record.relevant or 0.0 for record in records]),
         1 / np.log2(2 + np.arange(np.diff(test.indptr).max(initial=0) + 1)),
         threads,
@@ -155,14 +161,18 @@ def _comparison_errors(model: Model, test: Comparisons, record: Metric) -> Float
     if reason := unusable(record, Comparisons):
         raise UserError(reason)
     users = test.users
-    better = _without_nan(model.score(users, test.better))
-    worse = _without_nan(model.score(users, test.worse))
+    better = _scores(model, users, test.better)
+    worse = _scores(model, users, test.worse)
     wrong = (better < worse) + 0.5 * (better == worse)
     counts = np.diff(test.indptr)
     with np.errstate(invalid="ignore"):
         return np.bincount(users, wrong, test.n_users) / np.where(counts, counts, np.nan)
 
 
-def _without_nan(scores: Floats) -> Floats:
-    """NaN becomes the lowest score of all."""
+def _scores(model: Model, users: Ints, items: Ints) -> Floats:
+    """The model's scores, one for each pair; NaN becomes the lowest score of all."""
+    scores = np.asarray(model.score(users, items), np.float64)
+    if scores.shape != users.shape:
+        found = f"{type(model).__name__} gave scores of shape {scores.shape} for {len(users)} pairs"
+        raise UserError(f"{found}: score must give one for each")
     return np.where(np.isnan(scores), -np.inf, scores)

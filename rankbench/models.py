@@ -68,7 +68,7 @@ class KernelScores:
     def score(self, users: Ints, items: Ints) -> Floats:
         """One pass over the user's expansion per pair."""
         out = np.empty(len(users))
-        pairs = np.asarray(users, np.int32), np.asarray(items, np.int32)
+        pairs = _within("user", users, len(self.offsets)), _within("item", items, len(self.gram))
         gram_kernel.expand(self.gram, self.indptr, self.items, self.coefficients, self.offsets, *pairs, out)
         return out
 
@@ -84,10 +84,18 @@ def save(model: Model, path: str | Path) -> None:
 def load(path: str | Path) -> Model:
     """Read back what `save` wrote."""
     arrays = read_npz(Path(path))
-    if str(arrays.get("kind")) not in MODELS:
-        raise UserError(f"{path} holds no model of rankbench")
-    model: Model = unpack(arrays, MODELS)
+    try:
+        model: Model = unpack(arrays, MODELS)
+    except (KeyError, TypeError):
+        raise UserError(f"{path} holds no model of rankbench") from None
     return model
+
+
+def _within(kind: str, ids: Ints, size: int) -> Ints:
+    """The ids as a kernel takes them, which looks wherever they point: beyond the model is an error here."""
+    if len(ids) and not 0 <= ids.min() <= ids.max() < size:
+        raise IndexError(f"{kind} ids run from {ids.min()} to {ids.max()}: the model knows {size}")
+    return np.asarray(ids, np.int32)
 
 
 def _in_blocks(score: Callable[[Ints, Ints], Floats], users: Ints, items: Ints) -> Floats:

@@ -10,7 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -97,6 +97,8 @@ def changed_settings(record: Any) -> dict[str, Any]:
 
 def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
     """A record of this class; strings are read by the field's type, everything is checked."""
+    if not (isinstance(cls, type) and is_dataclass(cls)):
+        raise UserError(f"{name} is no dataclass, whose fields are the settings: put @dataclass(frozen=True) above it")
     known = {f.name for f in fields(cls) if f.init}
     hints = get_type_hints(cls, include_extras=True)
     values = {}
@@ -176,7 +178,8 @@ class Catalogue:
     def find(self, name: str) -> type:
         """The class behind a name: one of ours, a plug-in's, or `path/to/file.py:Class`."""
         if ".py:" in name:
-            return _from_file(*name.rsplit(":", 1), kind=self.kind)
+            path, _, attribute = name.rpartition(":")
+            return _from_file(path, attribute, self.kind)
         if name in self.entries:
             module, _, attribute = self.entries[name].partition(":")
             return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]

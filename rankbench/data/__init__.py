@@ -60,5 +60,5 @@ def load(name: str, seed: int = 0) -> View:
 
 def view_of(source: Source, name: str, seed: int) -> View:
     """The view of a source under a seed; equal settings give equal bytes, however they were written."""
-    canonical = show(name.partition("[")[0], settings_of(source))
+    canonical = show(name.partition("[")[0].strip(), settings_of(source))
     return source.view(stream(seed, "data", canonical, source.version))

@@ -29,6 +29,9 @@ SPLITS = Catalogue(
 )
 
 
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """A training part and a held-out part over the same users and items."""
@@ -161,7 +164,7 @@ def _ratings(view: View, protocol: str) -> Ratings:
     return view
 
 
-def _parts(view: View, train: Ints, test: Ints) -> Split:
+def _parts(view: View, train: Mask, test: Mask) -> Split:
     return Split(view.take(np.flatnonzero(train)), view.take(np.flatnonzero(test)))
 
 

@@ -86,7 +86,7 @@ class LowRank:
         values = scores[users, items] + self.noise * rng.standard_normal(len(users))
         if self.levels:
             borders = ndtri(np.arange(1, self.levels) / self.levels) * np.sqrt(1 + self.noise**2)
-            values = 1.0 + np.searchsorted(borders, values)
+            values = np.searchsorted(borders, values) + 1.0
         return Ratings.from_triples(users, items, values, self.users, self.items)
 
 
@@ -138,8 +138,7 @@ def _check_per_user(per_user: int, items: int) -> None:
 
 def _low_rank(rng: np.random.Generator, users: int, items: int, rank: int) -> Floats:
     """users x items scores of this rank, with unit variance."""
-    scores: Floats = rng.standard_normal((users, rank)) @ rng.standard_normal((rank, items)) / np.sqrt(rank)
-    return scores
+    return np.asarray(rng.standard_normal((users, rank)) @ rng.standard_normal((rank, items)) / np.sqrt(rank))
 
 
 def _observed(rng: np.random.Generator, users: int, items: int, per_user: int) -> tuple[Ints, Ints]:

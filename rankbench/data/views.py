@@ -10,7 +10,7 @@ from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
 from rankbench.kernels import pairs as pairs_kernel
 
-Features = Any  # a dense array or a CSR array with a row per item, unseen ones too
+Features = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Ratings:
     items: Ints
     values: Floats
     n_items: int
-    item_features: Features | None = None
+    item_features: Features = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, items=np.int32, values=np.float64)
@@ -44,11 +44,11 @@ class Ratings:
         values: Floats,
         n_users: int | None = None,
         n_items: int | None = None,
-        item_features: Features | None = None,
+        item_features: Features = None,
     ) -> "Ratings":
         """The view of (user, item, value) rows in any order."""
         users, items, values = (np.atleast_1d(np.asarray(column)) for column in (users, items, values))
-        n_users, n_items = _sizes("rating", users, [items], n_users, n_items)
+        n_users, n_items = _sizes("rating", users, {"items": items}, n_users, n_items)
         _check_lengths("users", users, "items", items)
         _check_lengths("users", users, "values", values)
         order = np.lexsort((items, users))
@@ -93,7 +93,7 @@ class Comparisons:
     better: Ints
     worse: Ints
     n_items: int
-    item_features: Features | None = None
+    item_features: Features = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, better=np.int32, worse=np.int32)
@@ -113,11 +113,12 @@ class Comparisons:
         worse: Ints,
         n_users: int | None = None,
         n_items: int | None = None,
-        item_features: Features | None = None,
+        item_features: Features = None,
     ) -> "Comparisons":
         """The view of (user, better item, worse item) rows in any order."""
         users, better, worse = (np.atleast_1d(np.asarray(column)) for column in (users, better, worse))
-        n_users, n_items = _sizes("comparison", users, [better, worse], n_users, n_items)
+        items = {"better": better, "worse": worse}
+        n_users, n_items = _sizes("comparison", users, items, n_users, n_items)
         _check_lengths("users", users, "better", better)
         _check_lengths("users", users, "worse", worse)
         order = np.lexsort((worse, better, users))
@@ -183,20 +184,37 @@ def _column(name: str, values: Any, dtype: type) -> Any:
     raw = np.asarray(values)
     if raw.ndim != 1:
         raise UserError(f"{name} has {raw.ndim} dimensions: it must be a vector")
-    if np.issubdtype(dtype, np.integer) and raw.size and not np.issubdtype(raw.dtype, np.integer):
-        raise UserError(f"{name} holds {raw.dtype}: ids must be integers")
-    if np.issubdtype(dtype, np.integer) and raw.size and raw.max() > np.iinfo(dtype).max:
-        raise UserError(f"{name} holds {raw.max()}: ids must be below {np.iinfo(dtype).max}")
-    column = np.ascontiguousarray(raw, dtype).view()
+    if np.issubdtype(dtype, np.integer):
+        _check_integers(name, raw, dtype)
+    _check_numbers(name, raw)
+    column: Any = np.ascontiguousarray(raw, dtype).view()
     column.flags.writeable = False
     return column
 
 
+def _check_integers(name: str, raw: Any, dtype: type) -> None:
+    """The ids, if any, must be integers that fit the type."""
+    if raw.size and not np.issubdtype(raw.dtype, np.integer):
+        raise UserError(f"{name} holds {raw.dtype}: ids must be integers")
+    if raw.size and raw.max() > np.iinfo(dtype).max:
+        raise UserError(f"{name} holds {raw.max()}: ids must be below {np.iinfo(dtype).max}")
+    if raw.size and raw.min() < np.iinfo(dtype).min:
+        raise UserError(f"{name} holds {raw.min()}: ids must be at least 0")
+
+
+def _check_numbers(name: str, raw: Any) -> None:
+    if raw.size and raw.dtype.kind not in "biuf":
+        raise UserError(f"{name} holds {raw.dtype}: expected numbers")
+
+
 def _checked_features(features: Any, n_items: int) -> Features:
     if scipy.sparse.issparse(features):
-        features = scipy.sparse.csr_array(features, dtype=np.float64)
-        parts = (features.data, features.indices, features.indptr)
+        theirs = scipy.sparse.csr_array(features, dtype=np.float64)
+        views = tuple(part.view() for part in (theirs.data, theirs.indices, theirs.indptr))  # theirs stay writeable
+        features = scipy.sparse.csr_array(views, shape=theirs.shape)
+        parts: tuple[Any, ...] = (features.data, features.indices, features.indptr)
     else:
+        _check_numbers("item_features", np.asarray(features))
         features = np.ascontiguousarray(features, np.float64).view()
         parts = (features,)
     if features.ndim != 2 or features.shape[0] != n_items:
@@ -239,14 +257,16 @@ def _check_ascending(indptr: Ints, items: Ints) -> None:
         raise UserError(f"the items of user {user} are not in ascending order (row {row})")
 
 
-def _sizes(kind: str, users: Ints, items: list[Ints], n_users: int | None, n_items: int | None) -> tuple[int, int]:
+def _sizes(kind: str, users: Ints, items: dict[str, Ints], n_users: int | None, n_items: int | None) -> tuple[int, int]:
     """The numbers of users and items, given or found, with every id in range."""
+    for name, ids in {"users": users, **items}.items():
+        _column(name, ids, np.int32)  # what is no id must not be counted with
     if len(users) == 0 and (n_users is None or n_items is None):
         raise UserError(f"no {kind}s: say n_users and n_items, or check the data")
     n_users = int(users.max()) + 1 if n_users is None else n_users
-    n_items = max(int(column.max()) for column in items) + 1 if n_items is None else n_items
+    n_items = max(int(column.max()) for column in items.values()) + 1 if n_items is None else n_items
     _check_ids("user", users, n_users)
-    for column in items:
+    for column in items.values():
         _check_ids("item", column, n_items)
     return n_users, n_items
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rankbench.errors import UserError, unknown
+from rankbench.metrics import metric
 from rankbench.specs import Limits, check
 
 
@@ -121,6 +122,14 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     return Experiment(name=name, **{key: _value(file, key, value) for key, value in table.items()})
 
 
+def _label(file: str, name: str) -> str:
+    """A metric's canonical name, so that all that is stored under it is found again."""
+    try:
+        return metric(name).label
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+
+
 def _value(file: str, key: str, value: Any) -> Any:
     if key in _NESTED:
         return _record(file, f"[{key}]", _NESTED[key], value)
@@ -129,7 +138,7 @@ def _value(file: str, key: str, value: Any) -> Any:
     if key in ("data", "splits", "solvers", "metrics"):
         if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
             raise UserError(f"{file}: {key} must be a list of names that is not empty")
-        return tuple(value)
+        return tuple(_label(file, entry) for entry in value) if key == "metrics" else tuple(value)
     return value
 
 
@@ -137,6 +146,8 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
     _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
     if cls is Budget and table and "steps" not in table:
         table = {"steps": None, **table}  # a budget that says something says all of it
+    if table.get("metric"):
+        table = {**table, "metric": _label(file, table["metric"])}
     try:
         return cls(**table)
     except (UserError, TypeError) as error:

@@ -14,6 +14,7 @@ import psutil
 from rankbench.harness import worker
 from rankbench.harness.store import Status
 from rankbench.harness.worker import Task
+from rankbench.solvers import SOLVERS
 
 _WATCH = 0.05  # seconds between two looks at a running cell
 _PATIENCE = 5.0  # seconds a finished process has to leave
@@ -45,7 +46,8 @@ class Interrupted(Exception):
 def server() -> ForkServerContext:
     """The process that cells are forked from: it has imported all they need, and has no threads."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["rankbench.harness.worker", "rankbench.cli"])
+    solvers = sorted({entry.partition(":")[0] for entry in SOLVERS.entries.values()})
+    context.set_forkserver_preload(["rankbench.harness.worker", "rankbench.cli", *solvers])
     return context
 
 

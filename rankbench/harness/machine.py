@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy
 import psutil
 import scipy.linalg.cython_blas  # noqa: F401  loads the BLAS that the kernels call
 import threadpoolctl
@@ -41,7 +40,7 @@ def describe() -> dict[str, Any]:
 
 
 def fingerprint(machine: dict[str, Any]) -> str:
-    """Twelve digits that are equal where times may be compared; the source's state and the kernel's release are left out."""
+    """Twelve digits that are equal where times may be compared."""
     deciding = [machine[key] for key in _DECIDING] + [machine["packages"][name] for name in ("numpy", "scipy")]
     text = json.dumps(deciding, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -60,9 +59,8 @@ def _cpu() -> str:
 
 def _blas() -> list[str]:
     """Every BLAS that is loaded, with version and the processor family it picked."""
-    pools = threadpoolctl.threadpool_info()
-    found = (f"{p['internal_api']} {p['version']} ({p.get('architecture', '?')})" for p in pools if p["user_api"] == "blas")
-    return sorted(set(found))
+    blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+    return sorted({f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', '?')})" for pool in blas})
 
 
 def _version(package: str) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Annotated, Any
 
 from rankbench import data as data_sets
@@ -51,19 +52,20 @@ class Cell:
     every: int
     objective: bool
     threads: int
-    source: str  # where to load the solver from: no part of the identity
+    source: str  # where to load the solver from; this and the next are no part of the identity
+    shown: tuple[str, str, str]  # data, split and solver as somebody wrote them
 
     @property
     def key(self) -> str:
         """SHA-256 over the cell's content: its identity, its seed and its file."""
-        record = {name: value for name, value in asdict(self).items() if name != "source"}
+        record = {name: value for name, value in asdict(self).items() if name not in ("source", "shown")}
         canonical = json.dumps({**record, "format": FORMAT}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     @property
     def label(self) -> str:
         """The cell in one line for people."""
-        return f"{self.data} · {self.split} · {self.solver} · repetition {self.repetition}"
+        return " · ".join((*self.shown, f"repetition {self.repetition}"))
 
 
 @dataclass(frozen=True)
@@ -108,46 +110,42 @@ class Materials:
 def plan(experiment: Experiment, selection: Selection, materials: Materials | None = None) -> Plan:
     """Every cell of the experiment that can run here, and every part that cannot, with the reason."""
     materials = materials or Materials(selection.seed)
-    solvers = [make(text) for text in (named := _selected(experiment.solvers, selection.solvers))]
-    splits = [_canonical(SPLITS.make(text), text) for text in experiment.splits]
-    chosen = _selected(experiment.data, selection.data)
-    records = [metric(name) for name in experiment.metrics]
-    repetitions = selection.repetitions or experiment.repetitions
+    solvers = [(text, make(text)) for text in _selected(experiment.solvers, selection.solvers)]
+    splits = [(text, _canonical(SPLITS.make(text), text)) for text in experiment.splits]
     cells: list[Cell] = []
     skips: list[Skip] = []
-    for text in chosen:
+    for text in _selected(experiment.data, selection.data):
         source = data_sets.DATASETS.make(text)
         if remedy := source.missing():
             skips.append(Skip(text, "", "", "the data is not at hand", remedy))
             continue
-        name = _canonical(source, text)
-        for split in splits:
-            for repetition in range(repetitions):
-                parts = materials.split(name, split, repetition)
-                _check_metrics(experiment, parts)
-                digest = parts.hash
-                for solver, solver_text in zip(solvers, named, strict=True):
-                    if reason := mismatch(solver, parts.train):
-                        skips.append(Skip(text, split, solver_text, f"{solver_text} {reason}"))
-                    else:
-                        cells.append(
-                            _cell(experiment, selection, name, split, digest, repetition, solver, solver_text, records)
-                        )
+        data = _canonical(source, text)
+        for (split_text, split), repetition in product(splits, range(selection.repetitions or experiment.repetitions)):
+            parts = materials.split(data, split, repetition)
+            _check_metrics(experiment, parts)
+            place = {"data": data, "split": split, "split_hash": parts.hash, "repetition": repetition}
+            for solver_text, solver in solvers:
+                if reason := mismatch(solver, parts.train):
+                    skips.append(Skip(text, split_text, solver_text, f"{solver_text} {reason}"))
+                else:
+                    shown = (text, split_text, _shown_solver(solver_text))
+                    cells.append(_cell(experiment, selection, solver, place, shown, parse(solver_text).name))
     return Plan(experiment, selection, tuple(cells), tuple(dict.fromkeys(skips)))
 
 
 def _cell(
-    experiment: Experiment, selection: Selection, data: str, split: str, digest: str, repetition: int,
-    solver: Any, text: str, records: list[Any],
-) -> Cell:  # fmt: skip
-    source = parse(text).name
+    experiment: Experiment,
+    selection: Selection,
+    solver: Any,
+    place: dict[str, Any],
+    shown: tuple[str, str, str],
+    source: str,
+) -> Cell:
+    records = [metric(name) for name in experiment.metrics]
     return Cell(
-        data=data,
-        split=split,
-        split_hash=digest,
-        repetition=repetition,
+        **place,
         seed=selection.seed,
-        solver=source.rsplit("/", 1)[-1],
+        solver=parse(shown[2]).name,
         settings=settings_of(solver),
         version=solver.version,
         determinism=solver.determinism.value,
@@ -158,7 +156,14 @@ def _cell(
         objective=experiment.objective,
         threads=selection.threads,
         source=source,
+        shown=shown,
     )
+
+
+def _shown_solver(text: str) -> str:
+    """The text without the folder of a user's own file: results must not depend on where it lies."""
+    spec = parse(text)
+    return show(spec.name.rsplit("/", 1)[-1], spec.settings)
 
 
 def _selected(own: tuple[str, ...], asked: tuple[str, ...]) -> tuple[str, ...]:
@@ -181,4 +186,3 @@ def _check_metrics(experiment: Experiment, parts: Split) -> None:
     for name in experiment.metrics:
         if reason := unusable(metric(name), type(parts.test)):
             raise UserError(f"{experiment.name}: {reason}")
-

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -26,7 +26,7 @@ class Conditions:
 
     out: Path = Path("results")
     jobs: int = 1
-    caps: Caps = Caps()
+    caps: Caps = field(default_factory=Caps)
     force: bool = False  # run again what is there
     retry_failed: bool = False  # run again what did not end well
 
@@ -84,7 +84,9 @@ def run(plan: Plan, conditions: Conditions, tell: Callable[[Event], None], mater
 class _Runner:
     """The moving parts of one run."""
 
-    def __init__(self, store: Store, conditions: Conditions, tell: Callable[[Event], None], materials: Materials) -> None:
+    def __init__(
+        self, store: Store, conditions: Conditions, tell: Callable[[Event], None], materials: Materials
+    ) -> None:
         self.store, self.conditions, self.tell, self.materials = store, conditions, tell, materials
         self.machine = machine.describe()
         self.context = server()

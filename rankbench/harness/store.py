@@ -62,7 +62,9 @@ class Store:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise UserError(f"cannot write to {self.folder}: {error.strerror}; choose another folder with --out") from None
+            raise UserError(
+                f"cannot write to {self.folder}: {error.strerror}; choose another folder with --out"
+            ) from None
 
     def workshop(self) -> "tempfile.TemporaryDirectory[str]":
         """A folder for what a run needs only while it lasts; what a killed run left behind goes first."""

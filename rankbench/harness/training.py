@@ -23,7 +23,9 @@ class Checkpoint:
     spent: bool
 
 
-def checkpoints(steps: Iterator[Step], budget: Budget, clock: Callable[[], float] = perf_counter) -> Iterator[Checkpoint]:
+def checkpoints(
+    steps: Iterator[Step], budget: Budget, clock: Callable[[], float] = perf_counter
+) -> Iterator[Checkpoint]:
     """The steps with their training seconds, until the solver ends by itself or the budget does."""
     seconds, index, previous = 0.0, 0, None
     while True:

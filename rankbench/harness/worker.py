@@ -127,5 +127,3 @@ def _peak_bytes() -> int:
     except OSError:
         pass
     return int(psutil.Process().memory_info().rss)
-
-

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from rankbench.report.series import Drawing, Panel
 
 COLOURS = ("#0b62a4", "#d1495b", "#3c8d5a", "#8f5cb5", "#c98a1b", "#4a4e57")
-_STYLE = {
+_STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -43,7 +43,10 @@ def _figure(drawing: Drawing) -> Figure:
         axis.set_visible(False)
     for axis in axes[::columns]:
         axis.set_ylabel(drawing.y_label)
-    axes[0].legend(fontsize=8)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if columns > 1 else 2), fontsize=8
+    )
     return figure
 
 
@@ -51,14 +54,15 @@ def _draw_panel(axis: Any, panel: Panel, drawing: Drawing) -> None:
     for number, line in enumerate(panel.lines):
         colour = COLOURS[number % len(COLOURS)]
         if drawing.kind == "bars":
-            spread = [[y - low for y, low in zip(line.y, line.low, strict=True)], [high - y for y, high in zip(line.y, line.high, strict=True)]]  # fmt: skip
-            axis.bar(line.x, line.y, yerr=spread, width=0.7, color=colour, label=line.name, capsize=3)
+            axis.bar(line.x, line.y, yerr=[line.below, line.above], width=0.7, color=colour, label=line.name, capsize=3)
         else:
             axis.plot(line.x, line.y, color=colour, marker="o", markersize=3, label=line.name)
             axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
     for line in panel.published:
         owner = [own.name for own in panel.lines].index(line.name.removesuffix(", published"))
-        axis.plot(line.x, line.y, color=COLOURS[owner % len(COLOURS)], ls="--", marker="D", mfc="white", label=line.name)
+        axis.plot(
+            line.x, line.y, color=COLOURS[owner % len(COLOURS)], ls="--", marker="D", mfc="white", label=line.name
+        )
     if drawing.kind == "bars":
         axis.set_xticks([])
     if drawing.log_x:

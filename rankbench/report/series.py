@@ -7,7 +7,7 @@ from typing import Any
 
 from rankbench.metrics import metric
 from rankbench.report.tables import Group, Study, groups, rows
-from rankbench.specs import parse, show_settings
+from rankbench.specs import Spec, parse, show_settings
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,16 @@ class Line:
     y: list[float]
     low: list[float]
     high: list[float]
+
+    @property
+    def below(self) -> list[float]:
+        """How far the least repetition lies under the mean."""
+        return [y - low for y, low in zip(self.y, self.low, strict=True)]
+
+    @property
+    def above(self) -> list[float]:
+        """How far the greatest repetition lies over the mean."""
+        return [high - y for y, high in zip(self.y, self.high, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -56,29 +66,27 @@ def drawing(study: Study) -> Drawing | None:
     return Drawing(wanted["kind"], _axis(wanted), f"{name} ({better} is better)", better, panels, log_x)
 
 
-def short_names(found: list[Group]) -> dict[str, str]:
-    """For each group's label the shortest name that tells its solver from the others."""
-    by_solver: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for group in found:
-        by_solver.setdefault(group.solver, {})[group.label] = group.settings
+def _names(found: list[Group]) -> dict[str, str]:
+    """For each solver, as somebody wrote it, the shortest name that tells it from the others."""
+    written = list(dict.fromkeys(group.shown[1] for group in found))
+    specs = {text: parse(text) for text in written}
     return {
-        label: _short_name(solver, settings, list(namesakes.values()))
-        for solver, namesakes in by_solver.items()
-        for label, settings in namesakes.items()
+        text: _name(spec, [other for other in specs.values() if other.name == spec.name])
+        for text, spec in specs.items()
     }
 
 
-def _short_name(solver: str, settings: Mapping[str, Any], namesakes: list[Mapping[str, Any]]) -> str:
-    telling = {key: value for key, value in settings.items() if any(other[key] != value for other in namesakes)}
-    return f"{solver} {show_settings(telling)}".strip()
+def _name(spec: Spec, namesakes: list[Spec]) -> str:
+    telling = {k: v for k, v in spec.settings.items() if any(other.settings.get(k) != v for other in namesakes)}
+    return f"{spec.name} {show_settings(telling)}".strip()
 
 
 def _curves(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
-    names = short_names(good)
+    names = _names(good)
     panels: dict[str, Panel] = {}
     for group in good:
-        panel = panels.setdefault(group.place, Panel(short_place(group.place), []))
-        panel.lines.append(_curve(names[group.label], group, name, x))
+        panel = panels.setdefault(group.place, Panel(_short(group.shown[0]), []))
+        panel.lines.append(_curve(names[group.shown[1]], group, name, x))
     return list(panels.values())
 
 
@@ -92,14 +100,14 @@ def _curve(label: str, group: Group, name: str, x: str) -> Line:
 
 def _sweeps(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
     """One panel; each solver's measure against a setting of the data or the split."""
-    names = short_names(good)
+    names = _names(good)
     lines: dict[str, Line] = {}
     published: dict[str, Line] = {}
     table = {(row.data, row.solver, row.settings): row.published for row in rows(study) if row.metric == name}
     for group in good:
         place = _setting(group, x)
         values = [result.metrics[name] for result in group.good]
-        label = names[group.label]
+        label = names[group.shown[1]]
         _add(lines.setdefault(label, Line(label, [], [], [], [])), place, values)
         if (value := table.get((group.place, group.solver, show_settings(group.settings)))) is not None:
             _add(published.setdefault(label, Line(f"{label}, published", [], [], [], [])), place, [value])
@@ -108,19 +116,19 @@ def _sweeps(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
 
 def _bars(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
     """One panel per data set and split; each solver is a bar at its own place."""
-    names = short_names(good)
+    names = _names(good)
     panels: dict[str, Panel] = {}
     for group in good:
-        panel = panels.setdefault(group.place, Panel(short_place(group.place), []))
-        line = Line(names[group.label], [], [], [], [])
+        panel = panels.setdefault(group.place, Panel(_short(group.shown[0]), []))
+        line = Line(names[group.shown[1]], [], [], [], [])
         _add(line, len(panel.lines), [result.metrics[name] for result in group.good])
         panel.lines.append(line)
     return list(panels.values())
 
 
-def short_place(place: str) -> str:
-    """A data set's name and the settings that fit on a line."""
-    return place if len(place) <= 60 else place.replace("[", " ").replace("]", "")[:57] + "..."
+def _short(text: str) -> str:
+    """A title that fits above its axes."""
+    return text if len(text) <= 48 else f"{text[:45]}..."
 
 
 def _setting(group: Group, x: str) -> float:
@@ -141,4 +149,4 @@ def _add(line: Line, x: float, values: list[float]) -> None:
 def _axis(wanted: Mapping[str, Any]) -> str:
     if wanted["kind"] == "bars":
         return ""
-    return {"seconds": "training seconds", "step": "step"}.get(wanted["x"], wanted["x"])
+    return str({"seconds": "training seconds"}.get(wanted["x"], wanted["x"]))

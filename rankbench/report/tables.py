@@ -1,20 +1,21 @@
-"""Tables: one row per data set, solver and metric, published beside measured."""
+"""Tables: published beside measured, one row per metric for scripts, one line per solver for people."""
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
 from statistics import fmean, pstdev
 from typing import Any
 
 from rankbench.harness.store import Result
+from rankbench.metrics import metric
 from rankbench.specs import parse, show_settings
 
 Entry = Mapping[str, Any]  # a planned cell, as the plan records it
-COLUMNS = (
-    "experiment", "data", "solver", "settings", "metric", "published", "measured", "sd", "n",
-    "seconds", "peak_mb", "determinism", "status",
-)  # fmt: skip
+COLUMNS = tuple(
+    "experiment data solver settings metric published measured sd n seconds peak_mb determinism status".split()
+)
 _WORST = ("failed", "memory", "timeout", "pending", "ok")
 
 
@@ -35,6 +36,24 @@ class Row:
     peak_mb: float | None
     determinism: str
     status: str
+    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; not in the CSV
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as people read it: a line per data set and solver, the metrics side by side."""
+
+    headings: list[str]
+    numeric: list[bool]
+    lines: list[list[str]]
+    best: set[tuple[int, int]]  # line and column of what measures best on its data
+
+    def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
+        """The lines in somebody's notation, the best of each column in bold."""
+        return [
+            [(bold if (number, column) in self.best else plain)(text) for column, text in enumerate(line)]
+            for number, line in enumerate(self.lines)
+        ]
 
 
 @dataclass(frozen=True)
@@ -43,8 +62,8 @@ class Study:
 
     name: str
     definition: Mapping[str, Any]
-    cells: list[tuple[Entry, Result | None]]
-    skips: list[Mapping[str, Any]]
+    cells: Sequence[tuple[Entry, Result | None]]
+    skips: Sequence[Mapping[str, Any]]
 
     @property
     def experiment(self) -> Mapping[str, Any]:
@@ -60,6 +79,7 @@ class Group:
     data: str
     split: str
     place: str  # data, and the split where the experiment has several
+    shown: tuple[str, str]  # place and solver as somebody wrote them
     solver: str
     settings: Mapping[str, Any]
     determinism: str
@@ -76,11 +96,6 @@ class Group:
         found = {result.status if result else "pending" for result in self.results}
         return min(found, key=_WORST.index)
 
-    @property
-    def label(self) -> str:
-        """Solver and settings, for people."""
-        return f"{self.solver}[{show_settings(self.settings)}]"
-
 
 def groups(study: Study) -> list[Group]:
     """The cells gathered over their repetitions, in the order of the plan."""
@@ -88,8 +103,7 @@ def groups(study: Study) -> list[Group]:
     gathered: dict[tuple[str, ...], Group] = {}
     for entry, result in study.cells:
         key = (entry["data"], entry["split"], entry["solver"], show_settings(entry["settings"]), str(entry["threads"]))
-        place = f"{entry['data']} {entry['split']}" if several else entry["data"]
-        group = gathered.setdefault(key, _empty_group(entry, place))
+        group = gathered.setdefault(key, _empty_group(entry, several))
         group.results.append(result)
     return list(gathered.values())
 
@@ -113,42 +127,96 @@ def notes(study: Study) -> list[str]:
     return [f"Published on {name}, not on the data measured here: for orientation only." for name in elsewhere]
 
 
+def described(skip: Mapping[str, Any]) -> str:
+    """What was left out, why, and the command that would change it."""
+    place = " ".join(filter(None, (skip["data"], skip["split"])))
+    return f"{place}: {skip['reason']}" + (f"; to get it: {skip['remedy']}" if skip["remedy"] else "")
+
+
+def sheet(study: Study) -> Sheet:
+    """The rows of a study gathered into lines; a published column only where there is something in it."""
+    table = rows(study)
+    columns = _columns(study, table)
+    lines: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in table:
+        lines.setdefault((row.data, row.solver, row.settings), {})[row.metric] = row
+    return Sheet(
+        headings=["data", "solver", *(heading for heading, _, _ in columns), "seconds", "peak MB", "n", "status"],
+        numeric=[False, False, *(True for _ in columns), True, True, True, False],
+        lines=[_line(by_metric, columns) for by_metric in lines.values()],
+        best=_best(list(lines.values()), columns),
+    )
+
+
 def to_csv(table: Iterable[Row]) -> str:
     """The promise that scripts build on: these columns, in this order, empty where there is nothing."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for row in table:
-        writer.writerow({name: _exact(value) for name, value in asdict(row).items()})
+        writer.writerow({name: _exact(getattr(row, name)) for name in COLUMNS})
     return out.getvalue()
 
 
-def to_markdown(table: Iterable[Row]) -> str:
-    """A table for people."""
-    lines = ["| " + " | ".join(_HEADINGS) + " |", "|" + "|".join(_ALIGNMENT) + "|"]
-    lines += ["| " + " | ".join(cells).replace("\n", " ") + " |" for cells in map(cells_of, table)]
-    return "\n".join(lines) + "\n"
+def to_markdown(table: Sheet) -> str:
+    """A pipe table, the best of each column in bold."""
+    lines = [table.headings, ["---:" if numeric else "---" for numeric in table.numeric]]
+    lines += table.written(str, lambda text: f"**{text}**")
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def to_latex(table: Iterable[Row]) -> str:
-    """The same with booktabs."""
-    body = [" & ".join(map(_tex, cells)) + r" \\" for cells in map(cells_of, table)]
-    head = " & ".join(map(_tex, _HEADINGS)) + r" \\"
-    columns = "".join("r" if mark == "---:" else "l" for mark in _ALIGNMENT)
-    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""])  # fmt: skip
+def to_latex(table: Sheet) -> str:
+    """A tabular for booktabs, the best of each column in bold."""
+    columns = "".join("r" if numeric else "l" for numeric in table.numeric)
+    head = [_tex(heading) for heading in table.headings]
+    lines = table.written(_tex, lambda text: rf"\textbf{{{_tex(text)}}}")
+    body = [" & ".join(line) + r" \\" for line in (head, *lines)]
+    parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule"]
+    return "\n".join([*parts, r"\end{tabular}", ""])
 
 
-_HEADINGS = ("data", "solver", "metric", "published", "measured", "sd", "n", "seconds", "peak MB", "status")
-_ALIGNMENT = ("---", "---", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---")
+Column = tuple[str, str, str]  # heading, metric, and which of its numbers: measured or published
 
 
-def cells_of(row: Row) -> tuple[str, ...]:
-    """A row as people read it: rounded, and a RACY solver named so."""
-    solver = f"{row.solver}[{row.settings}]" if row.settings else row.solver
-    racy = " (racy)" if row.determinism == "racy" else ""
-    numbers = (_rounded(row.published, 4), _rounded(row.measured, 4), _rounded(row.sd, 4), str(row.n or ""))
-    costs = (_rounded(row.seconds, 3), _rounded(row.peak_mb, 0))
-    return (row.data, solver + racy, row.metric, *numbers, *costs, row.status)
+def _columns(study: Study, table: list[Row]) -> list[Column]:
+    columns: list[Column] = []
+    for name in study.experiment["metrics"]:
+        columns.append((name, name, "measured"))
+        if any(row.published is not None for row in table if row.metric == name):
+            columns.append(("published", name, "published"))
+    return columns
+
+
+def _line(by_metric: Mapping[str, Row], columns: list[Column]) -> list[str]:
+    first = next(iter(by_metric.values()))
+    racy = " (racy)" if first.determinism == "racy" else ""
+    numbers = [_number(by_metric.get(name), which) for _, name, which in columns]
+    costs = [_rounded(first.seconds, 3), _rounded(first.peak_mb, 0), str(first.n or "")]
+    return [first.shown[0], first.shown[1] + racy, *numbers, *costs, first.status]
+
+
+def _number(row: Row | None, which: str) -> str:
+    if row is None:
+        return ""
+    if which == "published" or row.measured is None or row.n < 2:
+        return _rounded(row.published if which == "published" else row.measured, 4)
+    return f"{row.measured:.4f} ± {row.sd:.4f}"
+
+
+def _best(lines: list[Mapping[str, Row]], columns: list[Column]) -> set[tuple[int, int]]:
+    """Where each metric is best on each data set, if solvers differ there as far as is printed."""
+    best: set[tuple[int, int]] = set()
+    for column, (_, name, which) in enumerate(columns, start=2):
+        sign = 1 if metric(name).better == "higher" else -1
+        places: dict[str, dict[int, float]] = {}
+        for number, by_metric in enumerate(lines):
+            row = by_metric.get(name)
+            if which == "measured" and row and row.measured is not None and not isnan(row.measured):
+                places.setdefault(row.data, {})[number] = sign * round(row.measured, 4)
+        for found in places.values():
+            if len(set(found.values())) > 1:
+                best |= {(number, column) for number, value in found.items() if value == max(found.values())}
+    return best
 
 
 def _row(study: Study, group: Group, metric: str) -> Row:
@@ -168,13 +236,18 @@ def _row(study: Study, group: Group, metric: str) -> Row:
         peak_mb=fmean(peaks) if peaks else None,
         determinism=group.determinism,
         status=group.status,
+        shown=group.shown,
     )
 
 
 def _skipped_row(study: Study, skip: Mapping[str, Any]) -> Row:
     place = " ".join(filter(None, (skip["data"], skip["split"])))
-    name = parse(skip["solver"]).name if skip["solver"] else ""
-    return Row(study.name, place, name, "", "", None, None, None, 0, None, None, "", "skipped")
+    spec = parse(skip["solver"] or "all")
+    shown = (place, skip["solver"] or "all solvers")
+    name = spec.name if skip["solver"] else ""
+    nothing = {"published": None, "measured": None, "sd": None, "n": 0, "seconds": None, "peak_mb": None}
+    named = {"experiment": study.name, "data": place, "solver": name, "settings": show_settings(spec.settings)}
+    return Row(**named, **nothing, metric="", determinism="", status="skipped", shown=shown)  # type: ignore[arg-type]
 
 
 def _published(study: Study, group: Group, metric: str) -> float | None:
@@ -202,8 +275,18 @@ def _split(text: str) -> tuple[str, Mapping[str, Any]]:
     return spec.name, spec.settings
 
 
-def _empty_group(entry: Entry, place: str) -> Group:
-    return Group(entry["data"], entry["split"], place, entry["solver"], entry["settings"], entry["determinism"], [])
+def _empty_group(entry: Entry, several: bool) -> Group:
+    data, split, solver = entry["shown"]
+    return Group(
+        data=entry["data"],
+        split=entry["split"],
+        place=f"{entry['data']} {entry['split']}" if several else entry["data"],
+        shown=(f"{data} {split}" if several else data, solver),
+        solver=entry["solver"],
+        settings=entry["settings"],
+        determinism=entry["determinism"],
+        results=[],
+    )
 
 
 def _exact(value: object) -> object:
@@ -217,4 +300,4 @@ def _rounded(value: float | None, digits: int) -> str:
 def _tex(text: str) -> str:
     for letter in "&%$#_{}":
         text = text.replace(letter, "\\" + letter)
-    return text
+    return text.replace("±", r"$\pm$")

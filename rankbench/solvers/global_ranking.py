@@ -76,13 +76,22 @@ class _Problem:
 
     def at(self, scores: Floats) -> _Point:
         """Everything about these scores, in one sweep."""
-        losses, duals, gradient = np.empty((3, len(scores)))
+        losses, duals, gradient = np.zeros((3, len(scores)))
         curvature = np.empty(len(self.opponents))
         if len(curvature):
             kernel.sweep(
-                self.loss, self.indptr, self.opponents, self.wins, self.losses, scores,
-                losses, duals, gradient, curvature, self.threads,
-            )  # fmt: skip
+                self.loss,
+                self.indptr,
+                self.opponents,
+                self.wins,
+                self.losses,
+                scores,
+                losses,
+                duals,
+                gradient,
+                curvature,
+                self.threads,
+            )
         objective = losses.sum() + self.lam / 2 * _square(scores)
         dual = duals.sum() - _square(gradient) / (2 * self.lam)
         return _Point(scores, objective, objective - dual, gradient + self.lam * scores, curvature)
@@ -92,7 +101,9 @@ class _Problem:
 
         def times(p: Floats) -> Floats:
             out = np.empty_like(p)
-            kernel.curvature_times(self.indptr, self.opponents, point.curvature, np.ascontiguousarray(p), out, self.threads)
+            kernel.curvature_times(
+                self.indptr, self.opponents, point.curvature, np.ascontiguousarray(p), out, self.threads
+            )
             return out + self.lam * p
 
         size = len(point.scores)

@@ -62,7 +62,9 @@ class MPRank:
         if not by_primal.all():
             gram = _products(train.item_features, threads)
             coefficients, dual_offsets = self._dual(gram, train, users[~by_primal], threads)
-            expansion = scipy.sparse.csr_array((coefficients, train.items, train.indptr), (train.n_users, train.n_items))
+            expansion = scipy.sparse.csr_array(
+                (coefficients, train.items, train.indptr), (train.n_users, train.n_items)
+            )
             dual_weights = expansion @ train.item_features
             weights[users[~by_primal]] = _dense(dual_weights)[users[~by_primal]]
             offsets[users[~by_primal]] = dual_offsets[users[~by_primal]]

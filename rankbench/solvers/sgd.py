@@ -44,16 +44,18 @@ class SGD:
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all comparisons."""
         per_user = np.diff(train.indptr)
-        per_item = np.bincount(train.better, minlength=train.n_items) + np.bincount(train.worse, minlength=train.n_items)
+        per_item = np.bincount(train.better, minlength=train.n_items) + np.bincount(
+            train.worse, minlength=train.n_items
+        )
         users, items = (_start(rng, counts, self.rank) for counts in (per_user, per_item))
-        shrink = [self.lam / np.maximum(counts, 1) for counts in (per_user, per_item)]
+        shrink_users, shrink_items = (self.lam / np.maximum(counts, 1) for counts in (per_user, per_item))
         rows = (train.indptr, train.better, train.worse)
         loss = _LOSSES[self.loss]
         model = Factors(users[:, : self.rank], items[:, : self.rank])
         seen = per_user > 0, per_item > 0
 
         def objective() -> float:
-            losses = np.empty(train.n_users)
+            losses = np.zeros(train.n_users)
             if len(train):
                 kernel.losses(loss, *rows, users, items, losses, threads)
             size = sum(np.square(block[kept]).sum() for block, kept in zip((users, items), seen, strict=True))
@@ -62,7 +64,9 @@ class SGD:
         yield Step(model, objective)
         updates = 0
         while len(train):
-            kernel.serial_pass(loss, *rows, users, items, *shrink, self.step, self.decay, updates, rng)
+            kernel.serial_pass(
+                loss, *rows, users, items, shrink_users, shrink_items, self.step, self.decay, updates, rng
+            )
             updates += len(train)
             yield Step(model, objective)
 

