@@ -84,8 +84,8 @@ setup(
         include_path=["pyx"],
         build_dir="build/debug" if DEBUG else "build/release",
         compiler_directives=DIRECTIVES,
-        nthreads=0,
     )
     if building
-    else []
+    else [],
+    options={"build_ext": {"parallel": os.cpu_count()}},
 )

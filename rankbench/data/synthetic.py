@@ -83,7 +83,7 @@ class LowRank:
         """Ratings drawn from the model."""
         scores = _low_rank(rng, self.users, self.items, self.rank)
         users, items = _observed(rng, self.users, self.items, self.per_user)
-        values = scores[users, items] + self.noise * rng.standard_normal(len(users))
+        values: Floats = scores[users, items] + self.noise * rng.standard_normal(len(users))
         if self.levels:
             borders = ndtri(np.arange(1, self.levels) / self.levels) * np.sqrt(1 + self.noise**2)
             values = np.searchsorted(borders, values) + 1.0

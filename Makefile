@@ -1,0 +1,58 @@
+# make run     build everything, run every experiment in its quick profile, write the report
+# make test    build everything, run the whole test suite
+# make lint    ruff, mypy, cython-lint
+# make bench   time HEAD with airspeed velocity
+# make peers   compare with other libraries, side by side in one process
+# make report  write reports/, the committed reproduction, from a fresh quick run
+#
+# ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+SOURCES := setup.py pyproject.toml $(wildcard pyx/*.pyx pyx/*.pxd)
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_QUIET = 1
+
+.PHONY: run test lint bench peers report clean
+
+run: .venv/.extra-data
+	$(BIN)/python -m rankbench run all $(ARGS)
+
+test: .venv/.extra-test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/.extra-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
+
+bench: .venv/.extra-bench
+	cd asv_benchmarks && ../$(BIN)/python -m asv machine --yes
+	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr HEAD^! $(ARGS)
+
+peers: .venv/.extra-peers
+	$(BIN)/python asv_benchmarks/peers.py $(ARGS)
+
+report: .venv/.extra-data
+	$(BIN)/python -m rankbench run all --force --no-report --out build/reproduction $(ARGS)
+	$(BIN)/python -m rankbench report --out build/reproduction --to reports --no-page
+
+clean:
+	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so
+
+# The package is installed once, in place; touching a kernel builds again, touching Python does not.
+.venv/.package: $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "rankbench needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+	    { echo "no virtual environment: on Debian, apt-get install python3-venv python3-dev"; exit 1; }
+	$(BIN)/python -m pip install --upgrade "pip>=24"
+	$(BIN)/python -m pip install --editable .
+	@touch $@
+
+.venv/.extra-%: .venv/.package
+	$(BIN)/python -m pip install "rankbench[$*]"
+	@touch $@
