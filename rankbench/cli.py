@@ -24,12 +24,9 @@ _HELP = """Fast solvers for learning to rank from preferences, and a harness tha
 
 Example: rankbench run all"""
 
-app = typer.Typer(
-    help=_HELP, no_args_is_help=True, add_completion=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False)
 data_app = typer.Typer(
     help="Where data lies, and how to get it.\n\nExample: rankbench data fetch insteval",
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(data_app, name="data")
@@ -91,7 +88,10 @@ def run(
     from rankbench.harness.plan import Selection
     from rankbench.harness.run import Conditions
 
-    selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full)
+    try:
+        selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full)
+    except UserError as error:
+        raise UserError(str(error).replace("Selection: ", "--", 1)) from None
     if jobs < 1:
         raise UserError(f"-j {jobs} is out of range: must be at least 1")
     conditions = Conditions(out, jobs, Caps(_seconds(timeout), _bytes(memory)), force, retry_failed)
@@ -135,6 +135,7 @@ class _Session:
         from rankbench.progress import display
 
         store = Store(self.conditions.out, plan.experiment.name)
+        store.open()
         cells = pending(plan, store, self.conditions)
         if there := len(plan.cells) - len(cells):
             self._say(f"{plan.experiment.name}: {there} of {len(plan.cells)} cells are there (--force runs them again)")
@@ -361,7 +362,7 @@ def verify(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None)
 def main() -> None:
     """The console script: mistakes are one line on stderr and exit code 1, never a traceback."""
     try:
-        code = app(standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except UserError as error:
         _fail(str(error))
     except _USAGE_ERROR as error:

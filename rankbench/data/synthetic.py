@@ -86,7 +86,7 @@ class LowRank:
         values: Floats = scores[users, items] + self.noise * rng.standard_normal(len(users))
         if self.levels:
             borders = ndtri(np.arange(1, self.levels) / self.levels) * np.sqrt(1 + self.noise**2)
-            values = np.searchsorted(borders, values) + 1.0
+            values = (np.searchsorted(borders, values) + 1).astype(np.float64)
         return Ratings.from_triples(users, items, values, self.users, self.items)
 
 

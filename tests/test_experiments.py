@@ -1,0 +1,59 @@
+"""The experiments that come with the package: each is read strictly, and each can run."""
+
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from rankbench import experiments
+from rankbench.data import DATASETS
+from rankbench.data.splits import SPLITS
+from rankbench.errors import UserError
+from rankbench.solvers import make
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_name_in_an_experiment_is_known(name, full):
+    found = experiments.load(name, full)
+    for text in found.data:
+        DATASETS.make(text)
+    for text in found.splits:
+        SPLITS.make(text)
+    for text in found.solvers:
+        make(text)
+    assert found.about.strip() and found.paper and found.figure.metric in ("", *found.metrics)
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_published_numbers_name_a_row_of_the_experiment(name):
+    found = experiments.load(name)
+    for entry in found.published:
+        assert entry.metric in found.metrics
+        assert entry.solver.partition("[")[0] in {text.partition("[")[0] for text in found.solvers}
+        assert entry.split is None or entry.split in found.splits
+
+
+def test_full_replaces_what_it_names_and_nothing_else():
+    quick, full = (experiments.load("park2015-table1", flag) for flag in (False, True))
+    table = tomllib.loads(files("rankbench.experiments").joinpath("park2015-table1.toml").read_text())
+    assert full.repetitions == table["full"]["repetitions"] != quick.repetitions
+    assert full.solvers == quick.solvers
+
+
+def test_a_budget_that_names_seconds_has_no_steps_of_its_own():
+    text = 'title="t"\npaper="p"\nabout="a"\ndata=["btl"]\nsplits=["entries"]\nsolvers=["sgd"]\nmetrics=["kendall"]\n'
+    found = experiments.read("x", "x.toml", text + "[budget]\nseconds = 2\n")
+    assert (found.budget.steps, found.budget.seconds) == (None, 2.0)
+
+
+def test_a_metric_is_stored_under_its_canonical_name():
+    text = 'title="t"\npaper="p"\nabout="a"\ndata=["btl"]\nsplits=["entries"]\nsolvers=["sgd"]\n'
+    found = experiments.read("x", "x.toml", text + 'metrics=["precision@3[relevant=4]"]\n')
+    assert found.metrics == ("precision@3",)
+
+
+def test_an_unknown_key_of_the_full_profile_is_named():
+    text = 'title="t"\n[full]\nrepetition = 3\n'
+    with pytest.raises(UserError, match=r"\[full\] 'repetition'; did you mean 'repetitions'"):
+        experiments.read("x", "x.toml", text)
