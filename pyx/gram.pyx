@@ -33,7 +33,7 @@ def linear(const double[:, ::1] features, int threads):
 def gaussian(double[:, ::1] products, double width, int threads):
     """K = exp(-|x - y|^2 / (2 width^2)) in place of the inner products X X^T."""
     cdef Py_ssize_t n = products.shape[0], row
-    cdef double[::1] squares = np.ascontiguousarray(np.diagonal(products))
+    cdef double[::1] squares = np.diagonal(products).copy()
     cdef double scale = -0.5 / (width * width)
     for row in prange(n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _gaussian_row(&products[row, 0], &squares[0], squares[row], n, row, scale)

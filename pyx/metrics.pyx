@@ -59,6 +59,8 @@ def per_user(
     cdef Py_ssize_t longest = np.diff(indptr).max(initial=0)
     result = np.full((n_metrics, n_users), np.nan)
     cdef double[:, ::1] out = result
+    if n_metrics == 0:
+        return result
     cdef char *memory = <char *> malloc(threads * (longest + 1) * _BYTES)
     cdef User *members = <User *> malloc(threads * sizeof(User))
     cdef Request *requests = <Request *> malloc(n_metrics * sizeof(Request))

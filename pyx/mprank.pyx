@@ -27,12 +27,12 @@ def dual(
     double[::1] offsets,
     int threads,
 ):
-    """Solve the dual of each of these users; returns one whose system was not positive definite, or -1."""
+    """Solve the dual of each of these users; returns the first whose system was not positive definite, or -1."""
     cdef Py_ssize_t longest = np.diff(indptr).max(initial=0), size = longest * longest + longest, place, row
+    cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef double *memory = <double *> malloc((threads * size + 1) * sizeof(double))
     cdef double *own = memory
     cdef int32_t user
-    cdef int failed = -1
     if memory == NULL:
         raise MemoryError
     with nogil, parallel(num_threads=threads):
@@ -40,13 +40,12 @@ def dual(
         for place in prange(users.shape[0], schedule="dynamic"):
             user = users[place]
             row = indptr[user]
-            if _solve_dual(
+            failed[place] = _solve_dual(
                 &gram[0, 0], gram.shape[0], &items[row], &values[row], <int> (indptr[user + 1] - row),
                 C, own, &coefficients[row], &offsets[user],
-            ):
-                failed = user
+            )
     free(memory)
-    return failed
+    return _first_failed(users, failed)
 
 
 def primal(
@@ -60,13 +59,13 @@ def primal(
     double[::1] offsets,
     int threads,
 ):
-    """Solve the primal of each of these users; returns one whose system was not positive definite, or -1."""
+    """Solve the primal of each of these users; returns the first whose system was not positive definite, or -1."""
     cdef Py_ssize_t longest = np.diff(indptr).max(initial=0), n = features.shape[1]
     cdef Py_ssize_t size = n * longest + n * n + n, place, row
+    cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef double *memory = <double *> malloc((threads * size + 1) * sizeof(double))
     cdef double *own = memory
     cdef int32_t user
-    cdef int failed = -1
     if memory == NULL:
         raise MemoryError
     with nogil, parallel(num_threads=threads):
@@ -74,32 +73,52 @@ def primal(
         for place in prange(users.shape[0], schedule="dynamic"):
             user = users[place]
             row = indptr[user]
-            if _solve_primal(
+            failed[place] = _solve_primal(
                 &features[0, 0], <int> n, &items[row], &values[row], <int> (indptr[user + 1] - row),
                 C, own, &weights[user, 0], &offsets[user],
-            ):
-                failed = user
+            )
     free(memory)
-    return failed
+    return _first_failed(users, failed)
+
+
+cdef int _first_failed(const int32_t[::1] users, const int32_t[::1] failed) noexcept:
+    """The first user whose system was not positive definite, or -1."""
+    cdef Py_ssize_t place
+    for place in range(users.shape[0]):
+        if failed[place]:
+            return users[place]
+    return -1
 
 
 cdef int _solve_dual(
     const double *gram, Py_ssize_t stride, const int32_t *items, const double *values, int m,
     double C, double *scratch, double *coefficients, double *offset,
 ) noexcept nogil:
-    """a = (K_c + m/(2C) I)^-1 y_c and the offset that gives the scores the mean of y; m^3/3 flops."""
+    """a = (K_c + m/(2C) I)^-1 y_c and the offset that gives the scores the mean of y; m^3/3 flops.
+
+    Only the upper triangle is gathered, centred and solved: the kernel is symmetric. Invariant of the
+    gathering: means[b] holds the sum of rows :a over column b, for b >= a.
+    """
     cdef double *matrix = scratch
     cdef double *means = scratch + m * m
     cdef double mean_value = total(values, m) / m, grand
+    cdef const double *row
     cdef Py_ssize_t a, b
     for a in range(m):
-        for b in range(m):
-            matrix[a * m + b] = gram[items[a] * stride + items[b]]
-        means[a] = total(matrix + a * m, m) / m
+        means[a] = 0.0
         coefficients[a] = values[a] - mean_value
+    for a in range(m):
+        row = gram + items[a] * stride
+        for b in range(a, m):
+            matrix[a * m + b] = row[items[b]]
+        means[a] += total(matrix + a * m + a, m - a)
+        for b in range(a + 1, m):
+            means[b] += matrix[a * m + b]
+    for a in range(m):
+        means[a] /= m
     grand = total(means, m) / m
     for a in range(m):
-        for b in range(m):
+        for b in range(a, m):
             matrix[a * m + b] += grand - means[a] - means[b]
         matrix[a * m + a] += m / (2.0 * C)
     if solve_positive(matrix, coefficients, m):

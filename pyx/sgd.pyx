@@ -8,19 +8,22 @@ at random from all of Omega, and lowers the objective as fast per pass.
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.math cimport exp, log1p
+from libc.math cimport exp, fabs, log1p
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from numpy.random cimport bitgen_t
 
-from linalg cimport dot_difference
+from linalg cimport dot_difference, fetch
 from random cimport below, bit_generator
 
 SQUARED_HINGE, LOGISTIC = range(2)
 
 cdef enum Loss:
     _SQUARED_HINGE, _LOGISTIC
+
+cdef enum:
+    _AHEAD = 2  # comparisons whose rows of V are on their way while one is worked on
 
 cdef struct Schedule:
     # eta = step / (1 + decay * updates)
@@ -90,18 +93,19 @@ cdef void _visit_user(
     double *u, double *items, Py_ssize_t rank, double user_shrink, const double *item_shrink,
     Schedule *schedule,
 ) noexcept nogil:
-    """All comparisons of one user in random order.
-
-    Invariant: order[:place] were visited in that order, order[place:] are still to come.
-    """
-    cdef Py_ssize_t place, row
+    """All comparisons of one user in random order: order[:place] were visited, order[place:] are to come."""
+    cdef Py_ssize_t place, row, ahead
     cdef int32_t j, k
     cdef double *v
     cdef double *w
     cdef double margin, slope, eta
-    _identity(order, n)
+    _shuffle(bits, order, n)
     for place in range(n):
-        row = _draw_next(bits, order, place, n)
+        if place + _AHEAD < n:
+            ahead = order[place + _AHEAD]
+            fetch(items + better[ahead] * rank, rank)
+            fetch(items + worse[ahead] * rank, rank)
+        row = order[place]
         j, k = better[row], worse[row]
         v = items + j * rank
         w = items + k * rank
@@ -109,23 +113,27 @@ cdef void _visit_user(
         schedule.updates += 1.0
         margin = dot_difference(u, v, w, rank)
         slope = _squared_hinge_slope(margin) if loss == _SQUARED_HINGE else _logistic_slope(margin)
-        _update(u, v, w, rank, eta * slope, eta * user_shrink, eta * item_shrink[j], eta * item_shrink[k])
+        _update(
+            u, v, w, rank, eta * slope,
+            1.0 - eta * user_shrink, 1.0 - eta * item_shrink[j], 1.0 - eta * item_shrink[k],
+        )
 
 
 cdef void _update(
-    double *u, double *v, double *w, Py_ssize_t rank, double g, double shrink_u, double shrink_v, double shrink_w
+    double *u, double *v, double *w, Py_ssize_t rank, double g, double keep_u, double keep_v, double keep_w
 ) noexcept nogil:
-    """u -= g (v - w) + shrink u;  v -= g u + shrink v;  w -= -g u + shrink w: all from the old values.
+    """u = keep_u u - g (v - w);  v = keep_v v - g u;  w = keep_w w + g u: all from the old values.
 
-    The report's listings take the new u for v and w, its formulas the old one; these are the formulas.
+    keep = 1 - eta lam / |Omega|. The report's listings take the new u for v and w, its formulas the old
+    one; these are the formulas.
     """
     cdef Py_ssize_t k
     cdef double old_u, old_v, old_w
     for k in range(rank):
         old_u, old_v, old_w = u[k], v[k], w[k]
-        u[k] = old_u - (g * (old_v - old_w) + shrink_u * old_u)
-        v[k] = old_v - (g * old_u + shrink_v * old_v)
-        w[k] = old_w - (shrink_w * old_w - g * old_u)
+        u[k] = keep_u * old_u - g * (old_v - old_w)
+        v[k] = keep_v * old_v - g * old_u
+        w[k] = keep_w * old_w + g * old_u
 
 
 cdef double _user_loss(
@@ -146,8 +154,9 @@ cdef inline double _squared_hinge(double margin) noexcept nogil:
 
 
 cdef inline double _squared_hinge_slope(double margin) noexcept nogil:
-    """-2 (1 - m)_+"""
-    return -2.0 * max(0.0, 1.0 - margin)
+    """-2 (1 - m)_+ as -(x + |x|): as exact, and without a branch that no processor can foretell."""
+    cdef double missing = 1.0 - margin
+    return -(missing + fabs(missing))
 
 
 cdef inline double _logistic(double margin) noexcept nogil:
@@ -164,6 +173,14 @@ cdef inline void _identity(int32_t *order, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
         order[i] = <int32_t> i
+
+
+cdef inline void _shuffle(bitgen_t *bits, int32_t *order, Py_ssize_t n) noexcept nogil:
+    """0 .. n-1 in random order."""
+    cdef Py_ssize_t place
+    _identity(order, n)
+    for place in range(n):
+        _draw_next(bits, order, place, n)
 
 
 cdef inline int32_t _draw_next(bitgen_t *bits, int32_t *order, Py_ssize_t place, Py_ssize_t n) noexcept nogil:

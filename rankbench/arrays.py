@@ -1,6 +1,7 @@
 """Frozen records of arrays to and from npz files, without pickle; and their fingerprints."""
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -45,7 +46,7 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
 
 def write_npz(path: Path, arrays: Arrays) -> None:
     """Write arrays uncompressed, first under a temporary name: a reader never sees half a file."""
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")  # two processes may write the same cache
     try:
         with partial.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)

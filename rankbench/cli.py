@@ -10,11 +10,6 @@ import typer
 from rankbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from rankbench.harness.plan import Plan
-    from rankbench.harness.run import Conditions
-    from rankbench.harness.store import Store
     from rankbench.report.tables import Study
 
 # Every command imports what it needs when it runs: --help and completion must answer at once.
@@ -87,6 +82,7 @@ def run(
     from rankbench.harness.isolation import Caps
     from rankbench.harness.plan import Selection
     from rankbench.harness.run import Conditions
+    from rankbench.session import preview_all, run_all
 
     try:
         selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full)
@@ -95,126 +91,9 @@ def run(
     if jobs < 1:
         raise UserError(f"-j {jobs} is out of range: must be at least 1")
     conditions = Conditions(out, jobs, Caps(_seconds(timeout), _bytes(memory)), force, retry_failed)
-    _Session(conditions, quiet).run(experiments, selection, dry_run, report)
-
-
-class _Session:
-    """One `rankbench run`, from the names to the exit code."""
-
-    def __init__(self, conditions: "Conditions", quiet: bool) -> None:
-        self.conditions, self.quiet = conditions, quiet
-        self.console = _console()
-
-    def run(self, names: list[str], selection: Any, dry_run: bool, report: bool) -> None:
-        """Plan and run every experiment, show its table, and leave with 2 if a cell failed."""
-        from rankbench.harness.plan import Materials
-        from rankbench.harness.plan import plan as make_plan
-
-        experiments = _experiments(names, selection.full)
-        self._note_threads(selection.threads)
-        failed = False
-        for experiment in experiments:
-            materials = Materials(selection.seed)
-            plan = make_plan(experiment, selection, materials)
-            if dry_run:
-                self._preview(plan)
-            elif plan.cells:
-                self._run_plan(plan, materials)
-                failed |= self._show(plan)
-            else:
-                self._record(plan)
-                self._show_skips(plan)
-        if report and not dry_run:
-            self._report()
-        if failed:
-            raise typer.Exit(2)
-
-    def _run_plan(self, plan: "Plan", materials: Any) -> None:
-        from rankbench.harness.run import pending, run
-        from rankbench.harness.store import Store
-        from rankbench.progress import display
-
-        store = Store(self.conditions.out, plan.experiment.name)
-        store.open()
-        cells = pending(plan, store, self.conditions)
-        if there := len(plan.cells) - len(cells):
-            self._say(f"{plan.experiment.name}: {there} of {len(plan.cells)} cells are there (--force runs them again)")
-        try:
-            with display(self.console, plan.experiment.name, len(cells), self.quiet) as tell:
-                run(plan, self.conditions, tell, materials)
-        except KeyboardInterrupt:
-            self._interrupted(plan, store)
-
-    def _interrupted(self, plan: "Plan", store: "Store") -> NoReturn:
-        kept = sum(1 for cell in plan.cells if store.load(cell))
-        command = " ".join(_quoted(word) for word in ["rankbench", *sys.argv[1:]] if word != "--force")
-        _complain(
-            f"stopped: {kept} of {len(plan.cells)} cells of {plan.experiment.name} are kept; resume with: {command}"
-        )
-        raise typer.Exit(130)
-
-    def _record(self, plan: "Plan") -> None:
-        from rankbench.harness.store import Store
-
-        store = Store(self.conditions.out, plan.experiment.name)
-        store.open()
-        store.write_plan(plan)
-
-    def _show(self, plan: "Plan") -> bool:
-        """Print the experiment's table; whether some cell of this plan failed."""
-        from rankbench.harness.store import Store
-        from rankbench.report.writing import study
-
-        store = Store(self.conditions.out, plan.experiment.name)
-        if found := study(self.conditions.out, plan.experiment.name):
-            _print_table(self.console, found, {cell.key for cell in plan.cells})
-        self._show_skips(plan)
-        results = [(cell, store.load(cell)) for cell in plan.cells]
-        bad = [(cell, result) for cell, result in results if result and result.status != "ok"]
-        for cell, result in bad:
-            _complain(f"{result.status}: {cell.label}: {result.reason} (--retry-failed runs it again)")
-        return bool(bad)
-
-    def _show_skips(self, plan: "Plan") -> None:
-        from dataclasses import asdict
-
-        from rankbench.report.tables import described
-
-        for skip in plan.skips:
-            self._say(f"skipped {plan.experiment.name}: {described(asdict(skip))}")
-
-    def _preview(self, plan: "Plan") -> None:
-        from rankbench.harness.run import estimate, pending
-        from rankbench.harness.store import Store
-
-        store = Store(self.conditions.out, plan.experiment.name)
-        cells = pending(plan, store, self.conditions)
-        for cell in plan.cells:
-            _print(self.console, f"{'run ' if cell in cells else 'have'} {cell.label}")
-        self._show_skips(plan)
-        seconds, unknown_cells = estimate(plan, cells, store)
-        guess = f"about {seconds:.0f} s by what is stored" if len(cells) > unknown_cells else "no estimate"
-        without = f", {unknown_cells} without precedent" if unknown_cells else ""
-        _print(
-            self.console, f"{plan.experiment.name}: {len(cells)} of {len(plan.cells)} cells to run, {guess}{without}"
-        )
-
-    def _report(self) -> None:
-        from rankbench.report.writing import write_report
-
-        path = write_report(self.conditions.out)
-        self._say(f"report: {path.resolve()}")
-
-    def _note_threads(self, threads: int) -> None:
-        import psutil
-
-        cores = psutil.cpu_count() or 1
-        if threads > cores:
-            self._say(f"note: {threads} threads on {cores} cores; results stay the same, times will not improve")
-
-    def _say(self, text: str) -> None:
-        if not self.quiet:
-            _print(self.console, text)
+    if dry_run:
+        raise typer.Exit(preview_all(experiments, selection, conditions))
+    raise typer.Exit(run_all(experiments, selection, conditions, report, quiet))
 
 
 @app.command("list")
@@ -225,12 +104,15 @@ def list_names(
 
     Example: rankbench list solvers
     """
-    catalogue = _everything()
+    from rankbench.describe import everything
+    from rankbench.terminal import show
+
+    catalogue = everything()
     if kind not in catalogue:
         raise unknown("kind", kind, catalogue)
     width = max(map(len, catalogue[kind]))
     for name, about in catalogue[kind].items():
-        _print(_console(), f"{name:<{width}}  {about}")
+        show(f"{name:<{width}}  {about}")
 
 
 @app.command()
@@ -240,8 +122,9 @@ def info(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     Example: rankbench info sgd
     """
     from rankbench.describe import describe
+    from rankbench.terminal import show
 
-    _print(_console(), describe(name))
+    show(describe(name))
 
 
 @app.command()
@@ -255,8 +138,9 @@ def report(
     Example: rankbench report --out results
     """
     from rankbench.report.writing import write_report
+    from rankbench.terminal import show
 
-    _print(_console(), f"report: {write_report(out, to, page).resolve()}")
+    show(f"report: {write_report(out, to, page).resolve()}")
 
 
 @app.command()
@@ -290,6 +174,7 @@ def plot(
     """
     from rankbench.report.figures import draw
     from rankbench.report.series import drawing
+    from rankbench.terminal import show
 
     drawn = drawing(_study(out, name))
     if drawn is None:
@@ -299,7 +184,7 @@ def plot(
         draw(drawn, to, name)
     except OSError as error:
         raise UserError(f"cannot write to {to}: {error.strerror}") from None
-    _print(_console(), f"{to / name}.pdf\n{to / name}.png")
+    show(f"{to / name}.pdf\n{to / name}.png")
 
 
 @app.command()
@@ -309,8 +194,9 @@ def doctor() -> None:
     Example: rankbench doctor
     """
     from rankbench.describe import diagnosis
+    from rankbench.terminal import show
 
-    _print(_console(), diagnosis())
+    show(diagnosis())
 
 
 @data_app.command()
@@ -320,8 +206,9 @@ def where() -> None:
     Example: rankbench data where
     """
     from rankbench.describe import data_folders
+    from rankbench.terminal import show
 
-    _print(_console(), data_folders())
+    show(data_folders())
 
 
 @data_app.command()
@@ -331,15 +218,13 @@ def fetch(name: Annotated[str, typer.Argument(metavar="DATA")]) -> None:
     Example: rankbench data fetch ml-latest-small
     """
     from rankbench import data as data_sets
+    from rankbench.terminal import show
 
     source = data_sets.DATASETS.make(name)
     if remedy := source.missing():
         raise UserError(f"{name} comes with a package that is not installed: {remedy}")
     view = data_sets.load(name)
-    _print(
-        _console(),
-        f"{name}: {len(view)} rows, {view.n_users} users, {view.n_items} items; {source.provenance().licence}",
-    )
+    show(f"{name}: {len(view)} rows, {view.n_users} users, {view.n_items} items; {source.provenance().licence}")
 
 
 @data_app.command()
@@ -350,11 +235,12 @@ def verify(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None)
     """
     from rankbench.data import DATASETS
     from rankbench.describe import verified
+    from rankbench.terminal import show
 
     if name:
         DATASETS.make(name)
     lines, good = verified([name] if name else DATASETS.names())
-    _print(_console(), "\n".join(lines))
+    show("\n".join(lines))
     if not good:
         raise typer.Exit(1)
 
@@ -364,67 +250,22 @@ def main() -> None:
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except UserError as error:
-        _fail(str(error))
+        _leave(str(error), 1)
     except _USAGE_ERROR as error:
-        _fail(error.format_message() or "see rankbench --help")
+        _leave(error.format_message(), 1)
     except (KeyboardInterrupt, typer.Abort):
-        _complain("stopped")
-        sys.exit(130)
+        _leave("stopped", 130)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has had enough
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str) -> NoReturn:
-    _complain(message)
-    sys.exit(1)
+def _leave(message: str, code: int) -> NoReturn:
+    from rankbench.terminal import complain
 
-
-def _complain(message: str) -> None:
-    sys.stderr.write("rankbench: " + " ".join(message.split()) + "\n")
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console()
-
-
-def _print(console: "Console", text: str) -> None:
-    """Plain text: no markup, no colours, no line broken where a pipe would not want it."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_table(console: "Console", study: "Study", keys: set[str]) -> None:
-    """A table of these cells on a terminal, Markdown in a pipe."""
-    from dataclasses import replace
-
-    from rich.markup import escape
-    from rich.table import Table
-
-    from rankbench.report.tables import sheet, to_markdown
-
-    chosen = replace(
-        study, cells=[(entry, result) for entry, result in study.cells if result and result.key in keys], skips=[]
-    )
-    found = sheet(chosen)
-    if not console.is_terminal:
-        _print(console, f"{study.name}: {study.experiment['title']}\n\n{to_markdown(found)}")
-        return
-    shown = Table(title=f"{study.name}: {study.experiment['title']}", title_justify="left")
-    for heading, numeric in zip(found.headings, found.numeric, strict=True):
-        shown.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for line in found.written(escape, lambda text: f"[b]{escape(text)}[/]"):
-        shown.add_row(*line)
-    console.print(shown)
-
-
-def _experiments(names: list[str], full: bool) -> list[Any]:
-    from rankbench import experiments
-
-    chosen = experiments.names() if "all" in names else names
-    return [experiments.load(name, full) for name in dict.fromkeys(chosen)]
+    complain(message)
+    sys.exit(code)
 
 
 def _study(out: Path, name: str) -> "Study":
@@ -437,18 +278,6 @@ def _study(out: Path, name: str) -> "Study":
             raise UserError(f"no results under {out}: rankbench run {name} --out {out}")
         raise unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")
     return found
-
-
-def _everything() -> dict[str, dict[str, str]]:
-    from rankbench.describe import everything
-
-    return everything()
-
-
-def _quoted(word: str) -> str:
-    import shlex
-
-    return shlex.quote(word)
 
 
 def _seconds(text: str) -> float | None:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from rankbench.contract import Floats, Ints, Model
-from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.data.views import Comparisons, View
 from rankbench.errors import UserError, unknown
 from rankbench.kernels import metrics as kernel
 from rankbench.specs import Limits, build, check, parse, show_settings
@@ -122,8 +122,11 @@ def _cut_off(record: Metric, text: str, whole: str) -> int:
 def per_user(model: Model, test: View, names: Sequence[str | Metric], threads: int = 1) -> dict[str, Floats]:
     """Each metric's value for each user, NaN for users left out."""
     records = [name if isinstance(name, Metric) else metric(name) for name in names]
+    for record in records:
+        if reason := unusable(record, test):
+            raise UserError(reason)
     if isinstance(test, Comparisons):
-        return {record.label: _comparison_errors(model, test, record) for record in records}
+        return {record.label: _comparison_errors(model, test) for record in records}
     scores = _scores(model, test.users, test.items)
     values = kernel.per_user(
         test.indptr,
@@ -149,17 +152,19 @@ def mean(values: Floats) -> float:
     return float(counted.mean()) if len(counted) else float("nan")
 
 
-def unusable(record: Metric, test: type) -> str | None:
-    """Why this metric cannot be measured on this kind of held-out part, or None."""
-    if issubclass(test, Ratings) or record.code == kernel.PAIRWISE_ERROR:
-        return None
-    return f"metric {record.name!r} needs held-out ratings, the data holds comparisons (use pairwise-error)"
+def unusable(record: Metric, test: View) -> str | None:
+    """Why this metric cannot be measured on this held-out part, or None."""
+    if isinstance(test, Comparisons):
+        if record.code == kernel.PAIRWISE_ERROR:
+            return None
+        return f"metric {record.name!r} needs held-out ratings, the data holds comparisons (use pairwise-error)"
+    if record.code in (kernel.NDCG, kernel.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
+        return f"metric {record.name!r} needs ratings of at least 0, the data goes down to {test.values.min():g}"
+    return None
 
 
-def _comparison_errors(model: Model, test: Comparisons, record: Metric) -> Floats:
+def _comparison_errors(model: Model, test: Comparisons) -> Floats:
     """Per user the share of held-out comparisons put the wrong way round, a tie counts 1/2."""
-    if reason := unusable(record, Comparisons):
-        raise UserError(reason)
     users = test.users
     better = _scores(model, users, test.better)
     worse = _scores(model, users, test.worse)

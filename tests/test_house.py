@@ -21,7 +21,8 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"experiments"},
     {"harness"},
     {"report"},
-    {"progress", "describe"},
+    {"terminal", "describe"},
+    {"session"},
     {"cli"},
     {"__main__"},
 ]

@@ -74,6 +74,8 @@ class Ratings:
     def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
         """The strict pairs that the ratings imply; with a limit, at most so many per user, drawn by `rng`."""
         counts = pairs_kernel.count(self.indptr, self.values)
+        if limit is not None and limit < 0:
+            raise UserError(f"limit={limit} is out of range: must be at least 0")
         if limit is None:
             kept, rng = counts, rng or np.random.default_rng(0)  # nothing is drawn
         elif rng is None:

@@ -184,5 +184,5 @@ def _canonical(record: Any, text: str) -> str:
 
 def _check_metrics(experiment: Experiment, parts: Split) -> None:
     for name in experiment.metrics:
-        if reason := unusable(metric(name), type(parts.test)):
+        if reason := unusable(metric(name), parts.test):
             raise UserError(f"{experiment.name}: {reason}")

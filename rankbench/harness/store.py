@@ -145,7 +145,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)

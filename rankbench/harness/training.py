@@ -34,6 +34,8 @@ def checkpoints(
         seconds += clock() - start
         if step is None:
             return
+        if index and step.objective is None and budget.steps is None and budget.seconds is None:
+            raise UserError("a budget of a tolerance alone needs a solver with an objective: give steps or seconds too")
         ended = _spent(budget, index, seconds) or _settled(budget, step, previous)
         previous = step.objective() if budget.tolerance and step.objective else None
         yield Checkpoint(index, seconds, step, ended)

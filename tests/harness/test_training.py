@@ -109,6 +109,12 @@ def test_without_an_objective_a_tolerance_ends_nothing():
     assert [checkpoint.spent for checkpoint in walk(Budget(steps=4, tolerance=1e9), [1] * 9)] == [False] * 4 + [True]
 
 
+def test_a_tolerance_alone_is_refused_where_it_would_never_end():
+    assert len(walk(Budget(steps=None, tolerance=1e-3), [1])) == 1  # a closed form ends by itself
+    with pytest.raises(UserError, match="give steps or seconds too"):
+        walk(Budget(steps=None, tolerance=1e-3), [1] * 9)
+
+
 def test_without_a_tolerance_no_objective_is_computed():
     clock = Clock()
     assert len(list(checkpoints(training(clock, [1] * 5, [1.0] * 5), Budget(steps=3), clock))) == 4

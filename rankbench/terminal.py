@@ -1,5 +1,6 @@
-"""What a person sees while cells run: a bar on a terminal, plain lines elsewhere, nothing if asked."""
+"""The one printer: tables and a progress bar on a terminal, plain lines in a pipe, results only if asked."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -7,9 +8,35 @@ from typing import Protocol
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from rankbench.harness.run import Event
 from rankbench.harness.store import Result
+from rankbench.report.tables import Sheet, to_markdown
+
+
+def show(text: str) -> None:
+    """Plain text on standard output: no markup, no colours, no line broken where a pipe would not want it."""
+    sys.stdout.write(f"{text}\n")
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"rankbench: {' '.join(text.split())}\n")
+
+
+def show_sheet(title: str, sheet: Sheet) -> None:
+    """A table on a terminal, Markdown in a pipe."""
+    console = Console()
+    if not console.is_terminal:
+        show(f"{title}\n\n{to_markdown(sheet)}")
+        return
+    table = Table(title=title, title_justify="left")
+    for heading, numeric in zip(sheet.headings, sheet.numeric, strict=True):
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for line in sheet.written(escape, lambda text: f"[b]{escape(text)}[/]"):
+        table.add_row(*line)
+    console.print(table)
 
 
 class Teller(Protocol):
@@ -21,15 +48,16 @@ class Teller(Protocol):
 
 
 @contextmanager
-def display(console: Console, name: str, total: int, quiet: bool) -> Iterator[Teller]:
+def progress_of(name: str, total: int, quiet: bool) -> Iterator[Teller]:
     """A teller for one experiment's run of so many cells."""
+    console = Console()
     if quiet:
         yield lambda event: None
     elif console.is_terminal:
         with _bar(console) as progress:
             yield _on_terminal(progress, name, total)
     else:
-        yield _in_lines(console, name, total)
+        yield _in_lines(name, total)
 
 
 def _bar(console: Console) -> Progress:
@@ -48,22 +76,21 @@ def _on_terminal(progress: Progress, name: str, total: int) -> Teller:
             progress.advance(task)
             progress.update(task, doing="")
             if event.result.status != "ok":
-                progress.console.print(
-                    f"[red]{event.result.status}[/] {escape(_line(event, event.result))}", soft_wrap=True
-                )
+                text = f"[red]{event.result.status}[/] {escape(_line(event, event.result))}"
+                progress.console.print(text, soft_wrap=True)
 
     return tell
 
 
-def _in_lines(console: Console, name: str, total: int) -> Teller:
+def _in_lines(name: str, total: int) -> Teller:
     ended = 0
 
     def tell(event: Event) -> None:
         nonlocal ended
         if event.kind == "end" and event.result:
             ended += 1
-            line = f"{name} {ended}/{total} {event.result.status}: {_line(event, event.result)}"
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            show(f"{name} {ended}/{total} {event.result.status}: {_line(event, event.result)}")
+            sys.stdout.flush()
 
     return tell
 

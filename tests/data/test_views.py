@@ -1,0 +1,299 @@
+"""The door of the house: what a view refuses and says, what it keeps, what it implies, what it withholds."""
+
+import itertools
+from dataclasses import FrozenInstanceError, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankbench.arrays import fingerprint
+from rankbench.data.views import Comparisons, Ratings, mismatch, offer
+from rankbench.errors import UserError
+
+patient = settings(deadline=None)  # a slow machine is no failure
+
+HUGE = 2**40
+FEATURES = np.arange(6.0).reshape(3, 2)
+
+BAD_RATINGS = {
+    "negative item": (([0, 1], [-1], [5.0], 3), "item id -1 is out of range: ids run from 0 to 2"),
+    "item beyond the last": (([0, 2], [0, 3], [5.0, 1.0], 3), "item id 3 is out of range: ids run from 0 to 2"),
+    "NaN": (([0, 2], [0, 1], [5.0, np.nan], 3), "rating 1 is nan: ratings must be finite"),
+    "infinity": (([0, 1], [0], [-np.inf], 3), "rating 0 is -inf: ratings must be finite"),
+    "text for a rating": (([0, 1], [0], ["good"], 3), "values holds <U4: expected numbers"),
+    "duplicate pair": (([0, 1, 3], [1, 1, 1], [1.0, 2.0, 3.0], 3), "user 1 rates item 1 twice: keep one of the two"),
+    "unsorted items": (
+        ([0, 0, 3], [0, 2, 1], [1.0, 2.0, 3.0], 3),
+        "items of user 1 are not in ascending order (row 2)",
+    ),
+    "no indptr": (([], [], [], 3), "indptr must start at 0 and end at the number of rows, 0"),
+    "late start": (([1, 2], [0, 1], [1.0, 2.0], 3), "indptr must start at 0 and end at the number of rows, 2"),
+    "early end": (([0, 1], [0, 1], [1.0, 2.0], 3), "indptr must start at 0 and end at the number of rows, 2"),
+    "falling indptr": (([0, 2, 1, 2], [0, 1], [1.0, 2.0], 3), "indptr falls after user 1: it must never"),
+    "float ids": (([0, 1], [0.0], [1.0], 3), "items holds float64: ids must be integers"),
+    "float indptr": (([0.0, 1.0], [0], [1.0], 3), "indptr holds float64: ids must be integers"),
+    "id above int32": (([0, 1], [HUGE], [1.0], 2 * HUGE), f"items holds {HUGE}: ids must be below 2147483647"),
+    "id below int32": (([0, 1], [-HUGE], [1.0], 3), f"items holds {-HUGE}: ids must be at least 0"),
+    "a matrix of items": (([0, 1], [[0]], [1.0], 3), "items has 2 dimensions: it must be a vector"),
+    "length mismatch": (([0, 2], [0, 1], [1.0], 3), "items has 2 rows and values 1: they must be as long"),
+    "features too short": (([0], [], [], 4, FEATURES), "shape (3, 2): expected a row for each of 4 items"),
+    "a vector of features": (([0], [], [], 3, np.ones(3)), "shape (3,): expected a row for each of 3 items"),
+    "features with NaN": (([0], [], [], 3, FEATURES * np.nan), "NaN or infinite values: fill or drop them first"),
+    "features of text": (([0], [], [], 3, [["a"]] * 3), "item_features holds <U1: expected numbers"),
+    "sparse features too short": (([0], [], [], 4, scipy.sparse.csr_array(FEATURES)), "each of 4 items"),
+    "sparse features with NaN": (([0], [], [], 3, scipy.sparse.csr_array(FEATURES * np.nan)), "NaN or infinite"),
+}
+BAD_COMPARISONS = {
+    "against itself": (([0, 2], [0, 1], [1, 1], 3), "comparison 1 holds item 1 against itself"),
+    "negative item": (([0, 1], [-1], [1], 3), "item id -1 is out of range: ids run from 0 to 2"),
+    "worse beyond the last": (([0, 1], [0], [3], 3), "item id 3 is out of range: ids run from 0 to 2"),
+    "float ids": (([0, 1], [0], [1.0], 3), "worse holds float64: ids must be integers"),
+    "id above int32": (([0, 1], [HUGE], [0], 3), f"better holds {HUGE}: ids must be below 2147483647"),
+    "length mismatch": (([0, 1], [0], [1, 2], 3), "better has 1 rows and worse 2: they must be as long"),
+    "early end": (([0, 0], [0], [1], 3), "indptr must start at 0 and end at the number of rows, 1"),
+    "falling indptr": (([0, 1, 0, 1], [0], [1], 3), "indptr falls after user 1"),
+    "features too short": (([0, 1], [0], [1], 4, FEATURES), "expected a row for each of 4 items"),
+}
+BAD_TRIPLES = {
+    "no ratings": (Ratings, ([], [], []), "no ratings: say n_users and n_items, or check the data"),
+    "no comparisons": (Comparisons, ([], [], []), "no comparisons: say n_users and n_items"),
+    "too few users said": (Ratings, ([0, 2], [0, 0], [1.0, 2.0], 2), "user id 2 is out of range: ids run from 0 to 1"),
+    "negative user": (Ratings, ([-1], [0], [1.0]), "user id -1 is out of range"),
+    "float users": (Ratings, ([0.5], [0], [1.0]), "users holds float64: ids must be integers"),
+    "NaN for an item": (Ratings, ([0], [np.nan], [1.0]), "items holds float64: ids must be integers"),
+    "user above int32": (Ratings, ([HUGE], [0], [1.0]), f"users holds {HUGE}: ids must be below 2147483647"),
+    "float worse": (Comparisons, ([0], [0], [1.0]), "worse holds float64: ids must be integers"),
+    "fewer items than users": (
+        Ratings,
+        ([0, 0], [0], [1.0, 2.0]),
+        "users has 2 rows and items 1: they must be as long",
+    ),
+    "fewer values than users": (Ratings, ([0, 0], [0, 1], [1.0]), "users has 2 rows and values 1: they must be as"),
+    "fewer worse than users": (Comparisons, ([0, 0], [0, 1], [1]), "users has 2 rows and worse 1: they must be as"),
+    "rated twice": (Ratings, ([1, 0, 1], [2, 2, 2], [1.0, 2.0, 3.0]), "user 1 rates item 2 twice"),
+    "worse out of range": (Comparisons, ([0], [0], [4], 1, 3), "item id 4 is out of range: ids run from 0 to 2"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_RATINGS.values(), ids=BAD_RATINGS)
+def test_bad_ratings_are_refused_in_one_good_sentence(arguments, message):
+    with pytest.raises(UserError) as error:
+        Ratings(*arguments)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_COMPARISONS.values(), ids=BAD_COMPARISONS)
+def test_bad_comparisons_are_refused_in_one_good_sentence(arguments, message):
+    with pytest.raises(UserError) as error:
+        Comparisons(*arguments)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("view", "columns", "message"), BAD_TRIPLES.values(), ids=BAD_TRIPLES)
+def test_bad_triples_are_refused_in_one_good_sentence(view, columns, message):
+    with pytest.raises(UserError) as error:
+        view.from_triples(*columns)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("view", [Ratings, Comparisons])
+def test_no_rows_are_fine_where_the_sizes_are_said(view):
+    empty = view.from_triples([], [], [], n_users=3, n_items=2)
+    assert (len(empty), empty.n_users, empty.n_items, len(empty.users)) == (0, 3, 2, 0)
+
+
+# ---- what a view keeps ----
+
+
+@st.composite
+def triples(draw):
+    """(users, items, values), no pair twice, few values so that many are tied."""
+    pairs = st.tuples(st.integers(0, 5), st.integers(0, 7))
+    chosen = draw(st.lists(pairs, min_size=1, max_size=40, unique=True))
+    values = draw(st.lists(st.integers(1, 4), min_size=len(chosen), max_size=len(chosen)))
+    return *np.array(chosen).T, np.array(values, float)
+
+
+def rows_of(view):
+    """Every row as a tuple that begins with its user."""
+    columns = (view.items, view.values) if isinstance(view, Ratings) else (view.better, view.worse)
+    return list(zip(view.users.tolist(), *(column.tolist() for column in columns), strict=True))
+
+
+@patient
+@given(triples(), st.data())
+def test_the_order_of_rating_rows_never_matters(columns, data):
+    order = data.draw(st.permutations(range(len(columns[0]))))
+    view = Ratings.from_triples(*columns)
+    assert rows_of(view) == sorted(zip(*(column.tolist() for column in columns), strict=True))
+    assert fingerprint(Ratings.from_triples(*(column[order] for column in columns))) == fingerprint(view)
+
+
+@patient
+@given(triples(), st.data())
+def test_the_order_of_comparison_rows_never_matters_and_repeats_are_kept(columns, data):
+    rows = rows_of(Ratings.from_triples(*columns, 6, 8).comparisons()) * 2
+    shuffled = np.array(data.draw(st.permutations(rows)), int).reshape(-1, 3)
+    assert rows_of(Comparisons.from_triples(*shuffled.T, 6, 8)) == sorted(rows)
+
+
+@patient
+@given(triples())
+def test_sizes_are_found_in_the_ids_or_taken_as_said(columns):
+    users, items, _ = columns
+    found, said = Ratings.from_triples(*columns), Ratings.from_triples(*columns, n_users=9, n_items=11)
+    assert (found.n_users, found.n_items) == (users.max() + 1, items.max() + 1)
+    assert (said.n_users, said.n_items) == (9, 11)
+    assert rows_of(found) == rows_of(said)
+
+
+@pytest.mark.parametrize(
+    ("view", "name", "dtype"),
+    [
+        *((Ratings([0, 2], [0, 1], [1, 2], 3, FEATURES), *column) for column in
+          (("indptr", "int64"), ("items", "int32"), ("values", "float64"), ("item_features", "float64"))),
+        *((Comparisons([0, 2], [0, 1], [1, 2], 3), *column) for column in
+          (("indptr", "int64"), ("better", "int32"), ("worse", "int32"))),
+    ],
+)  # fmt: skip
+def test_columns_have_one_type_and_cannot_be_written(view, name, dtype):
+    column = getattr(view, name)
+    assert column.dtype == dtype and column.flags.c_contiguous
+    with pytest.raises(ValueError, match="read-only"):
+        column[0] = 1
+    with pytest.raises(FrozenInstanceError):
+        setattr(view, name, column)
+
+
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+@pytest.mark.parametrize("form", [scipy.sparse.coo_array, scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+def test_sparse_features_stay_sparse_and_cannot_be_written(form, part):
+    view = Ratings([0], [], [], 3, form(FEATURES))
+    assert view.item_features.format == "csr"
+    np.testing.assert_array_equal(view.item_features.toarray(), FEATURES)
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(view.item_features, part)[0] = 1
+
+
+def test_a_view_does_not_freeze_the_arrays_it_was_given():
+    indptr, items, values = np.array([0, 2]), np.array([0, 1], np.int32), np.array([1.0, 2.0])
+    dense, sparse = FEATURES.copy(), scipy.sparse.csr_array(FEATURES)
+    Ratings(indptr, items, values, 3, dense)
+    Comparisons(indptr, items, items[::-1], 3, sparse)
+    given_arrays = (indptr, items, values, dense, sparse.data, sparse.indices, sparse.indptr)
+    assert all(array.flags.writeable for array in given_arrays)
+
+
+@patient
+@given(triples(), st.data())
+def test_take_keeps_these_rows_and_all_users_and_items(columns, data):
+    ratings = Ratings.from_triples(*columns, 7, 9, np.ones((9, 1)))
+    for view in (ratings, ratings.comparisons()):
+        mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(view), max_size=len(view))), bool)
+        taken = view.take(np.flatnonzero(mask))
+        assert rows_of(taken) == [row for row, kept in zip(rows_of(view), mask, strict=True) if kept]
+        assert (taken.n_users, taken.n_items) == (7, 9)
+        np.testing.assert_array_equal(taken.item_features, view.item_features)
+
+
+# ---- the comparisons that ratings imply ----
+
+
+@patient
+@given(triples())
+def test_comparisons_are_all_strict_pairs(columns):
+    view = Ratings.from_triples(*columns)
+    pairs = itertools.permutations(rows_of(view), 2)
+    expected = [(user, j, k) for (user, j, y), (other, k, z) in pairs if user == other and y > z]
+    implied = view.comparisons()
+    assert rows_of(implied) == sorted(expected)
+    assert (implied.n_users, implied.n_items) == (view.n_users, view.n_items)
+
+
+@patient
+@given(triples(), st.integers(0, 12), st.integers(0, 2**32))
+def test_a_limit_takes_so_many_different_strict_pairs_of_each_user(columns, limit, seed):
+    view = Ratings.from_triples(*columns)
+    everything, drawn = view.comparisons(), view.comparisons(limit, np.random.default_rng(seed))
+    assert np.diff(drawn.indptr).tolist() == np.minimum(np.diff(everything.indptr), limit).tolist()
+    assert rows_of(drawn) == sorted(set(rows_of(drawn)))
+    assert set(rows_of(drawn)) <= set(rows_of(everything))
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4])
+def test_every_subset_of_the_pairs_is_as_likely_as_any_other(limit):
+    n_users = 6000
+    view = Ratings(np.arange(n_users + 1) * 4, np.tile(np.arange(4), n_users), np.tile([2.0, 1, 3, 2], n_users), 4)
+    drawn = view.comparisons(limit, np.random.default_rng(5))
+    subsets = list(itertools.combinations(rows_of(view.take(np.arange(4)).comparisons()), limit))
+    pairs = (4 * drawn.better + drawn.worse).reshape(n_users, limit)
+    counts = [(pairs == [4 * j + k for _, j, k in subset]).all(axis=1).sum() for subset in subsets]
+    assert sum(counts) == n_users
+    assert scipy.stats.chisquare(counts).pvalue > 0.001
+
+
+def test_a_sample_depends_on_its_generator_alone():
+    view = Ratings.from_triples(np.zeros(30, int), np.arange(30), np.arange(30.0))
+    one, again, other = (rows_of(view.comparisons(50, np.random.default_rng(seed))) for seed in (1, 1, 2))
+    assert one == again != other
+
+
+def test_drawing_comparisons_needs_a_generator():
+    with pytest.raises(UserError, match=r"pass rng=np\.random\.default_rng\(0\)"):
+        Ratings([0], [], [], 1).comparisons(limit=3)
+
+
+def test_comparisons_keep_the_features():
+    view = Ratings([0, 2], [0, 1], [1.0, 2.0], 3, FEATURES)
+    np.testing.assert_array_equal(view.comparisons().item_features, FEATURES)
+
+
+# ---- what a solver is offered ----
+
+RATED = Ratings([0, 2], [0, 1], [1.0, 2.0], 3, FEATURES)
+COMPARED = Comparisons([0, 1], [1], [0], 3, FEATURES)
+
+
+def solver(learns_from, needs_features=False):
+    """The declarations that `offer` reads."""
+    return SimpleNamespace(learns_from=learns_from, needs_features=needs_features)
+
+
+@pytest.mark.parametrize("needs_features", [False, True])
+@pytest.mark.parametrize(
+    ("learns_from", "view", "expected"),
+    [
+        (Ratings, RATED, Ratings),
+        (Comparisons, RATED, Comparisons),
+        (Comparisons, COMPARED, Comparisons),
+        ((Ratings, Comparisons), RATED, Ratings),
+        ((Comparisons, Ratings), RATED, Ratings),
+        ((Ratings, Comparisons), COMPARED, Comparisons),
+    ],
+)
+def test_a_solver_is_offered_what_it_declared_and_nothing_more(learns_from, view, expected, needs_features):
+    declared = solver(learns_from, needs_features)
+    offered = offer(declared, view)
+    assert mismatch(declared, view) is None
+    assert type(offered) is expected
+    assert rows_of(offered) == rows_of(view if isinstance(view, expected) else view.comparisons())
+    assert (offered.item_features is not None) == needs_features
+
+
+@pytest.mark.parametrize(
+    ("declared", "view", "reason"),
+    [
+        (solver(Ratings, True), replace(RATED, item_features=None), "needs item features, the data has none"),
+        (solver(Comparisons, True), replace(COMPARED, item_features=None), "needs item features, the data has none"),
+        (solver(Ratings), COMPARED, "learns from ratings, the data holds comparisons"),
+    ],
+)
+def test_a_mismatch_says_why(declared, view, reason):
+    assert mismatch(declared, view) == reason
+    with pytest.raises(UserError, match=f"SimpleNamespace {reason}"):
+        offer(declared, view)

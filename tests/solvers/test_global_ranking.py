@@ -1,0 +1,196 @@
+"""Global ranking against scikit-learn, finite differences and its own certificate."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from solvers.contract import SolverContract
+
+from rankbench.contract import Floats, Step
+from rankbench.data.synthetic import BTL
+from rankbench.data.views import Comparisons
+from rankbench.kernels import global_ranking as kernel
+from rankbench.solvers.global_ranking import GlobalRanking
+
+LOSSES = {
+    "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
+    "logistic": lambda margins: np.logaddexp(0, -margins),
+}
+CODES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
+each_loss = pytest.mark.parametrize("loss", list(LOSSES))
+
+
+class TestGlobalRanking(SolverContract):
+    solver = GlobalRanking(lam=0.5)
+    descends = True
+
+
+class TestGlobalRankingWithLogisticLoss(SolverContract):
+    solver = GlobalRanking(lam=0.02, loss="logistic")
+    descends = True
+
+
+@pytest.fixture
+def train() -> Comparisons:
+    return BTL(users=20, items=15, comparisons=30).view(np.random.default_rng(1))
+
+
+def last(solver: GlobalRanking, train: Comparisons) -> Step:
+    *_, step = solver.steps(train, np.random.default_rng(0))
+    return step
+
+
+def ranked(solver: GlobalRanking, train: Comparisons) -> Floats:
+    return last(solver, train).model.score(np.zeros(train.n_items, int), np.arange(train.n_items))
+
+
+def objective(scores: Floats, train: Comparisons, loss: str, lam: float) -> float:
+    return LOSSES[loss](scores[train.better] - scores[train.worse]).sum() + lam / 2 * scores @ scores
+
+
+def classified(train: Comparisons) -> tuple[Floats, Floats]:
+    """A row x_better - x_worse per comparison, every other one turned round: a classifier needs two classes."""
+    signs = np.where(np.arange(len(train)) % 2, -1.0, 1.0)
+    unit = np.eye(train.n_items)
+    return signs[:, None] * (unit[train.better] - unit[train.worse]), signs
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 30.0])
+def test_the_logistic_loss_gives_the_scores_of_scikit_learn(train, lam):
+    oracle = LogisticRegression(C=1 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-12)
+    oracle.fit(*classified(train))
+    np.testing.assert_allclose(ranked(GlobalRanking(lam, "logistic"), train), oracle.coef_[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 30.0])
+def test_the_squared_hinge_gives_the_objective_of_scikit_learn(train, lam):
+    oracle = LinearSVC(loss="squared_hinge", C=1 / lam, fit_intercept=False, dual=False, tol=1e-10, max_iter=10_000)
+    oracle.fit(*classified(train))
+    theirs = objective(oracle.coef_[0], train, "squared-hinge", lam)
+    ours = last(GlobalRanking(lam), train).objective()
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    assert ours <= theirs * (1 + 1e-12)
+
+
+@each_loss
+def test_the_objective_is_the_formula_at_every_step(train, loss):
+    for step in GlobalRanking(0.3, loss).steps(train, np.random.default_rng(0)):
+        assert step.objective() == pytest.approx(objective(step.model.scores, train, loss, 0.3), rel=1e-12)
+
+
+@each_loss
+@pytest.mark.parametrize("lam", [1e-4, 0.3, 1e4])
+def test_the_gap_closes(train, loss, lam):
+    step = last(GlobalRanking(lam, loss), train)
+    assert step.gap() <= 1e-10 * step.objective()
+
+
+@each_loss
+def test_the_solution_is_stationary(train, loss):
+    scores = ranked(GlobalRanking(0.3, loss), train)
+    slope = approx_fprime(scores, objective, 1e-7, train, loss, 0.3)
+    assert np.abs(slope).max() < 1e-4
+
+
+@each_loss
+def test_a_comparison_made_twice_counts_twice(train, loss):
+    twice = Comparisons.from_triples(*(np.tile(x, 2) for x in (train.users, train.better, train.worse)))
+    once, doubled = (ranked(GlobalRanking(lam, loss), view) for lam, view in ((30, train), (60, twice)))
+    np.testing.assert_allclose(doubled, once, rtol=1e-8)
+    assert np.abs(ranked(GlobalRanking(30, loss), twice) - once).max() > 1e-3
+
+
+@each_loss
+def test_contradictions_count_on_both_sides(loss):
+    view = Comparisons.from_triples([0, 0, 1], [0, 0, 1], [1, 1, 0])
+    winner, loser = ranked(GlobalRanking(0.1, loss), view)
+    assert winner > loser
+    level = Comparisons.from_triples([0, 1], [0, 1], [1, 0])
+    np.testing.assert_allclose(ranked(GlobalRanking(0.1, loss), level), 0, atol=1e-12)
+
+
+def test_an_item_that_nobody_compared_has_no_score(train):
+    wider = Comparisons(train.indptr, train.better, train.worse, train.n_items + 1)
+    scores = ranked(GlobalRanking(), wider)
+    assert np.isnan(scores[-1])
+    np.testing.assert_array_equal(scores[:-1], ranked(GlobalRanking(), train))
+
+
+# the kernel
+
+
+def tournament(train: Comparisons) -> tuple[Any, ...]:
+    """indptr, opponents, wins and losses: everybody against everybody, played or not."""
+    n = train.n_items
+    won = np.zeros((n, n))
+    np.add.at(won, (train.better, train.worse), 1)
+    off_diagonal = ~np.eye(n, dtype=bool)
+    indptr = np.arange(n + 1) * (n - 1)
+    return indptr, np.nonzero(off_diagonal)[1].astype(np.int32), won[off_diagonal], won.T[off_diagonal]
+
+
+def swept(loss: str, train: Comparisons, scores: Floats, threads: int = 1) -> tuple[Floats, Floats, Floats, Floats]:
+    """Losses, dual values and gradient per item, curvature per pair."""
+    losses, duals, gradient = np.empty((3, train.n_items))
+    rows = tournament(train)
+    curvature = np.empty(len(rows[1]))
+    kernel.sweep(CODES[loss], *rows, scores, losses, duals, gradient, curvature, threads)
+    return losses, duals, gradient, curvature
+
+
+@pytest.fixture
+def scores(train) -> Floats:
+    return 2 * np.random.default_rng(2).standard_normal(train.n_items)
+
+
+@each_loss
+def test_the_gradient_is_that_of_finite_differences(train, scores, loss):
+    expected = approx_fprime(scores, objective, 1e-7, train, loss, 0.0)
+    np.testing.assert_allclose(swept(loss, train, scores)[2], expected, rtol=1e-4, atol=1e-4)
+
+
+@each_loss
+def test_the_hessian_times_a_direction_is_that_of_finite_differences(train, scores, loss):
+    direction, out = np.random.default_rng(3).standard_normal(train.n_items), np.empty(train.n_items)
+    indptr, opponents, *_ = tournament(train)
+    kernel.curvature_times(indptr, opponents, swept(loss, train, scores)[3], direction, out, 1)
+    ahead, behind = (swept(loss, train, scores + sign * 1e-6 * direction)[2] for sign in (1, -1))
+    np.testing.assert_allclose(out, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-5)
+
+
+@each_loss
+def test_a_loss_and_its_dual_differ_by_pull_times_margin(train, scores, loss):
+    """Fenchel and Young: L(m) + L*(-a) = -a m, so that losses - duals = gradient . scores."""
+    losses, duals, gradient, _ = swept(loss, train, scores)
+    assert losses.sum() - duals.sum() == pytest.approx(gradient @ scores, rel=1e-10)
+
+
+@each_loss
+@pytest.mark.parametrize("threads", [2, 3])
+def test_a_sweep_gives_the_same_bytes_on_any_number_of_threads(loss, threads):
+    train = BTL(users=40, items=120, comparisons=40).view(np.random.default_rng(5))
+    scores = np.random.default_rng(6).standard_normal(train.n_items)
+    for one, many in zip(swept(loss, train, scores), swept(loss, train, scores, threads), strict=True):
+        assert one.tobytes() == many.tobytes()
+
+
+@pytest.mark.parametrize("margin", [-800.0, -40.0, 0.0, 40.0, 800.0])
+def test_the_logistic_loss_never_overflows(margin):
+    view = Comparisons.from_triples([0], [0], [1])
+    losses, duals, gradient, curvature = swept("logistic", view, np.array([margin, 0.0]))
+    assert losses[0] == pytest.approx(np.logaddexp(0, -margin), rel=1e-14)
+    assert gradient[1] == pytest.approx(np.exp(-np.logaddexp(0, margin)), rel=1e-14)
+    assert curvature[0] == pytest.approx(np.exp(-np.logaddexp(0, margin) - np.logaddexp(0, -margin)), rel=1e-13)
+    assert 0 <= duals[0] <= np.log(2)
+
+
+@each_loss
+def test_without_comparisons_there_is_one_step_and_nothing_to_gain(loss):
+    nothing = Comparisons(np.zeros(3, int), [], [], 50)
+    for _ in range(3):
+        np.full((3, 50), 7.0)  # memory that an unfilled array would show
+        (step,) = GlobalRanking(0.3, loss).steps(nothing, np.random.default_rng(0))
+        assert (step.objective(), step.gap()) == (0, 0)

@@ -1,0 +1,194 @@
+"""MPRank against ridge regression, kernel ridge regression and the pair objective as it is printed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import minimize
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import KernelCenterer
+from solvers.contract import SolverContract
+
+from rankbench.contract import Floats, Ints
+from rankbench.data.synthetic import Magnitudes
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.harness.training import fit
+from rankbench.solvers.mprank import MPRank
+
+FORMS = ("auto", "primal", "dual")
+
+
+class TestMPRank(SolverContract):
+    solver = MPRank(C=20.0)
+
+
+class TestMPRankInTheDual(SolverContract):
+    solver = MPRank(C=20.0, form="dual")
+
+
+class TestMPRankWithGaussianKernel(SolverContract):
+    solver = MPRank(C=20.0, kernel="gaussian", width=2.5)
+
+
+@pytest.fixture
+def train() -> Ratings:
+    """Users with fewer and with more ratings than there are features: auto needs both forms."""
+    whole = Magnitudes(users=10, items=40, features=6, per_user=20).view(np.random.default_rng(1))
+    kept = np.random.default_rng(2).random(len(whole)) < np.linspace(0.15, 1, 10)[whole.users]
+    view = whole.take(np.flatnonzero(kept))
+    counts = np.diff(view.indptr)
+    assert counts.min() >= 2 and counts.min() < 6 < counts.max()
+    return view
+
+
+def table(solver: MPRank, train: Ratings, threads: int = 1) -> Floats:
+    """The scores, users x items."""
+    users, items = np.indices((train.n_users, train.n_items))
+    scores = fit(solver, train, threads=threads).score(users.ravel(), items.ravel())
+    return scores.reshape(train.n_users, train.n_items)
+
+
+def of_user(train: Ratings, user: int) -> tuple[Ints, Floats]:
+    """The items and values that a user rated."""
+    rows = slice(train.indptr[user], train.indptr[user + 1])
+    return train.items[rows], train.values[rows]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_it_is_ridge_regression_with_an_unpenalised_intercept(form, C, train):
+    scores = table(MPRank(C=C, form=form), train)
+    for user in range(train.n_users):
+        items, values = of_user(train, user)
+        oracle = Ridge(alpha=len(items) / (2 * C), fit_intercept=True, solver="cholesky")
+        oracle.fit(train.item_features[items], values)
+        np.testing.assert_allclose(scores[user], oracle.predict(train.item_features), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_all_forms_give_the_same_scores(C, train):
+    auto, primal, dual = (table(MPRank(C=C, form=form), train) for form in FORMS)
+    np.testing.assert_allclose(primal, dual, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(auto, dual, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("width", [0.5, 2.0])
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_the_gaussian_kernel_is_kernel_ridge_regression_on_centred_kernels(width, C, train):
+    scores = table(MPRank(C=C, kernel="gaussian", width=width), train)
+    gram = rbf_kernel(train.item_features, gamma=1 / (2 * width**2))
+    for user in range(train.n_users):
+        items, values = of_user(train, user)
+        centre = KernelCenterer().fit(gram[np.ix_(items, items)])
+        oracle = KernelRidge(alpha=len(items) / (2 * C), kernel="precomputed")
+        oracle.fit(centre.transform(gram[np.ix_(items, items)]), values - values.mean())
+        expected = oracle.predict(centre.transform(gram[:, items])) + values.mean()
+        np.testing.assert_allclose(scores[user], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", [*(MPRank(form=form) for form in FORMS), MPRank(kernel="gaussian")])
+def test_sparse_features_give_the_scores_of_dense_ones(solver, train):
+    holes = np.random.default_rng(3).random(train.item_features.shape) < 0.6
+    dense = np.where(holes, 0.0, train.item_features)
+    expected = table(solver, replace(train, item_features=dense))
+    for make in (scipy.sparse.csr_array, scipy.sparse.csc_array):
+        sparse = table(solver, replace(train, item_features=make(dense)))
+        np.testing.assert_allclose(sparse, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_an_unseen_item_is_scored_by_its_features(kernel, train):
+    twin = np.vstack([train.item_features, train.item_features[7]])
+    wider = replace(train, n_items=train.n_items + 1, item_features=twin)
+    scores = table(MPRank(kernel=kernel), wider)
+    np.testing.assert_allclose(scores[:, -1], scores[:, 7], rtol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [*(MPRank(form=form) for form in FORMS), MPRank(kernel="gaussian")])
+def test_a_users_scores_have_the_mean_of_the_users_ratings(solver, train):
+    scores = table(solver, train)
+    for user in range(train.n_users):
+        items, values = of_user(train, user)
+        assert scores[user, items].mean() == pytest.approx(values.mean(), abs=1e-10)
+
+
+@pytest.mark.parametrize("solver", [*(MPRank(form=form) for form in FORMS), MPRank(kernel="gaussian")])
+def test_only_users_without_two_ratings_are_not_scored(solver):
+    features = np.random.default_rng(0).standard_normal((5, 2))
+    view = Ratings.from_triples([1, 2, 2, 3, 3], [0, 1, 3, 2, 4], [1, 5, 5, 1, 2], 5, 5, features)
+    scores = table(solver, view)
+    assert np.isnan(scores[[0, 1, 4]]).all()
+    np.testing.assert_allclose(scores[2], 5, rtol=1e-12)  # all alike: nothing to tell apart
+    assert np.isfinite(scores[3]).all() and scores[3, 4] > scores[3, 2]
+
+
+# the pair objective, literally
+
+
+def pair_objective(w: Floats, features: Floats, values: Floats, C: float) -> float:
+    m, h = len(values), features @ w
+    total = sum(((h[j] - h[i]) - (values[j] - values[i])) ** 2 for i in range(m) for j in range(m))
+    return w @ w + C / m**2 * total
+
+
+@pytest.fixture
+def small() -> Ratings:
+    """One user, seven ratings, three features."""
+    return Magnitudes(users=1, items=7, features=3, per_user=7).view(np.random.default_rng(5))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_it_minimises_the_double_sum_over_pairs(form, C, small):
+    best = minimize(pair_objective, np.zeros(3), (small.item_features, small.values, C), tol=1e-12)
+    expected = small.item_features @ best.x
+    scores = table(MPRank(C=C, form=form), small)[0]
+    np.testing.assert_allclose(scores - scores.mean(), expected - expected.mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_the_gradient_of_the_double_sum_is_zero(form, C, small):
+    weights = fit(MPRank(C=C, form=form), small).weights[0]
+    for direction in 1e-4 * np.eye(3):  # the objective is quadratic: central differences are exact
+        ahead, behind = (
+            pair_objective(weights + sign * direction, small.item_features, small.values, C) for sign in (1, -1)
+        )
+        assert abs(ahead - behind) / 2e-4 < 1e-10
+
+
+# what is refused
+
+
+def test_a_gaussian_kernel_has_no_primal():
+    with pytest.raises(UserError, match="form=primal needs kernel=linear"):
+        MPRank(kernel="gaussian", form="primal")
+
+
+def test_a_system_that_rounding_spoilt_names_its_user(train):
+    view = replace(train, item_features=1e12 * train.item_features)
+    with pytest.raises(UserError, match=r"system of user \d is not positive definite: scale the features"):
+        table(MPRank(form="dual", C=1e6), view)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_first_failure_is_reported_whichever_thread_meets_it(threads):
+    users, items = np.repeat(np.arange(200), 60), np.tile(np.arange(60), 200)
+    spoilt = np.isin(users, [20, 50])
+    features = np.random.default_rng(0).standard_normal((120, 3)) * np.repeat([1, 1e12], 60)[:, None]
+    values = np.random.default_rng(1).standard_normal(len(users))
+    view = Ratings.from_triples(users, items + 60 * spoilt, values, item_features=features)
+    with pytest.raises(UserError, match="system of user 20 is"):
+        fit(MPRank(C=1e6, form="dual"), view, threads=threads)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_many_blocks_give_the_same_bytes_on_any_number_of_threads(kernel, threads):
+    view = Magnitudes(users=40, items=300, features=30, per_user=40).view(np.random.default_rng(0))
+    solver = MPRank(kernel=kernel)
+    assert table(solver, view, threads).tobytes() == table(solver, view).tobytes()

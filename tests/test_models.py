@@ -1,0 +1,153 @@
+"""Every model scores by its formula, one pair at a time or many, and survives a file without pickle."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from rankbench import models
+from rankbench.arrays import fingerprint, pack
+from rankbench.errors import UserError
+from rankbench.models import MODELS, Factors, ItemScores, KernelScores, UserWeights, load, save
+
+RNG = np.random.default_rng(0)
+FEATURES = RNG.standard_normal((5, 4)) * (RNG.random((5, 4)) < 0.6)
+WEIGHTS, OFFSETS = RNG.standard_normal((3, 4)), RNG.standard_normal(3)
+GRAM = FEATURES @ FEATURES.T
+COEFFICIENTS = RNG.standard_normal(6)
+INDPTR, ITEMS = np.array([0, 2, 2, 6]), np.array([1, 3, 0, 1, 2, 4], np.int32)
+EXPANSION = scipy.sparse.csr_array((COEFFICIENTS, ITEMS, INDPTR), shape=(3, 5)).toarray()
+
+EXAMPLES = {
+    "ItemScores": ItemScores(OFFSETS[[0, 1, 2, 0, 1]]),
+    "Factors": Factors(WEIGHTS, FEATURES),
+    "Factors of padded rows": Factors(*(np.pad(each, ((0, 0), (0, 2)))[:, :4] for each in (WEIGHTS, FEATURES))),
+    "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
+    "UserWeights, sparse": UserWeights(scipy.sparse.csr_array(FEATURES), WEIGHTS, OFFSETS),
+    "KernelScores": KernelScores(GRAM, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
+}
+PRODUCTS = WEIGHTS @ FEATURES.T
+EXPECTED = {
+    "ItemScores": np.tile(OFFSETS[[0, 1, 2, 0, 1]], (3, 1)),
+    "Factors": PRODUCTS,
+    "Factors of padded rows": PRODUCTS,
+    "UserWeights": PRODUCTS + OFFSETS[:, None],
+    "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
+    "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
+}
+USERS, OF_ITEMS = (grid.ravel() for grid in np.indices((3, 5)))
+every_model = pytest.mark.parametrize("name", EXAMPLES)
+
+
+@every_model
+def test_a_model_scores_by_its_formula(name):
+    scores = EXAMPLES[name].score(USERS, OF_ITEMS)
+    assert scores.dtype == np.float64 and scores.shape == (15,)
+    np.testing.assert_allclose(scores.reshape(3, 5), EXPECTED[name], atol=1e-12)
+
+
+@every_model
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16])
+def test_pairs_may_come_in_any_order_and_integer_type(name, dtype):
+    order = np.random.default_rng(1).permutation(15).repeat(2)
+    users, items = USERS[order].astype(dtype), OF_ITEMS[order].astype(dtype)
+    expected = EXAMPLES[name].score(USERS, OF_ITEMS)[order]
+    assert EXAMPLES[name].score(users, items).tobytes() == expected.tobytes()
+
+
+@every_model
+@pytest.mark.parametrize("block", [1, 4, 15])
+def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
+    expected = EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
+    monkeypatch.setattr(models, "_BLOCK", block)
+    assert EXAMPLES[name].score(USERS, OF_ITEMS).tobytes() == expected
+
+
+@every_model
+def test_no_pairs_have_no_scores(name):
+    assert EXAMPLES[name].score(USERS[:0], OF_ITEMS[:0]).shape == (0,)
+
+
+@every_model
+@pytest.mark.parametrize(("user", "item"), [(3, 0), (0, 5), (10**6, 0), (0, 10**6)])
+def test_whoever_is_not_in_the_model_is_an_error_and_never_a_number_from_elsewhere(name, user, item):
+    if name == "ItemScores" and item == 0:
+        user, item = 0, 5  # it knows no users
+    with pytest.raises(IndexError):
+        EXAMPLES[name].score(np.array([0, user]), np.array([0, item]))
+
+
+@pytest.mark.parametrize(
+    ("model", "unknown"),
+    [
+        (ItemScores(np.array([1.0, np.nan, 2.0])), [False, True, False] * 2),
+        (Factors(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0], [np.nan]])), [False, False, True] + [True] * 3),
+        (
+            UserWeights(np.eye(3), np.array([[1.0] * 3, [np.nan] * 3]), np.array([0.0, np.nan])),
+            [False] * 3 + [True] * 3,
+        ),
+        (
+            UserWeights(
+                scipy.sparse.eye_array(3).tocsr(), np.array([[1.0] * 3, [np.nan] * 3]), np.array([0.0, np.nan])
+            ),
+            [False] * 3 + [True] * 3,
+        ),
+        (
+            KernelScores(np.eye(3), np.array([0, 1, 1]), np.array([2], np.int32), np.ones(1), np.array([0.0, np.nan])),
+            [False] * 3 + [True] * 3,
+        ),
+    ],
+)
+def test_whoever_the_model_cannot_score_gets_nan(model, unknown):
+    users, items = (grid.ravel() for grid in np.indices((2, 3)))
+    assert np.isnan(model.score(users, items)).tolist() == unknown
+
+
+# ---- files ----
+
+
+def test_there_is_an_example_of_every_model():
+    assert {type(model).__name__ for model in EXAMPLES.values()} == set(MODELS)
+
+
+@every_model
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_saved_model_gives_the_same_bits_when_it_is_loaded(tmp_path, name, as_text):
+    path = tmp_path / "model.npz"
+    save(EXAMPLES[name], str(path) if as_text else path)
+    again = load(str(path) if as_text else path)
+    assert type(again) is type(EXAMPLES[name])
+    assert fingerprint(again) == fingerprint(EXAMPLES[name])
+    assert again.score(USERS, OF_ITEMS).tobytes() == EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
+
+
+@every_model
+def test_a_saved_model_holds_no_pickle(tmp_path, name):
+    save(EXAMPLES[name], tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
+        assert {part: file[part].dtype.kind for part in file.files if file[part].dtype.kind not in "iufU"} == {}
+        assert str(file["kind"]) == type(EXAMPLES[name]).__name__
+
+
+BAD_FILES = {
+    "text": lambda path: path.write_text("users: 3"),
+    "nothing": lambda path: path.write_bytes(b""),
+    "other arrays": lambda path: np.savez(path, scores=np.ones(3)),
+    "another kind": lambda path: np.savez(path, kind="Ratings", scores=np.ones(3)),
+    "a model's name and no arrays": lambda path: np.savez(path, kind="Factors"),
+    "half a model": lambda path: np.savez(path, kind="Factors", users=np.ones((2, 2))),
+    "a pickle": lambda path: np.savez(path, kind="ItemScores", scores=np.array([{}])),
+}
+
+
+@pytest.mark.parametrize("write", BAD_FILES.values(), ids=BAD_FILES)
+def test_a_file_that_holds_no_model_is_an_error_that_names_it(tmp_path, write):
+    write(tmp_path / "model.npz")
+    with pytest.raises(UserError, match=r"model\.npz (holds no model of rankbench|is damaged or no npz file)"):
+        load(tmp_path / "model.npz")
+
+
+def test_models_with_equal_arrays_have_equal_fingerprints_and_others_not():
+    model = EXAMPLES["Factors"]
+    assert fingerprint(model) == fingerprint(Factors(WEIGHTS.copy(), FEATURES.copy()))
+    assert fingerprint(model) != fingerprint(Factors(WEIGHTS, FEATURES + 1e-15))
+    assert set(pack(model)) == {"kind", "users", "items"}
