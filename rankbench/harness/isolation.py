@@ -1,12 +1,15 @@
 """A cell in its own process, watched from outside: what it may take in time and memory, and how it ended."""
 
 import multiprocessing
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from time import monotonic
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -16,6 +19,7 @@ from rankbench.harness.store import Status
 from rankbench.harness.worker import Task
 from rankbench.solvers import SOLVERS
 
+_START = threading.Lock()  # one process starts at a time: starting touches what all threads share
 _WATCH = 0.05  # seconds between two looks at a running cell
 _PATIENCE = 5.0  # seconds a finished process has to leave
 
@@ -47,7 +51,7 @@ def server() -> ForkServerContext:
     """The process that cells are forked from: it has imported all they need, and has no threads."""
     context = multiprocessing.get_context("forkserver")
     solvers = sorted({entry.partition(":")[0] for entry in SOLVERS.entries.values()})
-    context.set_forkserver_preload(["rankbench.harness.worker", "rankbench.cli", *solvers])
+    context.set_forkserver_preload(["rankbench.harness.worker", *solvers])
     return context
 
 
@@ -56,7 +60,8 @@ def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threa
     home, away = context.Pipe(duplex=False)
     process = context.Process(target=worker.main, args=(away, task), daemon=True)
     started = monotonic()
-    process.start()
+    with _START, _no_main_module():
+        process.start()
     away.close()
     try:
         outcome = _watch(process, home, started, caps, stop.is_set)
@@ -65,6 +70,20 @@ def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threa
         home.close()
     outcome.wall = monotonic() - started
     return outcome
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Hide the caller's main module: multiprocessing would import it again in every cell's process.
+
+    A cell needs nothing of it, and a script that imports half the world would pay for it cell by cell.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _watch(

@@ -230,3 +230,19 @@ def test_the_plan_records_what_the_report_needs(tmp_path):
     assert len(record["cells"]) == 4
     ran(tmp_path, tiny(title="Another definition"), Selection(solvers=("sgd",)))
     assert len(json.loads(Path(tmp_path, "tiny", "plan.json").read_text())["cells"]) == 2
+
+
+def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from rankbench import experiments\n"
+        "from rankbench.harness.plan import Selection, plan\n"
+        "from rankbench.harness.run import Conditions, run\n"
+        f"print('imported', file=open({str(tmp_path / 'log')!r}, 'a'))\n"
+        f"found = experiments.load({tiny_toml(tmp_path)!r})\n"
+        f"run(plan(found, Selection()), Conditions(Path({str(tmp_path / 'out')!r})), lambda event: None)\n"
+    )
+    subprocess.run([sys.executable, str(script)], check=True, timeout=60)
+    assert (tmp_path / "log").read_text() == "imported\n"
+    assert len(list((tmp_path / "out").rglob("cells/*.json"))) == 4

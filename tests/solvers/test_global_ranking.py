@@ -88,6 +88,14 @@ def test_the_gap_closes(train, loss, lam):
     assert step.gap() <= 1e-10 * step.objective()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_objective_falls_where_a_whole_newton_step_would_overshoot(seed):
+    clear_cut = BTL(users=1, items=20, comparisons=19, scale=1000.0).view(np.random.default_rng(seed))
+    steps = GlobalRanking(lam=0.01).steps(clear_cut, np.random.default_rng(0))
+    objectives = [step.objective() for step in steps]
+    assert len(objectives) > 2 and (np.diff(objectives) < 0).all()
+
+
 @each_loss
 def test_the_solution_is_stationary(train, loss):
     scores = ranked(GlobalRanking(0.3, loss), train)

@@ -76,6 +76,13 @@ def test_all_forms_give_the_same_scores(C, train):
     np.testing.assert_allclose(auto, dual, rtol=1e-10, atol=1e-10)
 
 
+def test_auto_solves_the_smaller_system_of_each_user(train):
+    auto, primal, dual = (table(MPRank(form=form), train) for form in FORMS)
+    rated_much = np.diff(train.indptr) >= train.item_features.shape[1]
+    assert auto[rated_much].tobytes() == primal[rated_much].tobytes() != dual[rated_much].tobytes()
+    assert auto[~rated_much].tobytes() == dual[~rated_much].tobytes() != primal[~rated_much].tobytes()
+
+
 @pytest.mark.parametrize("width", [0.5, 2.0])
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 def test_the_gaussian_kernel_is_kernel_ridge_regression_on_centred_kernels(width, C, train):
