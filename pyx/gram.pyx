@@ -36,7 +36,7 @@ def gaussian(double[:, ::1] products, double width, int threads):
     cdef double[::1] squares = np.diagonal(products).copy()
     cdef double scale = -0.5 / (width * width)
     for row in prange(n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        _gaussian_row(&products[row, 0], &squares[0], squares[row], n, row, scale)
+        _gaussian_row(&products[row, 0], &squares[0], squares[row], n, scale)
 
 
 def expand(
@@ -61,9 +61,8 @@ def expand(
 
 
 cdef void _gaussian_row(
-    double *row, const double *squares, double square, Py_ssize_t n, Py_ssize_t own, double scale
+    double *row, const double *squares, double square, Py_ssize_t n, double scale
 ) noexcept nogil:
     cdef Py_ssize_t column
     for column in range(n):
         row[column] = exp(scale * max(0.0, square + squares[column] - 2.0 * row[column]))
-    row[own] = 1.0  # where rounding would leave a distance to itself

@@ -35,7 +35,9 @@ def _option(short: str, metavar: str | None, text: str) -> Any:
     return typer.Option(*short.split("/"), metavar=metavar, help=text)
 
 
-Names = Annotated[list[str], typer.Argument(metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.")
+]
 Out = Annotated[Path, _option("--out", "DIR", "The folder of results.")]
 Solvers = Annotated[
     list[str] | None,
@@ -58,7 +60,7 @@ Quiet = Annotated[bool, _option("-q/--quiet", None, "Print results and nothing e
 
 @app.command()
 def run(
-    experiments: Names,
+    experiments: Names = None,
     solver: Solvers = None,
     data: Data = None,
     repetitions: Repetitions = None,
@@ -91,9 +93,10 @@ def run(
     if jobs < 1:
         raise UserError(f"-j {jobs} is out of range: must be at least 1")
     conditions = Conditions(out, jobs, Caps(_seconds(timeout), _bytes(memory)), force, retry_failed)
+    names = experiments or ["all"]
     if dry_run:
-        raise typer.Exit(preview_all(experiments, selection, conditions))
-    raise typer.Exit(run_all(experiments, selection, conditions, report, quiet))
+        raise typer.Exit(preview_all(names, selection, conditions))
+    raise typer.Exit(run_all(names, selection, conditions, report, quiet))
 
 
 @app.command("list")

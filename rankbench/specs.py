@@ -85,6 +85,17 @@ def show(name: str, settings: Mapping[str, Any]) -> str:
     return f"{name}[{shown}]" if (shown := show_settings(settings)) else name
 
 
+def without_folder(text: str) -> str:
+    """A name without the folder of a user's own file: results must not depend on where it lies."""
+    spec = parse(text)
+    return show(spec.name.rsplit("/", 1)[-1] if ".py:" in spec.name else spec.name, spec.settings)
+
+
+def canonical(text: str, record: Any) -> str:
+    """The name with all of the record's settings, however it was written."""
+    return show(parse(without_folder(text)).name, settings_of(record))
+
+
 def settings_of(record: Any) -> dict[str, Any]:
     """All settings of a record, defaults included."""
     return {f.name: getattr(record, f.name) for f in fields(record) if f.init}
@@ -170,6 +181,7 @@ class Catalogue:
     entries: Mapping[str, str]  # name -> "module:Class", imported only when asked for
     group: str  # the entry-point group that plug-ins announce themselves under
     remedy: str  # the command that lists the names
+    needs: tuple[str, ...] = ()  # what a record of this kind must have
 
     def names(self) -> list[str]:
         """Every name that can be asked for, plug-ins included."""
@@ -190,7 +202,10 @@ class Catalogue:
     def make(self, text: str) -> Any:
         """The record that `name[key=value,...]` describes."""
         spec = parse(text)
-        return build(self.find(spec.name), spec.settings, spec.name)
+        record = build(self.find(spec.name), spec.settings, spec.name)
+        if absent := [need for need in self.needs if getattr(record, need, None) is None]:
+            raise UserError(f"{self.kind} {text!r} does not say its {', '.join(absent)}: {self.kind}s must")
+        return record
 
 
 def _from_file(path: str, attribute: str, kind: str) -> type:

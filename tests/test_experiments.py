@@ -9,7 +9,7 @@ from rankbench import experiments
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
-from rankbench.solvers import make
+from rankbench.solvers import SOLVERS
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -21,7 +21,7 @@ def test_every_name_in_an_experiment_is_known(name, full):
     for text in found.splits:
         SPLITS.make(text)
     for text in found.solvers:
-        make(text)
+        SOLVERS.make(text)
     assert found.about.strip() and found.paper and found.figure.metric in ("", *found.metrics)
 
 

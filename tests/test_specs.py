@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError, unknown
-from rankbench.solvers import SOLVERS, make
+from rankbench.solvers import SOLVERS
 from rankbench.specs import Catalogue, Limits, build, changed_settings, check, parse, settings_of, show, show_value
 
 patient = settings(deadline=None)  # a slow machine is no failure
@@ -179,7 +179,7 @@ def test_whatever_has_a_name_can_be_made_by_it_alone(catalogue, name):
 
 @pytest.mark.parametrize("name", sorted(SOLVERS.entries))
 def test_every_solver_keeps_to_the_declarations(name):
-    solver = make(name)
+    solver = SOLVERS.make(name)
     assert solver.version >= 1
     assert isinstance(solver.needs_features, bool)
 
@@ -316,13 +316,24 @@ def test_a_name_near_to_none_comes_with_all():
 
 OWN_FILE = """
 from dataclasses import dataclass
+from typing import ClassVar
+from rankbench import Determinism, Ratings
 from rankbench.specs import check
 
 @dataclass(frozen=True)
-class Mine:
+class Undeclared:
     rank: int = 3
     def __post_init__(self):
         check(self)
+
+@dataclass(frozen=True)
+class Mine(Undeclared):
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+    def steps(self, train, rng, threads=1):
+        yield
 
 class Plain:
     pass
@@ -377,7 +388,7 @@ def test_a_file_that_cannot_be_imported_says_why(tmp_path, text, cause):
 
 def test_a_solver_that_declares_nothing_is_told_what_to_say(own_file):
     with pytest.raises(UserError, match="does not say its learns_from, needs_features, determinism, version, steps"):
-        make(f"{own_file}:Mine")
+        SOLVERS.make(f"{own_file}:Undeclared")
 
 
 # ---- plug-ins ----

@@ -7,7 +7,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from rankbench.data.views import View
-from rankbench.specs import Catalogue, settings_of, show
+from rankbench.errors import UserError
+from rankbench.specs import Catalogue, canonical
 from rankbench.streams import stream
 
 DATASETS = Catalogue(
@@ -21,6 +22,7 @@ DATASETS = Catalogue(
     },
     "rankbench.datasets",
     "rankbench list datasets",
+    needs=("version", "missing", "provenance", "view"),
 )
 
 
@@ -54,11 +56,12 @@ class Source(Protocol):
 
 
 def load(name: str, seed: int = 0) -> View:
-    """The data set of this name, `rankbench.load("low-rank[users=500]")`."""
-    return view_of(DATASETS.make(name), name, seed)
-
-
-def view_of(source: Source, name: str, seed: int) -> View:
-    """The view of a source under a seed; equal settings give equal bytes, however they were written."""
-    canonical = show(name.partition("[")[0].strip(), settings_of(source))
-    return source.view(stream(seed, "data", canonical, source.version))
+    """The data set of this name, `rankbench.load("low-rank[users=500]")`; equal settings give equal bytes."""
+    source: Source = DATASETS.make(name)
+    rng = stream(seed, "data", canonical(name, source), source.version)
+    try:
+        return source.view(rng)
+    except UserError:
+        raise
+    except Exception as error:  # a source of the user's own may raise anything
+        raise UserError(f"data set {name!r} cannot be read: {type(error).__name__}: {error}") from error

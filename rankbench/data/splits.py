@@ -13,7 +13,7 @@ from rankbench.arrays import fingerprint
 from rankbench.contract import Ints
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
-from rankbench.specs import Catalogue, Limits, build, check, parse, settings_of, show
+from rankbench.specs import Catalogue, Limits, build, canonical, check, parse
 from rankbench.streams import stream
 
 SPLITS = Catalogue(
@@ -26,6 +26,7 @@ SPLITS = Catalogue(
     },
     "rankbench.splits",
     "rankbench list splits",
+    needs=("version", "cut"),
 )
 
 
@@ -59,11 +60,12 @@ def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **se
     """Cut a view by a named protocol: `split(data, "n-per-user", n=50, seed=0)`."""
     spec = parse(protocol)
     record = build(SPLITS.find(spec.name), {**spec.settings, **settings}, spec.name)
-    return cut(view, record, show(spec.name, settings_of(record)), seed, repetition)
+    return cut(view, record, protocol, seed, repetition)
 
 
-def cut(view: View, record: SplitProtocol, name: str, seed: int, repetition: int) -> Split:
+def cut(view: View, record: SplitProtocol, text: str, seed: int, repetition: int) -> Split:
     """The split that belongs to this name, seed and repetition; an empty part is an error."""
+    name = canonical(text, record)
     parts = record.cut(view, stream(seed, "split", name, repetition))
     for part, kept in (("train", parts.train), ("test", parts.test)):
         if len(kept) == 0:

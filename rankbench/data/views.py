@@ -221,6 +221,8 @@ def _checked_features(features: Any, n_items: int) -> Features:
         parts = (features,)
     if features.ndim != 2 or features.shape[0] != n_items:
         raise UserError(f"item features have shape {features.shape}: expected a row for each of {n_items} items")
+    if features.shape[1] == 0:
+        raise UserError("item features have no column: leave them out, or give at least one")
     if not np.isfinite(parts[0]).all():
         raise UserError("item features hold NaN or infinite values: fill or drop them first")
     for part in parts:

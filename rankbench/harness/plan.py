@@ -12,8 +12,8 @@ from rankbench.data.views import View, mismatch
 from rankbench.errors import UserError
 from rankbench.experiments import Budget, Experiment
 from rankbench.metrics import metric, unusable
-from rankbench.solvers import make
-from rankbench.specs import Limits, check, parse, settings_of, show
+from rankbench.solvers import SOLVERS
+from rankbench.specs import Limits, canonical, check, parse, settings_of, without_folder
 
 FORMAT = 1  # of result files and of what goes into a key; raised when either changes
 
@@ -52,15 +52,19 @@ class Cell:
     every: int
     objective: bool
     threads: int
-    source: str  # where to load the solver from; this and the next are no part of the identity
-    shown: tuple[str, str, str]  # data, split and solver as somebody wrote them
+    texts: tuple[str, str, str]  # data, split and solver as somebody wrote them: no part of the identity
 
     @property
     def key(self) -> str:
         """SHA-256 over the cell's content: its identity, its seed and its file."""
-        record = {name: value for name, value in asdict(self).items() if name not in ("source", "shown")}
-        canonical = json.dumps({**record, "format": FORMAT}, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        record = {name: value for name, value in asdict(self).items() if name != "texts"}
+        text = json.dumps({**record, "format": FORMAT}, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Data, split and solver for people."""
+        return tuple(map(without_folder, self.texts))
 
     @property
     def label(self) -> str:
@@ -110,26 +114,25 @@ class Materials:
 def plan(experiment: Experiment, selection: Selection, materials: Materials | None = None) -> Plan:
     """Every cell of the experiment that can run here, and every part that cannot, with the reason."""
     materials = materials or Materials(selection.seed)
-    solvers = [(text, make(text)) for text in _selected(experiment.solvers, selection.solvers)]
-    splits = [(text, _canonical(SPLITS.make(text), text)) for text in experiment.splits]
+    solvers = [(text, SOLVERS.make(text)) for text in _selected(experiment.solvers, selection.solvers)]
+    splits = [(text, canonical(text, SPLITS.make(text))) for text in experiment.splits]
     cells: list[Cell] = []
     skips: list[Skip] = []
-    for text in _selected(experiment.data, selection.data):
-        source = data_sets.DATASETS.make(text)
+    for data in _selected(experiment.data, selection.data):
+        source = data_sets.DATASETS.make(data)
         if remedy := source.missing():
-            skips.append(Skip(text, "", "", "the data is not at hand", remedy))
+            skips.append(Skip(data, "", "", "the data is not at hand", remedy))
             continue
-        data = _canonical(source, text)
-        for (split_text, split), repetition in product(splits, range(selection.repetitions or experiment.repetitions)):
+        for (split, split_name), repetition in product(splits, range(selection.repetitions or experiment.repetitions)):
             parts = materials.split(data, split, repetition)
             _check_metrics(experiment, parts)
-            place = {"data": data, "split": split, "split_hash": parts.hash, "repetition": repetition}
-            for solver_text, solver in solvers:
+            place: dict[str, Any] = {"data": canonical(data, source), "split": split_name, "split_hash": parts.hash}
+            for text, solver in solvers:
                 if reason := mismatch(solver, parts.train):
-                    skips.append(Skip(text, split_text, solver_text, f"{solver_text} {reason}"))
+                    skips.append(Skip(data, split, text, f"{text} {reason}"))
                 else:
-                    shown = (text, split_text, _shown_solver(solver_text))
-                    cells.append(_cell(experiment, selection, solver, place, shown, parse(solver_text).name))
+                    place |= {"texts": (data, split, text), "repetition": repetition}
+                    cells.append(_cell(experiment, selection, solver, place))
     return Plan(experiment, selection, tuple(cells), tuple(dict.fromkeys(skips)))
 
 
@@ -138,14 +141,12 @@ def _cell(
     selection: Selection,
     solver: Any,
     place: dict[str, Any],
-    shown: tuple[str, str, str],
-    source: str,
 ) -> Cell:
     records = [metric(name) for name in experiment.metrics]
     return Cell(
         **place,
         seed=selection.seed,
-        solver=parse(shown[2]).name,
+        solver=parse(without_folder(place["texts"][2])).name,
         settings=settings_of(solver),
         version=solver.version,
         determinism=solver.determinism.value,
@@ -155,15 +156,7 @@ def _cell(
         every=experiment.every,
         objective=experiment.objective,
         threads=selection.threads,
-        source=source,
-        shown=shown,
     )
-
-
-def _shown_solver(text: str) -> str:
-    """The text without the folder of a user's own file: results must not depend on where it lies."""
-    spec = parse(text)
-    return show(spec.name.rsplit("/", 1)[-1], spec.settings)
 
 
 def _selected(own: tuple[str, ...], asked: tuple[str, ...]) -> tuple[str, ...]:
@@ -175,11 +168,6 @@ def _selected(own: tuple[str, ...], asked: tuple[str, ...]) -> tuple[str, ...]:
         namesakes = [entry for entry in own if parse(entry).name == text]
         picked += namesakes or [text]
     return tuple(dict.fromkeys(picked))
-
-
-def _canonical(record: Any, text: str) -> str:
-    """A name with all its settings, however it was written."""
-    return show(parse(text).name, settings_of(record))
 
 
 def _check_metrics(experiment: Experiment, parts: Split) -> None:

@@ -138,7 +138,7 @@ class _Runner:
         """
         path, current = None, None
         for number, cell in enumerate(cells):
-            place = (cell.data, cell.split, cell.repetition)
+            place = _place(cell)
             if place != current:
                 self._discard(path, current)
                 path, current = Path(self.workshop.name) / f"{number}.npz", place
@@ -154,8 +154,13 @@ class _Runner:
             raise UserError(f"cannot write to {self.store.folder}: {error.strerror}; make room and run again") from None
 
     def _discard(self, path: Path | None, place: tuple[str, str, int] | None) -> None:
-        if path and not any((cell.data, cell.split, cell.repetition) == place for cell in self.under_way.values()):
+        if path and not any(_place(cell) == place for cell in self.under_way.values()):
             path.unlink(missing_ok=True)
+
+
+def _place(cell: Cell) -> tuple[str, str, int]:
+    """What a cell shares with others that train on the same split."""
+    return (*cell.texts[:2], cell.repetition)
 
 
 def _result(

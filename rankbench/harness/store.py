@@ -136,9 +136,15 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     experiment = json.loads(json.dumps(asdict(plan.experiment)))
     profile = "full" if plan.selection.full else "quick"
     store = Store(Path(), "")
+
+    def entry(cell: Cell) -> dict[str, Any]:
+        return {**asdict(cell), "shown": cell.shown, "file": store.path(cell).name}
+
     return {
         "definition": {"experiment": experiment, "profile": profile, "seed": plan.selection.seed},
-        "cells": {cell.key: {**asdict(cell), "file": store.path(cell).name} for cell in plan.cells},
+        "cells": {
+            cell.key: {**asdict(cell), "shown": cell.shown, "file": store.path(cell).name} for cell in plan.cells
+        },
         "skips": [asdict(skip) for skip in plan.skips],
     }
 

@@ -20,7 +20,6 @@ from rankbench.harness.plan import Cell
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
 from rankbench.solvers import SOLVERS
-from rankbench.specs import build
 from rankbench.streams import stream
 
 
@@ -68,7 +67,7 @@ def _run(home: Connection, task: Task) -> dict[str, Any]:
     cell = task.cell
     arrays = read_npz(task.parts)
     split = Split(unpack(arrays, VIEWS, "train."), unpack(arrays, VIEWS, "test."))
-    solver = build(SOLVERS.find(cell.source), cell.settings, cell.source)
+    solver = SOLVERS.make(cell.texts[2])
     train = offer(solver, split.train)
     rng = stream(cell.seed, "solver", cell.data, cell.split, cell.solver, cell.repetition)
     memory = PeakMemory()

@@ -61,7 +61,7 @@ def test_the_order_of_solvers_is_no_part_of_the_key():
 def test_a_raised_version_is_another_key():
     (cell, *_) = plan(TINY, Selection()).cells
     assert replace(cell, version=cell.version + 1).key != cell.key
-    assert replace(cell, source="elsewhere", shown=("a", "b", "c")).key == cell.key
+    assert replace(cell, texts=("a", "b", "c")).key == cell.key
 
 
 def test_a_bare_name_picks_the_experiments_own_entries():
@@ -100,3 +100,49 @@ def test_a_users_own_solver_is_named_without_its_folder(tmp_path):
 def test_a_cell_is_plain_json():
     (cell, *_) = plan(TINY, Selection()).cells
     assert json.loads(json.dumps(asdict(cell)))["split_hash"] == cell.split_hash
+
+
+SOURCE = """
+from dataclasses import dataclass
+from typing import ClassVar
+from rankbench import Ratings
+
+@dataclass(frozen=True)
+class Own:
+    value: float = 3.0
+    version: ClassVar = 1
+    def missing(self): return None
+    def provenance(self): return None
+    def view(self, rng):
+        return Ratings.from_triples([0, 0, 0, 0], [0, 1, 2, 3], [1.0, 2.0, self.value, 4.0])
+"""
+
+
+def own_data(tmp_path, folder, text=SOURCE):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "own.py").write_text(text)
+    return str(tmp_path / folder / "own.py") + ":Own"
+
+
+def test_a_users_own_data_set_is_named_without_its_folder(tmp_path):
+    experiment = tiny(splits=("entries[test=0.5]",), repetitions=1)
+    first, second = (plan(experiment, Selection(data=(own_data(tmp_path, f),))).cells for f in "ab")
+    assert [cell.key for cell in first] == [cell.key for cell in second]
+    assert first[0].data == "own.py:Own[value=3]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("self.value", "float('nan')", "ratings must be finite"),
+        ("[0, 1, 2, 3]", "[0, 1, 1, 3]", "user 0 rates item 1 twice"),
+        ("[0, 1, 2, 3]", "[0, 1, -2, 3]", "item id -2 is out of range"),
+        ("return Ratings", "raise RuntimeError('gone')  # Ratings", "cannot be read: RuntimeError: gone"),
+        ("    version: ClassVar = 1\n", "", "does not say its version"),
+    ],
+)
+def test_a_users_own_data_set_that_is_bad_is_one_clear_error(tmp_path, old, new, message):
+    assert old in SOURCE
+    name = own_data(tmp_path, "a", SOURCE.replace(old, new))
+    with pytest.raises(UserError, match=message):
+        plan(tiny(splits=("entries",)), Selection(data=(name,)))

@@ -18,7 +18,7 @@ from rankbench.contract import DECLARATIONS, Determinism, Floats, Ints, Model, S
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.solvers import SOLVERS, make
+from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
 
 STEPS = 5
@@ -181,13 +181,13 @@ class SolverContract:
     # what it is called
 
     def test_it_is_built_by_name(self, name):
-        solver = make(name)
+        solver = SOLVERS.make(name)
         assert type(solver) is type(self.solver)
         assert all(hasattr(solver, declaration) for declaration in DECLARATIONS)
 
     def test_its_settings_survive_the_command_line(self, name):
-        assert make(specs.show(name, specs.settings_of(self.solver))) == self.solver
-        assert make(specs.show(name, specs.changed_settings(self.solver))) == self.solver
+        assert SOLVERS.make(specs.show(name, specs.settings_of(self.solver))) == self.solver
+        assert SOLVERS.make(specs.show(name, specs.changed_settings(self.solver))) == self.solver
 
     def test_its_settings_survive_a_toml_file(self, name):
         settings = {key: value for key, value in specs.settings_of(self.solver).items() if value is not None}
@@ -207,11 +207,11 @@ class SolverContract:
         with pytest.raises(UserError, match=f"{type(self.solver).__name__}: {setting}"):
             replace(self.solver, **{setting: value})
         with pytest.raises(UserError, match=f"{name}: {setting}"):
-            make(f"{name}[{setting}={value}]")
+            SOLVERS.make(f"{name}[{setting}={value}]")
 
     def test_an_unknown_setting_is_named(self, name):
         with pytest.raises(UserError, match="no_such_setting"):
-            make(f"{name}[no_such_setting=1]")
+            SOLVERS.make(f"{name}[no_such_setting=1]")
 
 
 def run(solver: Any, train: View, steps: int = STEPS, threads: int = 1, seed: int = 0) -> Iterator[Step]:
