@@ -22,13 +22,13 @@ _SHORTEST = 2.0**-30
 
 @dataclass(frozen=True)
 class GlobalRanking:
-    """min_s sum over comparisons of L(s_better - s_worse) + lam/2 |s|^2, by truncated Newton.
+    """One score per item out of everybody's comparisons, by truncated Newton with a duality gap.
 
-    `L` is the squared hinge max(0, 1 - m)^2 or the logistic loss log(1 + e^-m); the latter is the
-    regularised maximum likelihood of the Bradley-Terry-Luce model. Every iteration costs passes over the
-    distinct pairs, never raises the objective, and comes with a duality gap: with a = -L'(m) per
-    comparison and g the gradient of the losses, the dual value is sum -L*(-a) - |g|^2 / (2 lam).
-    Items that nobody compared score NaN.
+    min_s sum over comparisons of L(s_better - s_worse) + lam/2 |s|^2, where `L` is the squared hinge
+    max(0, 1 - m)^2 or the logistic loss log(1 + e^-m); the latter is the regularised maximum likelihood
+    of the Bradley-Terry-Luce model. Every iteration costs passes over the distinct pairs, never raises
+    the objective, and comes with a duality gap: with a = -L'(m) per comparison and g the gradient of
+    the losses, the dual value is sum -L*(-a) - |g|^2 / (2 lam). Items that nobody compared score NaN.
     """
 
     lam: Annotated[float, Limits(above=0)] = 1.0

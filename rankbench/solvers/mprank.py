@@ -18,16 +18,17 @@ from rankbench.specs import Limits, check
 
 @dataclass(frozen=True)
 class MPRank:
-    """min_w |w|^2 + C/m^2 sum_ij ((h(x_j) - h(x_i)) - (y_j - y_i))^2 per user, h(x) = w . phi(x).
+    """A function of item features per user that preserves differences of ratings, in closed form.
 
-    The pair sum is 2m sum_i r_i^2 - 2 (sum_i r_i)^2 of the residuals r = h - y, which is 2m times their
-    centred sum of squares; so the problem is ridge regression on centred features and targets with
-    alpha = m / (2C), and has the primal w = (X_c X_c^T + alpha I)^-1 X_c y_c and, by the push-through
+    min_w |w|^2 + C/m^2 sum_ij ((h(x_j) - h(x_i)) - (y_j - y_i))^2 per user, h(x) = w . phi(x). The pair
+    sum is 2m sum_i r_i^2 - 2 (sum_i r_i)^2 of the residuals r = h - y, which is 2m times their centred
+    sum of squares; so the problem is ridge regression on centred features and targets with
+    alpha=m/(2C), and has the primal w = (X_c X_c^T + alpha I)^-1 X_c y_c and, by the push-through
     identity, the dual w = X_c (X_c^T X_c + alpha I)^-1 y_c. (Eq. 28 prints the primal's matrix in the
-    dual.) `form` says which is solved: auto takes the smaller system for each user; the Gaussian
-    kernel exp(-|x - x'|^2 / (2 width^2)) has the dual only. Scores are defined up to a constant per
-    user, chosen so that they have the mean of the user's ratings. Users with fewer than two ratings
-    have no order to learn from, and score NaN.
+    dual.) `form` says which is solved: auto takes the smaller system for each user; the Gaussian kernel
+    exp(-|x-x'|^2/(2 width^2)) has the dual only. Scores are defined up to a constant per user, chosen
+    so that they have the mean of the user's ratings. Users with fewer than two ratings have no order to
+    learn from, and score NaN.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0

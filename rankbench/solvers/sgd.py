@@ -18,14 +18,15 @@ _LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero a
 
 @dataclass(frozen=True)
 class SGD:
-    """min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), one comparison at a time.
+    """A vector per user and item, by stochastic gradient descent over comparisons, user by user.
 
-    With g = L'(margin), each update takes u_i -= eta (g (v_j - v_k) + lam/|Omega_i| u_i),
-    v_j -= eta (g u_i + lam/|Omega^j| v_j), v_k -= eta (-g u_i + lam/|Omega^k| v_k), all from the old
-    values, and eta = step / (1 + decay t) after t updates. (The report's Algorithms 1 and 2 print the data
-    terms with the wrong sign, update v from the new u, and skip the regulariser where the margin is met;
-    these are the formulas of its text.) A pass visits users in random order and each user's comparisons
-    in random order. Users and items that are in no comparison score NaN.
+    min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), one comparison at a time. With g
+    = L'(margin), each update takes u_i -= eta (g (v_j - v_k) + lam/|Omega_i| u_i), v_j -= eta (g u_i +
+    lam/|Omega^j| v_j), v_k -= eta (-g u_i + lam/|Omega^k| v_k), all from the old values, and eta = step
+    / (1 + decay t) after t updates. (The report's Algorithms 1 and 2 print the data terms with the
+    wrong sign, update v from the new u, and skip the regulariser where the margin is met; these are the
+    formulas of its text.) A pass visits users in random order and each user's comparisons in random
+    order. Users and items that are in no comparison score NaN.
     """
 
     rank: Annotated[int, Limits(low=1)] = 10

@@ -1,0 +1,1 @@
+"""Speed, memory and quality of rankbench over commits, by airspeed velocity."""
