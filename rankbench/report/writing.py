@@ -49,7 +49,8 @@ def _write(found: list[Study], folder: Path, page: bool) -> Path:
         if drawn := drawing(one):
             draw(drawn, folder / "figures", one.name)
     for paper, members in _by_paper(found).items():
-        write_text(folder / f"{paper}.md", "\n".join(_markdown(one, folder) for one in members))
+        title = f"# {members[0].experiment['paper']}\n\n"
+        write_text(folder / f"{paper}.md", title + "\n".join(_markdown(one, folder) for one in members))
     write_text(folder / "README.md", _index(found))
     if not page:
         return folder / "README.md"
@@ -82,12 +83,12 @@ def _machine(machine: dict[str, object]) -> str:
 
 def _markdown(one: Study, folder: Path) -> str:
     """One experiment's section of its paper's page."""
-    figure = f"![{one.experiment['title']}](figures/{one.name}.png)\n"
+    figure = f"![{one.experiment['title']}](figures/{one.name}.png)"
     title = f"{one.experiment['title']} ({one.definition['profile']} profile)."
-    lines = [f"# {one.name}", title, one.experiment["about"].strip(), *notes(one)]
+    lines = [f"## {one.name}", title, one.experiment["about"].strip(), *notes(one)]
     if (folder / "figures" / f"{one.name}.png").exists():
         lines.append(figure)
-    lines.append(to_markdown(sheet(one)))
+    lines.append(to_markdown(sheet(one)).rstrip())
     lines += [f"Skipped: {described(skip)}." for skip in one.skips]
     lines += [f"*{name}*: {metric(name).formula}." for name in one.experiment["metrics"]]
     lines.append(RULES)
