@@ -14,6 +14,7 @@ from blas cimport multiply_transposed
 
 cdef enum:
     _BLOCK = 128
+    _TILE = 8
 
 
 def linear(const double[:, ::1] features, int threads):
@@ -32,11 +33,11 @@ def linear(const double[:, ::1] features, int threads):
 
 def gaussian(double[:, ::1] products, double width, int threads):
     """K = exp(-|x - y|^2 / (2 width^2)) in place of the inner products X X^T."""
-    cdef Py_ssize_t n = products.shape[0], row
+    cdef Py_ssize_t n = products.shape[0], strip, strips = (n + _TILE - 1) // _TILE
     cdef double[::1] squares = np.diagonal(products).copy()
     cdef double scale = -0.5 / (width * width)
-    for row in prange(n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        _gaussian_row(&products[row, 0], &squares[0], squares[row], n, scale)
+    for strip in prange(strips, nogil=True, schedule="dynamic", num_threads=threads):
+        _gaussian_strip(&products[0, 0], &squares[0], n, strip * _TILE, scale)
 
 
 def expand(
@@ -60,9 +61,19 @@ def expand(
             out[pair] = total
 
 
-cdef void _gaussian_row(
-    double *row, const double *squares, double square, Py_ssize_t n, double scale
+cdef void _gaussian_strip(
+    double *matrix, const double *squares, Py_ssize_t n, Py_ssize_t first, double scale
 ) noexcept nogil:
-    cdef Py_ssize_t column
-    for column in range(n):
-        row[column] = exp(scale * max(0.0, square + squares[column] - 2.0 * row[column]))
+    """Rows first .. first + _TILE - 1 up to the diagonal, and their mirror image beyond it.
+
+    A strip reads only what lies before the diagonal of its own rows, which no other strip writes; it goes
+    tile by tile, so that the mirrored columns stay in cache.
+    """
+    cdef Py_ssize_t tile, i, j, end = min(first + _TILE, n)
+    cdef double value
+    for tile in range(first // _TILE + 1):
+        for i in range(first, end):
+            for j in range(tile * _TILE, min(tile * _TILE + _TILE, i + 1)):
+                value = exp(scale * max(0.0, squares[i] + squares[j] - 2.0 * matrix[i * n + j]))
+                matrix[i * n + j] = value
+                matrix[j * n + i] = value
