@@ -10,6 +10,7 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
 from rankbench.solvers import SOLVERS
+from rankbench.specs import parse
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -25,13 +26,20 @@ def test_every_name_in_an_experiment_is_known(name, full):
     assert found.about.strip() and found.paper and found.figure.metric in ("", *found.metrics)
 
 
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("name", experiments.names())
-def test_published_numbers_name_a_row_of_the_experiment(name):
-    found = experiments.load(name)
+def test_every_published_number_names_a_solver_a_split_and_a_metric_of_the_experiment(name, full):
+    found = experiments.load(name, full)
     for entry in found.published:
         assert entry.metric in found.metrics
-        assert entry.solver.partition("[")[0] in {text.partition("[")[0] for text in found.solvers}
-        assert entry.split is None or entry.split in found.splits
+        assert any(names(entry.solver, text) for text in found.solvers)
+        assert entry.split is None or any(names(entry.split, text) for text in found.splits)
+
+
+def names(partial, text):
+    """Whether the one name, with the settings that it mentions, is the other."""
+    one, other = parse(partial), parse(text)
+    return one.name == other.name and one.settings.items() <= other.settings.items()
 
 
 def test_full_replaces_what_it_names_and_nothing_else():
