@@ -131,7 +131,7 @@ def _plotly(drawn: Drawing) -> dict[str, Any]:
         if drawn.log_x:
             x_axis |= {"type": "log", "dtick": 1}
         if drawn.kind == "bars":
-            x_axis |= {"showticklabels": False}
+            x_axis |= {"showticklabels": False, "showgrid": False}
         layout |= {f"xaxis{suffix}": x_axis}
         layout[f"yaxis{suffix}"] = {"title": {"text": drawn.y_label if number % columns == 0 else ""}}
         layout["annotations"].append(_title(panel.title, suffix))
