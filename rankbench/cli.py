@@ -157,12 +157,17 @@ def table(
 
     Example: rankbench table park2015-table1 --csv
     """
-    from rankbench.report.tables import rows, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 
     if as_csv and as_latex:
         raise UserError("--csv and --latex exclude each other: choose one")
     found = _study(out, name)
-    sys.stdout.write(to_csv(rows(found)) if as_csv else (to_latex if as_latex else to_markdown)(sheet(found)))
+    if as_csv:
+        sys.stdout.write(to_csv(rows(found)))
+    elif as_latex:
+        sys.stdout.write(to_latex(sheet(found)))
+    else:
+        sys.stdout.write("\n".join([to_markdown(sheet(found)), *notes(found), *definitions(found), ""]))
 
 
 @app.command()

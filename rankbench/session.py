@@ -8,7 +8,7 @@ import psutil
 
 from rankbench import experiments
 from rankbench.experiments import Experiment
-from rankbench.harness.plan import Materials, Plan, Selection, plan
+from rankbench.harness.plan import Cell, Materials, Plan, Selection, plan
 from rankbench.harness.run import Conditions, estimate, pending, run
 from rankbench.harness.store import Store
 from rankbench.report.tables import described, sheet
@@ -24,20 +24,16 @@ def run_all(names: list[str], selection: Selection, conditions: Conditions, repo
     if not quiet:
         _note_threads(selection.threads)
     failed = False
-    for experiment in chosen:
-        materials = Materials(selection.seed)
-        planned = plan(experiment, selection, materials)
-        store = Store(conditions.out, experiment.name)
-        try:
-            _run(planned, conditions, materials, store, quiet)
-        except KeyboardInterrupt:
-            _say_how_to_resume(planned, store)
-            return INTERRUPTED
-        failed |= _show(planned, conditions, store, quiet)
-    if report:
-        path = write_report(conditions.out)
-        if not quiet:
-            show(f"report: {path.resolve()}")
+    try:
+        for experiment in chosen:
+            failed |= _run(experiment, selection, conditions, quiet)
+        if report:
+            path = write_report(conditions.out)
+            if not quiet:
+                show(f"report: {path.resolve()}")
+    except KeyboardInterrupt:
+        _say_how_to_resume(chosen, conditions)
+        return INTERRUPTED
     return CELL_FAILED if failed else OK
 
 
@@ -63,14 +59,25 @@ def chosen_experiments(names: list[str], full: bool) -> list[Experiment]:
     return [experiments.load(name, full) for name in dict.fromkeys(chosen)]
 
 
-def _run(planned: Plan, conditions: Conditions, materials: Materials, store: Store, quiet: bool) -> None:
-    name, total = planned.experiment.name, len(planned.cells)
+def _run(experiment: Experiment, selection: Selection, conditions: Conditions, quiet: bool) -> bool:
+    """Run one experiment and show what came of it; whether some cell failed."""
+    materials = Materials(selection.seed)
+    planned = plan(experiment, selection, materials)
+    store = Store(conditions.out, experiment.name)
     store.open()
     cells = pending(planned, store, conditions)
-    if len(cells) < total and not quiet:
-        show(f"{name}: {total - len(cells)} of {total} cells are there (--force runs them again)")
-    with progress_of(name, len(cells), quiet or not cells) as tell:
+    if len(cells) < len(planned.cells) and not quiet:
+        _say_what_is_there(planned, cells)
+    with progress_of(experiment.name, len(cells), quiet or not cells) as tell:
         run(planned, conditions, tell, materials)
+    return _show(planned, conditions, store, quiet)
+
+
+def _say_what_is_there(planned: Plan, cells: tuple[Cell, ...]) -> None:
+    there = [cell for cell in planned.cells if cell not in cells]
+    show(f"{planned.experiment.name}: {len(there)} of {len(planned.cells)} cells are there (--force runs them again)")
+    if files := sorted({cell.solver for cell in there if ".py:" in cell.solver}):
+        show(f"note: a change of {', '.join(files)} counts only when its version is raised, or with --force")
 
 
 def _show(planned: Plan, conditions: Conditions, store: Store, quiet: bool) -> bool:
@@ -95,11 +102,11 @@ def _show_skips(planned: Plan) -> None:
         show(f"skipped {planned.experiment.name}: {described(asdict(skip))}")
 
 
-def _say_how_to_resume(planned: Plan, store: Store) -> None:
-    kept = sum(1 for cell in planned.cells if store.load(cell))
+def _say_how_to_resume(chosen: list[Experiment], conditions: Conditions) -> None:
+    stored = [result for experiment in chosen for _, result in Store(conditions.out, experiment.name).results()]
+    kept = sum(1 for result in stored if result)
     command = shlex.join(["rankbench", *(word for word in sys.argv[1:] if word != "--force")])
-    name, total = planned.experiment.name, len(planned.cells)
-    complain(f"stopped: {kept} of {total} cells of {name} are kept; resume with: {command}")
+    complain(f"stopped; finished cells kept: {kept}; resume with: {command}")
 
 
 def _note_threads(threads: int) -> None:

@@ -137,6 +137,31 @@ def test_table_latex_and_plot_and_report_work_from_stored_results(monkeypatch, c
     assert (tmp_path / "r" / "README.md").exists() and not (tmp_path / "r" / "index.html").exists()
 
 
+def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, results):
+    assert rankbench(monkeypatch, "table", "tiny", "--out", str(results)) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("| data | solver |")
+    assert "*ndcg@5*: " in printed and "Ties in score: expected value over all orders" in printed
+
+
+def test_a_users_solver_that_is_there_is_said_not_to_be_watched(monkeypatch, capsys, tmp_path):
+    arguments = [
+        "run",
+        tiny_toml(tmp_path),
+        "-s",
+        with_solver(tmp_path),
+        "-r",
+        "1",
+        "--out",
+        str(tmp_path / "o"),
+        "--no-report",
+    ]
+    assert rankbench(monkeypatch, *arguments) == 0
+    assert "version is raised" not in capsys.readouterr().out
+    assert rankbench(monkeypatch, *arguments) == 0
+    assert "note: a change of mine.py:Mine counts only when its version is raised" in capsys.readouterr().out
+
+
 def test_a_table_that_is_not_there_names_the_nearest_one(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tinny", "--out", str(results)) == 1
     assert "did you mean 'tiny'?" in capsys.readouterr().err

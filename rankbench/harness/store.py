@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -91,7 +92,7 @@ class Store:
         path = self.path(cell)
         if per_user:
             write_npz(path.with_suffix(".npz"), per_user)
-        write_text(path, json.dumps(asdict(result), indent=1))
+        write_text(path, json.dumps(_nan_to_null(asdict(result)), indent=1, allow_nan=False))
 
     def per_user(self, cell: Cell) -> Arrays:
         """Each metric's value for each user."""
@@ -123,10 +124,13 @@ class Store:
 
     def _read(self, path: Path) -> Result | None:
         try:
-            return Result(**json.loads(path.read_text(encoding="utf-8")))
+            record = json.loads(path.read_text(encoding="utf-8"))
+            for point in (record, *record["curve"]):
+                point["metrics"] = {label: nan if value is None else value for label, value in point["metrics"].items()}
+            return Result(**record)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             path.replace(path.with_suffix(".json.broken"))
             return None
 
@@ -147,6 +151,15 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         },
         "skips": [asdict(skip) for skip in plan.skips],
     }
+
+
+def _nan_to_null(value: Any) -> Any:
+    """The same with null for every number that is none: strict JSON has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {key: _nan_to_null(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_nan_to_null(entry) for entry in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def write_text(path: Path, text: str) -> None:

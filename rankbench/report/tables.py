@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from rankbench.harness.store import Result
-from rankbench.metrics import metric
+from rankbench.metrics import RULES, metric
 from rankbench.specs import parse, show_settings
 
 Entry = Mapping[str, Any]  # a planned cell, as the plan records it
@@ -36,7 +36,8 @@ class Row:
     peak_mb: float | None
     determinism: str
     status: str
-    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; not in the CSV
+    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and the next not in the CSV
+    published_sd: float | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,11 @@ def notes(study: Study) -> list[str]:
     return [f"Published on {name}, not on the data measured here: for orientation only." for name in elsewhere]
 
 
+def definitions(study: Study) -> list[str]:
+    """What the numbers of a table mean: a line per metric, and the rules that all share."""
+    return [f"*{name}*: {metric(name).formula}." for name in study.experiment["metrics"]] + [RULES]
+
+
 def described(skip: Mapping[str, Any]) -> str:
     """What was left out, why, and the command that would change it."""
     place = " ".join(filter(None, (skip["data"], skip["split"])))
@@ -198,9 +204,9 @@ def _line(by_metric: Mapping[str, Row], columns: list[Column]) -> list[str]:
 def _number(row: Row | None, which: str) -> str:
     if row is None:
         return ""
-    if which == "published" or row.measured is None or row.n < 2:
-        return _rounded(row.published if which == "published" else row.measured, 4)
-    return f"{row.measured:.4f} ± {row.sd:.4f}"
+    value, sd = (row.published, row.published_sd) if which == "published" else (row.measured, row.sd)
+    spread = sd is not None and (which == "published" or row.n > 1)
+    return _rounded(value, 4) + (f" ± {sd:.4f}" if spread else "")
 
 
 def _best(lines: list[Mapping[str, Row]], columns: list[Column]) -> set[tuple[int, int]]:
@@ -220,6 +226,7 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column]) -> set[tuple[in
 
 
 def _row(study: Study, group: Group, metric: str) -> Row:
+    published = _published(study, group, metric)
     values = [result.metrics[metric] for result in group.good if metric in result.metrics]
     peaks = [result.peak_mb for result in group.good if result.peak_mb is not None]
     return Row(
@@ -228,7 +235,8 @@ def _row(study: Study, group: Group, metric: str) -> Row:
         solver=group.solver,
         settings=show_settings(group.settings),
         metric=metric,
-        published=_published(study, group, metric),
+        published=published["value"] if published else None,
+        published_sd=published["sd"] if published else None,
         measured=fmean(values) if values else None,
         sd=pstdev(values) if values else None,
         n=len(values),
@@ -250,7 +258,7 @@ def _skipped_row(study: Study, skip: Mapping[str, Any]) -> Row:
     return Row(**named, **nothing, metric="", determinism="", status="skipped", shown=shown)  # type: ignore[arg-type]
 
 
-def _published(study: Study, group: Group, metric: str) -> float | None:
+def _published(study: Study, group: Group, metric: str) -> Mapping[str, Any] | None:
     """The published number that this row stands beside."""
     for entry in study.experiment["published"]:
         if (
@@ -259,7 +267,8 @@ def _published(study: Study, group: Group, metric: str) -> float | None:
             and (entry["data"] is None or parse(entry["data"]).name == parse(group.data).name)
             and (entry["split"] is None or _names(entry["split"], *_split(group.split)))
         ):
-            return float(entry["value"])
+            found: Mapping[str, Any] = entry
+            return found
     return None
 
 

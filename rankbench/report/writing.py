@@ -5,8 +5,7 @@ from pathlib import Path
 
 from rankbench.errors import UserError
 from rankbench.harness.store import Store, write_text
-from rankbench.metrics import RULES, metric
-from rankbench.report.tables import Study, described, notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.tables import Study, definitions, described, notes, rows, sheet, to_csv, to_latex, to_markdown
 
 
 def studies(out: Path) -> list[Study]:
@@ -90,6 +89,5 @@ def _markdown(one: Study, folder: Path) -> str:
         lines.append(figure)
     lines.append(to_markdown(sheet(one)).rstrip())
     lines += [f"Skipped: {described(skip)}." for skip in one.skips]
-    lines += [f"*{name}*: {metric(name).formula}." for name in one.experiment["metrics"]]
-    lines.append(RULES)
+    lines += definitions(one)
     return "\n\n".join(lines) + "\n"

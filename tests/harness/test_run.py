@@ -218,7 +218,7 @@ def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "1 of 4 cells of tiny are kept; resume with: rankbench run" in errors
+    assert "stopped; finished cells kept: 1; resume with: rankbench run" in errors
     assert "Traceback" not in errors
     assert len(list(out.rglob("sgd-*.json"))) == 1
 

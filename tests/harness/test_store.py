@@ -2,13 +2,15 @@
 
 import json
 import os
+from dataclasses import fields
 
+import numpy as np
 import pytest
 from helpers import TINY
 
 from rankbench.harness import machine
 from rankbench.harness.plan import Selection, plan
-from rankbench.harness.store import Store, write_text
+from rankbench.harness.store import Result, Store, write_text
 
 
 def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
@@ -43,6 +45,19 @@ def test_a_plan_that_cannot_be_read_counts_as_none(tmp_path):
         assert store.read_plan() is None
     store.write_plan(plan(TINY, Selection()))
     assert len(store.read_plan()["cells"]) == 4
+
+
+def test_a_metric_without_a_value_is_null_in_the_file_and_nan_when_read(tmp_path):
+    made = plan(TINY, Selection())
+    cell, store = made.cells[0], Store(tmp_path, "tiny")
+    store.open()
+    point = {"step": 0, "seconds": 0.1, "metrics": {"ndcg@5": float("nan")}, "objective": float("inf")}
+    absent = dict.fromkeys(field.name for field in fields(Result))
+    stored = absent | {"key": cell.key, "status": "ok", "curve": [point], "metrics": point["metrics"]}
+    store.save(cell, Result(**stored), {})
+    json.loads(store.path(cell).read_text(), parse_constant=pytest.fail)
+    back = store.load(cell)
+    assert np.isnan(back.metrics["ndcg@5"]) and np.isnan(back.curve[0]["metrics"]["ndcg@5"])
 
 
 def test_another_profile_or_seed_starts_the_plan_anew(tmp_path):

@@ -17,7 +17,7 @@ from rankbench.report.series import drawing
 from rankbench.report.tables import Study, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import studies, write_report
 
-PUBLISHED = (Published("sgd", "ndcg@5", 0.75, on="another set"), Published("global[lam=99]", "ndcg@5", 0.5))
+PUBLISHED = (Published("sgd", "ndcg@5", 0.75, sd=0.01, on="another set"), Published("global[lam=99]", "ndcg@5", 0.5))
 
 
 def made_up(cell, value, **changes):
@@ -88,6 +88,10 @@ def test_the_sheet_marks_the_better_solver_by_each_metrics_direction():
     found = sheet(study([made_up(cell, value) for cell, value in zip(cells(), [0.5, 0.9, 0.5, 0.9], strict=True)]))
     assert found.headings[:5] == ["data", "solver", "pairwise-error", "ndcg@5", "published"]
     assert found.best == {(0, 2), (1, 3)}  # global errs less, sgd has the higher ndcg
+
+
+def test_a_published_spread_is_shown_beside_its_number():
+    assert [line[4] for line in sheet(study()).lines] == ["", "0.7500 ± 0.0100"]
 
 
 def test_equal_solvers_are_not_marked():
