@@ -1,11 +1,13 @@
 """A cell in its own process, watched from outside: what it may take in time and memory, and how it ended."""
 
 import multiprocessing
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from time import monotonic
@@ -60,7 +62,7 @@ def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threa
     home, away = context.Pipe(duplex=False)
     process = context.Process(target=worker.main, args=(away, task), daemon=True)
     started = monotonic()
-    with _START, _no_main_module():
+    with _START, _no_main_module(), _no_interrupts():
         process.start()
     away.close()
     try:
@@ -84,6 +86,17 @@ def _no_main_module() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """What is started in here never sees Ctrl-C, not even while it still imports: that is ours to handle."""
+    resource_tracker.ensure_running()  # its own start would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _watch(

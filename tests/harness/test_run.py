@@ -223,6 +223,26 @@ def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
     assert len(list(out.rglob("sgd-*.json"))) == 1
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.25])
+def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, delay):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "--no-report", "--out", str(out)]
+    process = subprocess.Popen(
+        [*command, "-s", with_solver(tmp_path, "time.sleep(60)")],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.rglob("plan.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(delay)  # by now the process that cells are forked from is importing
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.count("\n") == 1 and errors.startswith("rankbench: stopped; finished cells kept: 0; resume with:")
+
+
 def test_the_plan_records_what_the_report_needs(tmp_path):
     ran(tmp_path, selection=Selection(solvers=("sgd",)))
     ran(tmp_path, selection=Selection(solvers=("global",)))
