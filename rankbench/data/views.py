@@ -11,13 +11,16 @@ from rankbench.errors import UserError
 from rankbench.kernels import pairs as pairs_kernel
 
 Features = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
+Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
     """What each user gave each item; within a user, items ascend and none comes twice.
 
-    Ratings imply an order with ties: a strictly higher value is preferred.
+    Ratings imply an order with ties: a strictly higher value is preferred. `folds` says which of the
+    published test folds a row belongs to, counted from 1; 0 is none. The ids are those of the
+    publication, by which a split can be written out and made again elsewhere.
     """
 
     indptr: Ints
@@ -25,9 +28,16 @@ class Ratings:
     values: Floats
     n_items: int
     item_features: Features = None
+    feature_names: Labels = None
+    user_ids: Labels = None
+    item_ids: Labels = None
+    folds: Ints | None = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, items=np.int32, values=np.float64)
+        if self.folds is not None:
+            object.__setattr__(self, "folds", _column("folds", self.folds, np.int8))
+            _check_lengths("items", self.items, "folds", self.folds)
         _check_rows(self.indptr, len(self.items))
         _check_ids("item", self.items, self.n_items)
         _check_lengths("items", self.items, "values", self.values)
@@ -45,14 +55,19 @@ class Ratings:
         n_users: int | None = None,
         n_items: int | None = None,
         item_features: Features = None,
+        folds: Ints | None = None,
+        **labels: Labels,
     ) -> "Ratings":
         """The view of (user, item, value) rows in any order."""
         users, items, values = (np.atleast_1d(np.asarray(column)) for column in (users, items, values))
         n_users, n_items = _sizes("rating", users, {"items": items}, n_users, n_items)
         _check_lengths("users", users, "items", items)
         _check_lengths("users", users, "values", values)
-        order = np.lexsort((items, users))
-        return cls(_indptr(users, n_users), items[order], values[order], n_items, item_features)
+        order = _order(n_items, users, items)
+        folds = None if folds is None else np.asarray(folds)[order]
+        return cls(
+            _indptr(users, n_users), items[order], values[order], n_items, item_features, folds=folds, **labels
+        )
 
     @property
     def n_users(self) -> int:
@@ -69,7 +84,13 @@ class Ratings:
 
     def take(self, rows: Ints) -> "Ratings":
         """The same users and items with these rows only (row ids, ascending)."""
-        return replace(self, indptr=_take_indptr(self.indptr, rows), items=self.items[rows], values=self.values[rows])
+        return replace(
+            self,
+            indptr=_take_indptr(self.indptr, rows),
+            items=self.items[rows],
+            values=self.values[rows],
+            folds=None if self.folds is None else self.folds[rows],
+        )
 
     def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
         """The strict pairs that the ratings imply; with a limit, at most so many per user, drawn by `rng`."""
@@ -84,7 +105,8 @@ class Ratings:
             kept = np.minimum(counts, limit)
         indptr = np.concatenate([[0], np.cumsum(kept)])
         better, worse = pairs_kernel.list_pairs(self.indptr, self.items, self.values, counts, indptr, rng)
-        return Comparisons(indptr, better, worse, self.n_items, self.item_features)
+        labels = {name: getattr(self, name) for name in LABELS}
+        return Comparisons(indptr, better, worse, self.n_items, self.item_features, **labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +118,9 @@ class Comparisons:
     worse: Ints
     n_items: int
     item_features: Features = None
+    feature_names: Labels = None
+    user_ids: Labels = None
+    item_ids: Labels = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, better=np.int32, worse=np.int32)
@@ -116,6 +141,7 @@ class Comparisons:
         n_users: int | None = None,
         n_items: int | None = None,
         item_features: Features = None,
+        **labels: Labels,
     ) -> "Comparisons":
         """The view of (user, better item, worse item) rows in any order."""
         users, better, worse = (np.atleast_1d(np.asarray(column)) for column in (users, better, worse))
@@ -124,7 +150,7 @@ class Comparisons:
         _check_lengths("users", users, "better", better)
         _check_lengths("users", users, "worse", worse)
         order = np.lexsort((worse, better, users))
-        return cls(_indptr(users, n_users), better[order], worse[order], n_items, item_features)
+        return cls(_indptr(users, n_users), better[order], worse[order], n_items, item_features, **labels)
 
     @property
     def n_users(self) -> int:
@@ -145,6 +171,7 @@ class Comparisons:
 
 
 View = Ratings | Comparisons
+LABELS = ("feature_names", "user_ids", "item_ids")
 VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
 
 
@@ -162,7 +189,12 @@ def offer(solver: Any, view: View) -> View:
     """What the solver declared that it learns from and nothing more: the rest is withheld."""
     if reason := mismatch(solver, view):
         raise UserError(f"{type(solver).__name__} {reason}")
-    offered = view if solver.needs_features else replace(view, item_features=None)
+    withheld: dict[str, None] = dict.fromkeys(LABELS)
+    if not solver.needs_features:
+        withheld["item_features"] = None
+    if isinstance(view, Ratings):
+        withheld["folds"] = None
+    offered = replace(view, **withheld)  # type: ignore[arg-type]
     if isinstance(offered, Ratings) and Ratings not in _accepted(solver):
         return offered.comparisons()
     return offered
@@ -179,6 +211,21 @@ def _freeze(view: View, **dtypes: type) -> None:
     object.__setattr__(view, "n_items", int(view.n_items))
     if view.item_features is not None:
         object.__setattr__(view, "item_features", _checked_features(view.item_features, view.n_items))
+    columns = None if view.item_features is None else view.item_features.shape[1]
+    sizes = {"feature_names": columns, "user_ids": len(view.indptr) - 1, "item_ids": view.n_items}
+    for name, size in sizes.items():
+        object.__setattr__(view, name, _checked_labels(name, getattr(view, name), size))
+
+
+def _checked_labels(name: str, labels: Labels, size: int | None) -> Labels:
+    """A read-only vector of integers or text, one for each."""
+    if labels is None or size is None:
+        return None
+    column = np.asarray(labels).view()
+    if column.ndim != 1 or column.dtype.kind not in "iuU" or len(column) != size:
+        raise UserError(f"{name} must be a vector of {size} integers or texts, not {column.dtype}{list(column.shape)}")
+    column.flags.writeable = False
+    return column
 
 
 def _column(name: str, values: Any, dtype: type) -> Any:
@@ -278,6 +325,14 @@ def _sizes(kind: str, users: Ints, items: dict[str, Ints], n_users: int | None, 
 def _indptr(users: Ints, n_users: int) -> Ints:
     counts = np.bincount(np.asarray(users, np.int64), minlength=n_users)
     return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _order(n_items: int, users: Ints, items: Ints) -> Any:
+    """What arranges rows by user, then item: nothing to do where they stand so already, as in most files."""
+    places = users.astype(np.int64) * n_items + items
+    if (places[1:] > places[:-1]).all():
+        return slice(None)
+    return np.argsort(places)
 
 
 def _users(indptr: Ints) -> Ints:
