@@ -1,0 +1,109 @@
+"""From the rows of a file to a view: ids numbered, repeats dealt with, published counts asserted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rankbench.contract import Ints
+from rankbench.data.features import Features
+from rankbench.data.tables import Ids, Rows
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+
+Repeats = Literal["error", "last"]
+_WIDE = 50_000_000  # ids up to here are numbered by a table, not by sorting
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a publication says it holds."""
+
+    ratings: int
+    users: int
+    items: int
+
+    def __str__(self) -> str:
+        return f"{self.users:,} users, {self.items:,} items, {self.ratings:,} ratings"
+
+
+def numbered(ids: Ids) -> tuple[Ids, Ints]:
+    """The distinct ids, ascending, and the number of each row's id among them."""
+    if ids.dtype.kind in "iu" and len(ids) and ids.min() >= 0 and ids.max() < _WIDE:
+        there = np.zeros(int(ids.max()) + 1, bool)
+        there[ids] = True
+        places = np.cumsum(there, dtype=np.int32) - 1
+        return np.flatnonzero(there), places[ids]
+    if ids.dtype.kind == "U":
+        import pandas  # noqa: PLC0415  hashing text is many times faster than sorting it
+
+        codes, distinct = pandas.factorize(ids, sort=True)
+        return np.asarray(distinct, dtype=ids.dtype), codes.astype(np.int32)
+    distinct, codes = np.unique(ids, return_inverse=True)
+    return distinct, codes.astype(np.int32)
+
+
+def ratings(
+    rows: Rows,
+    features: Features | None = None,
+    repeats: Repeats = "error",
+    folds: Ints | None = None,
+) -> Ratings:
+    """The view of (user, item, value) rows; users and items are numbered in the order of their ids.
+
+    Only items with a rating are in it. Of a pair that comes twice the last row wins if the source says
+    so; else it is an error that names both lines.
+    """
+    assert rows.values is not None
+    (user_ids, users), (item_ids, items) = (numbered(column) for column in rows.ids)
+    kept = _last_of_each(users, items, len(item_ids), rows, repeats)
+    values = rows.values
+    if kept is not None:
+        users, items, values = users[kept], items[kept], values[kept]
+        folds = None if folds is None else folds[kept]
+    block = features.of(item_ids) if features else None
+    return Ratings.from_triples(
+        users,
+        items,
+        values,
+        len(user_ids),
+        len(item_ids),
+        block.matrix if block else None,
+        folds,
+        feature_names=block.names if block else None,
+        user_ids=user_ids,
+        item_ids=item_ids,
+    )
+
+
+def expect(view: Any, counts: Counts, name: str) -> None:
+    """Raise an error unless the view holds what was published."""
+    found = Counts(len(view), view.n_users, view.n_items)
+    if found != counts:
+        raise UserError(f"{name} holds {found} where {counts} were published: the files are cut or another edition")
+
+
+def expect_any(view: Any, editions: Mapping[str, Counts], name: str) -> None:
+    """Raise an error unless the view holds what one of several editions does."""
+    found = Counts(len(view), view.n_users, view.n_items)
+    if found not in editions.values():
+        known = "; ".join(f"{edition}: {counts}" for edition, counts in editions.items())
+        raise UserError(f"{name} holds {found}, which is no edition known ({known}): the files are cut")
+
+
+def _last_of_each(users: Ints, items: Ints, n_items: int, rows: Rows, repeats: Repeats) -> Ints | None:
+    """The rows to keep, in the file's order, or None for all of them."""
+    keys = users.astype(np.int64) * n_items + items
+    if (keys[1:] > keys[:-1]).all():
+        return None
+    order = np.argsort(keys, kind="stable")
+    same = keys[order[1:]] == keys[order[:-1]]
+    if not same.any():
+        return None
+    if repeats == "error":
+        first, second = order[int(np.argmax(same))], order[int(np.argmax(same)) + 1]
+        pair = ", ".join(f"{name} {ids[second]}" for name, ids in zip(rows.layout.names, rows.ids, strict=False))
+        earlier = rows.line_of(int(first))
+        rows.complain(int(second), f"{pair} stands on line {earlier} already: keep one of the two rows")
+    return np.sort(order[np.append(~same, True)])

@@ -1,0 +1,60 @@
+"""Publications: data sets that somebody published as files, wherever those lie on this machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rankbench.data.files import Files, folders
+from rankbench.data.origins import Download, Held, Tell
+from rankbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Publication:
+    """An origin of files.
+
+    `needs` lists what must be there, each as alternatives: a file's own name, loose or inside an
+    archive. `hashes` are those of loose files. What can only be had from its owner has no downloads but
+    says in `how` what a person must do.
+    """
+
+    name: str
+    size: str
+    licence: str
+    home: str
+    needs: tuple[tuple[str, ...], ...]
+    downloads: tuple[Download, ...] = ()
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    how: str = ""
+
+    def files(self) -> Files:
+        """What lies in the folders of this data set."""
+        return Files.of(self.name)
+
+    def missing(self) -> str | None:
+        """The command that gets what is missing, None where nothing is."""
+        files = self.files()
+        if all(any(files.has(name) for name in names) for names in self.needs):
+            return None
+        if self.downloads:
+            return f"rankbench data fetch {self.name}"
+        return f"rankbench data import {self.name} PATH ({self.how})"
+
+    def held(self) -> list[Held]:
+        """Every file in the folders of this data set."""
+        published = dict(self.hashes)
+        published |= {one.name: one.sha256 for one in self.downloads if one.sha256}
+        return [Held(path, published.get(path.name)) for path in self.files().paths]
+
+    def fetch(self, tell: Tell) -> None:
+        """Download what is not at hand into the cache."""
+        from rankbench.data.fetching import fetch  # noqa: PLC0415  the network is rarely needed
+
+        if self.missing() is None:
+            return
+        if not self.downloads:
+            raise UserError(f"{self.name} cannot be downloaded: {self.how}; then {self._by_hand()}")
+        for download in self.downloads:
+            fetch(download, folders(self.name)[-1], tell, self._by_hand())
+
+    def _by_hand(self) -> str:
+        return f"rankbench data import {self.name} PATH"
