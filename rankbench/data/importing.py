@@ -1,0 +1,69 @@
+"""Take a user's own copy of a data set into the cache, all of it or nothing."""
+
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+from rankbench.data.files import folders
+from rankbench.data.publications import Publication
+from rankbench.errors import UserError
+
+
+def take(origin: Publication, path: Path, load: Callable[[], object]) -> Path:
+    """Copy a file or a folder's files beside what is there already, keep them if the data then loads.
+
+    What was there before is put back when it does not.
+    """
+    chosen = _chosen(origin, path)
+    folder = folders(origin.name)[-1]
+    fresh, before = folder.with_name(f"{folder.name}.importing"), folder.with_name(f"{folder.name}.before")
+    try:
+        _assemble(fresh, folder, chosen)
+        if folder.exists():
+            folder.rename(before)
+        fresh.rename(folder)
+        if remedy := origin.missing():
+            raise UserError(f"{path} does not complete {origin.name}: still missing files; {remedy}")
+        load()
+    except OSError as error:
+        _put_back(folder, before)
+        raise UserError(f"cannot copy {path} to {folder}: {error.strerror or error}") from error
+    except BaseException:
+        _put_back(folder, before)
+        raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    shutil.rmtree(before, ignore_errors=True)
+    return folder
+
+
+def _chosen(origin: Publication, path: Path) -> list[Path]:
+    """The files that the path names."""
+    if not path.exists():
+        raise UserError(f"no file or folder {str(path)!r} to import {origin.name} from")
+    found = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    if not found:
+        raise UserError(f"the folder {str(path)!r} is empty: name the one that holds {origin.name}")
+    if repeated := [one for one, other in pairwise(sorted(found, key=lambda one: one.name)) if one.name == other.name]:
+        raise UserError(
+            f"{str(path)!r} holds several files {repeated[0].name}: name the folder that holds the right one"
+        )
+    return found
+
+
+def _assemble(fresh: Path, folder: Path, chosen: list[Path]) -> None:
+    """What is there already, and the chosen files over it."""
+    shutil.rmtree(fresh, ignore_errors=True)
+    if folder.exists():
+        shutil.copytree(folder, fresh)
+    fresh.mkdir(parents=True, exist_ok=True)
+    for path in chosen:
+        shutil.copy2(path, fresh / path.name)
+
+
+def _put_back(folder: Path, before: Path) -> None:
+    """The state before the import."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if before.exists():
+        before.rename(folder)
