@@ -230,7 +230,7 @@ def test_offline_nothing_is_asked(server, get, monkeypatch, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_named(server, get, tmp_path):
     (tmp_path / "data").write_text("a file, not a folder")
-    with pytest.raises(UserError, match="cannot write to .*data"):
+    with pytest.raises(UserError, match=r"cannot write to .*data"):
         get(server.url(send_all))
 
 
