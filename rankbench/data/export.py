@@ -1,0 +1,170 @@
+"""A split as plain files with the publication's own ids: written out here, read back here or anywhere else.
+
+DIR/train.csv, test.csv   user,item,rating or user,better,worse; where the data has no ids, row numbers
+DIR/seen.csv              what users have beside their comparisons, where the split says it
+DIR/common.npz            the numbers of users and items, all ids, item features: what the parts share
+DIR/split.json            data, split, seed, repetition, hash, counts and version
+"""
+
+import csv
+import json
+import os
+import shutil
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rankbench
+from rankbench.arrays import fingerprint, pack, read_npz, unpack, write_npz
+from rankbench.contract import Ints
+from rankbench.data.splits import Split
+from rankbench.data.views import Comparisons, Features, Labels, Ratings, View
+from rankbench.errors import UserError
+
+FORMAT = 1  # raised when the files change
+_COLUMNS = {"Ratings": ("user", "item", "rating"), "Comparisons": ("user", "better", "worse")}
+
+
+@dataclass(frozen=True, eq=False)
+class Common:
+    """What all parts of a split share: everything but their rows."""
+
+    n_users: int
+    n_items: int
+    item_features: Features = None
+    feature_names: Labels = None
+    user_ids: Labels = None
+    item_ids: Labels = None
+
+
+def export(parts: Split, folder: Path, *, data: str, split: str, seed: int, repetition: int) -> dict[str, Any]:
+    """Write a split into a new folder; the content of its split.json is returned.
+
+    All is written into a folder beside it, which is renamed once it is complete: there is never half a split.
+    """
+    common = _common(parts)
+    record = {"data": data, "split": split, "seed": seed, "repetition": repetition, **_facts(parts)}
+    folder = folder.absolute()
+    _check_free(folder)
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        for name, part in parts.parts.items():
+            _write_rows(partial / f"{name}.csv", part)
+        write_npz(partial / "common.npz", pack(common))
+        (partial / "split.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        partial.replace(folder)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --to") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return record
+
+
+def read_back(folder: Path) -> Split:
+    """The split that `export` wrote into this folder; files that were changed since are an error."""
+    try:
+        record = json.loads((folder / "split.json").read_text(encoding="utf-8"))
+        if record["format"] != FORMAT:
+            raise UserError(f"its format is {record['format']}, not {FORMAT}")
+        common = unpack(read_npz(folder / "common.npz"), {"Common": Common})
+        parts: dict[str, Any] = {name: _read_rows(folder / f"{name}.csv", common) for name in record["parts"]}
+        split = Split(**parts)
+    except OSError as error:
+        raise UserError(
+            f"{folder} holds no whole split: {Path(error.filename or folder).name}: {error.strerror}"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"the split in {folder} cannot be read: {error}; export it again") from None
+    if split.hash != record["hash"]:
+        raise UserError(f"the split in {folder} is not what was written, its hash is another: export it again")
+    return split
+
+
+def _common(parts: Split) -> Common:
+    """What the parts share; if they do not, or if an id stands for two things, the split cannot be written."""
+    names = [field.name for field in fields(Common)]
+    found = [Common(**{name: getattr(part, name) for name in names}) for part in parts.parts.values()]
+    if len({fingerprint(common) for common in found}) > 1:
+        raise UserError("the parts of this split differ in their users, items or features: it cannot be written out")
+    _check_unique("user", found[0].user_ids)
+    _check_unique("item", found[0].item_ids)
+    return found[0]
+
+
+def _check_unique(kind: str, ids: Labels) -> None:
+    if ids is None:
+        return
+    values, times = np.unique(ids, return_counts=True)
+    if (times > 1).any():
+        twice = values[np.argmax(times > 1)]
+        raise UserError(f"{kind} id {twice} stands for {times.max()} {kind}s: each needs an id of its own")
+
+
+def _facts(parts: Split) -> dict[str, Any]:
+    """What a reader wants to know of the parts before opening them."""
+    counts = {
+        name: {"rows": len(part), "users": int(np.count_nonzero(np.diff(part.indptr)))}
+        for name, part in parts.parts.items()
+    }
+    sizes = {"users": parts.train.n_users, "items": parts.train.n_items}
+    return {"hash": parts.hash, **sizes, "parts": counts, "rankbench": rankbench.__version__, "format": FORMAT}
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is there already: choose another folder with --to, or remove it first")
+
+
+def _write_rows(path: Path, part: View) -> None:
+    """The rows with a line of names above; ids that are text stand in quotes, whatever they hold."""
+    import pandas  # noqa: PLC0415  slow to import, and not needed to read a help page
+
+    items = (part.items,) if isinstance(part, Ratings) else (part.better, part.worse)
+    values = (part.values,) if isinstance(part, Ratings) else ()
+    columns = (_named(part.users, part.user_ids), *(_named(ids, part.item_ids) for ids in items), *values)
+    table = pandas.DataFrame(dict(enumerate(columns)), copy=False)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(_COLUMNS[type(part).__name__]) + "\n")
+        table.to_csv(file, index=False, header=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+
+
+def _named(numbers: Ints, ids: Labels) -> Any:
+    """The published ids of what is numbered so."""
+    return numbers if ids is None else ids[numbers]
+
+
+def _read_rows(path: Path, common: Common) -> View:
+    """The rows of one file over the common users and items."""
+    import pandas  # noqa: PLC0415
+
+    items = _dtype(common.item_ids)
+    dtypes = {"user": _dtype(common.user_ids), "item": items, "better": items, "worse": items}
+    table = pandas.read_csv(path, dtype=dtypes, na_filter=False, converters={"rating": float})  # exact to the last bit
+    users = _numbers(table["user"].to_numpy(), common.user_ids, "user")
+    if tuple(table.columns) == _COLUMNS["Ratings"]:
+        items = _numbers(table["item"].to_numpy(), common.item_ids, "item")
+        return Ratings.from_triples(users, items, table["rating"].to_numpy(), **vars(common))
+    better, worse = (_numbers(table[name].to_numpy(), common.item_ids, "item") for name in ("better", "worse"))
+    return Comparisons.from_triples(users, better, worse, **vars(common))
+
+
+def _dtype(ids: Labels) -> Any:
+    """What to read ids as: text stays text, though it may look like a number."""
+    if ids is None:
+        return "int64"
+    return "str" if ids.dtype.kind == "U" else ids.dtype.name
+
+
+def _numbers(column: Any, ids: Labels, kind: str) -> Any:
+    """The row numbers of published ids."""
+    if ids is None:
+        return column
+    import pandas  # noqa: PLC0415
+
+    numbers = pandas.Index(ids).get_indexer(pandas.Index(column))
+    if (numbers < 0).any():
+        raise UserError(f"{kind} id {column[numbers < 0][0]} is unknown")
+    return numbers

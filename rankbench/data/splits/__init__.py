@@ -1,0 +1,107 @@
+"""Splits: the papers' protocols for what to train on and what to hold out, each with its own name.
+
+A split is an artefact: its hash covers every byte of its parts, stands in every result, and
+depends neither on the order of rows in a file nor on the number of threads. Every draw is made in
+integers from the raw bits of the generator, so it depends neither on the machine nor on NumPy's version.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from rankbench.arrays import fingerprint
+from rankbench.data.views import Ratings, View
+from rankbench.errors import UserError
+from rankbench.specs import Catalogue, build, canonical, parse
+from rankbench.streams import stream
+
+SPLITS = Catalogue(
+    "split",
+    {
+        "given-folds": "rankbench.data.splits.folds:GivenFolds",
+        "n-per-user": "rankbench.data.splits.per_user:NPerUser",
+        "items-per-task": "rankbench.data.splits.per_user:ItemsPerTask",
+        "per-user": "rankbench.data.splits.per_user:PerUser",
+        "leave-one-out": "rankbench.data.splits.per_user:LeaveOneOut",
+        "half-per-user": "rankbench.data.splits.reviewers:HalfPerUser",
+        "leave-reviewer-out": "rankbench.data.splits.reviewers:LeaveReviewerOut",
+        "entries": "rankbench.data.splits.shares:Entries",
+        "cold-items": "rankbench.data.splits.shares:ColdItems",
+        "binary": "rankbench.data.splits.drawn:Binary",
+        "comparisons": "rankbench.data.splits.drawn:DrawnComparisons",
+    },
+    "rankbench.splits",
+    "rankbench list splits",
+    needs=("version", "cut"),
+)
+
+
+class CannotCut(UserError):
+    """What a split finds wrong with the data; the message goes on after the split's name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A training part and a held-out part over the same users and items.
+
+    `seen` holds what each user has already, where a training part of comparisons does not say it.
+    """
+
+    train: Any
+    test: Any
+    seen: Ratings | None = None
+
+    @property
+    def parts(self) -> dict[str, View]:
+        """The parts that there are, by name."""
+        parts = {"train": self.train, "test": self.test, "seen": self.seen}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the content of all parts."""
+        return fingerprint(*self.parts.values())
+
+
+class SplitProtocol(Protocol):
+    """A way to split: a frozen record of settings that cuts a view in two."""
+
+    version: ClassVar[int]
+
+    def cut(self, view: Any, rng: np.random.Generator, repetition: int) -> Split:
+        """The parts, drawn by `rng` or chosen by the number of the repetition, which counts from 0."""
+        ...
+
+
+def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **settings: Any) -> Split:
+    """Cut a view by a named protocol: `split(data, "n-per-user", n=50, seed=0)`."""
+    spec = parse(protocol)
+    record = build(SPLITS.find(spec.name), {**spec.settings, **settings}, spec.name)
+    return cut(view, record, protocol, seed, repetition)
+
+
+def cut(view: View, record: SplitProtocol, text: str, seed: int, repetition: int, data: str | None = None) -> Split:
+    """The split that belongs to this name, seed and repetition; errors name the data too where it is said."""
+    name = canonical(text, record)
+    shown = f"the split {name} of {data}" if data else f"the split {name}"
+    try:
+        found = record.cut(view, stream(seed, "split", name, repetition), repetition)
+    except CannotCut as error:
+        raise UserError(f"{shown} {error}") from None
+    except UserError as error:
+        raise UserError(f"{shown}: {error}") from None
+    except Exception as error:  # a split of the user's own may raise anything
+        raise UserError(f"{shown} cannot be made: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Split):
+        raise UserError(f"{shown} is a {type(found).__name__}: `cut` must return a Split")
+    for part in ("train", "test"):
+        if len(found.parts[part]) == 0:
+            raise UserError(f"{shown} leaves nothing to {part} on: the data is too small for it")
+    seen = None if found.seen is None else _without_folds(found.seen)
+    return Split(_without_folds(found.train), _without_folds(found.test), seen)
+
+
+def _without_folds(part: Any) -> Any:
+    """The part without the published folds: equal parts must have equal hashes."""
+    return replace(part, folds=None) if isinstance(part, Ratings) and part.folds is not None else part

@@ -1,0 +1,98 @@
+"""Splits that train on comparisons drawn at random from what users rated."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from rankbench.contract import Ints
+from rankbench.data.splits import CannotCut, Split
+from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, share, somebody, with_enough
+from rankbench.data.views import LABELS, Comparisons, Ratings, View
+from rankbench.kernels import pairs as pairs_kernel
+from rankbench.kernels import splits as kernel
+from rankbench.specs import Limits, check
+
+Share = Annotated[float, Limits(above=0, below=1)]
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Park et al. 2015, binary data: who rated an item likes it, whatever the rating.
+
+    A share of all (user, item) pairs tests, the others train: per user C comparisons of a random
+    training item with a random item that has no training rating of that user, drawn with replacement.
+    `seen` holds the training items, which are no candidates at the test. Users without a training item
+    have no comparison, and neither have users who rated every item. What is without a training rating is
+    never listed: a draw costs O(log n).
+    """
+
+    C: Annotated[int, Limits(low=1)] = 1000
+    test: Share = 0.1
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """Comparisons of training items with others, against the held-out items."""
+        ratings = only_ratings(view)
+        liked = replace(ratings, values=np.ones(len(ratings)), folds=None)
+        held_out = choose(len(liked), round(self.test * len(liked)), rng)
+        seen = liked.take(np.flatnonzero(~held_out))
+        return Split(self._comparisons(seen, rng), liked.take(np.flatnonzero(held_out)), seen)
+
+    def _comparisons(self, seen: Ratings, rng: np.random.Generator) -> Comparisons:
+        """C for each user who has a training item and lacks one."""
+        counts = np.diff(seen.indptr)
+        comparable = (counts > 0) & (counts < seen.n_items)
+        if len(seen) and not comparable.any():
+            raise CannotCut("finds no user with an item left to compare with: all have a training rating of every item")
+        indptr = _indptr(self.C * comparable)
+        better, worse = kernel.against_unrated(seen.indptr, seen.items, seen.n_items, indptr, rng)
+        labels = {name: getattr(seen, name) for name in LABELS}
+        return Comparisons(indptr, better, worse, seen.n_items, seen.item_features, **labels)
+
+
+@dataclass(frozen=True)
+class DrawnComparisons:
+    """Park and Zhang 2014: comparisons drawn from each user's ratings; a share of each user's tests.
+
+    Their two ways: of=pairs draws n of the user's strict pairs, without replacement; of=items takes every
+    strict pair of n of the user's items. Users with fewer are left out. The counts in the report (their
+    Table 1 and the test samples) are multiples of 500 and of 100, and a fifth as many are tested as
+    there are: hence the defaults. To test on items that no training comparison holds, use n-per-user.
+    """
+
+    n: Annotated[int, Limits(low=2)] = 500
+    of: Literal["pairs", "items"] = "pairs"
+    test: Share = 0.2
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """The larger share of each user's comparisons against the smaller."""
+        ratings = only_ratings(view)
+        drawn = self._pairs(ratings, rng) if self.of == "pairs" else self._pairs_of_items(ratings, rng)
+        counts = np.diff(drawn.indptr)
+        held_out = share(self.test, counts)
+        return labelled(drawn, deal(drawn.indptr, rng, counts - held_out, held_out))
+
+    def _pairs(self, ratings: Ratings, rng: np.random.Generator) -> Comparisons:
+        """n strict pairs of each user who has as many."""
+        counts = pairs_kernel.count(ratings.indptr, ratings.values)
+        users = somebody(counts >= self.n, f"{self.n} strict pairs", int(counts.max(initial=0)), "lower n")
+        kept = np.repeat(users, np.diff(ratings.indptr))
+        return ratings.take(np.flatnonzero(kept)).comparisons(self.n, rng)
+
+    def _pairs_of_items(self, ratings: Ratings, rng: np.random.Generator) -> Comparisons:
+        """Every strict pair of n items of each user who has as many."""
+        users = with_enough(ratings, self.n, "lower n")
+        chosen = deal(ratings.indptr, rng, self.n * users) == 0
+        return ratings.take(np.flatnonzero(chosen)).comparisons()
+
+
+def _indptr(counts: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts)])

@@ -1,0 +1,133 @@
+"""The splits of Cortes et al. 2007, where other reviewers' ratings are the item features."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from rankbench.contract import Ints
+from rankbench.data.splits import CannotCut, Split
+from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, somebody, with_enough
+from rankbench.data.views import Ratings, View
+from rankbench.specs import Limits, check
+
+
+@dataclass(frozen=True)
+class HalfPerUser:
+    """Cortes et al. 2007: half of each reviewer's ratings train, half test.
+
+    Reviewers have `least` to `most` ratings, `reviewers` of them are drawn. With `references` above
+    zero, so many other users with `low` to `high` ratings become the item features: an item's vector is
+    what they gave it, holes filled with that reference reviewer's median.
+    """
+
+    reviewers: Annotated[int, Limits(low=1)] = 300
+    least: Annotated[int, Limits(low=2)] = 50
+    most: Annotated[int, Limits(low=2)] = 300
+    references: Annotated[int, Limits(low=0)] = 0
+    low: Annotated[int, Limits(low=1)] = 20
+    high: Annotated[int, Limits(low=1)] = 40
+    version: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """Half of each drawn reviewer's rows against the other half (the odd one trains)."""
+        ratings = only_ratings(view)
+        counts = np.diff(ratings.indptr)
+        suitable = (counts >= self.least) & (counts <= self.most)
+        wanted = f"{self.least} to {self.most} ratings"
+        somebody(suitable, wanted, int(counts.max(initial=0)), "lower least or raise most")
+        reviewers = at_most(self.reviewers, np.flatnonzero(suitable), rng)
+        if self.references:
+            others = np.setdiff1d(np.flatnonzero((counts >= self.low) & (counts <= self.high)), reviewers)
+            ratings = _with_references(ratings, self._references(others, rng))
+        return _halves(ratings, reviewers, rng)
+
+    def _references(self, others: Ints, rng: np.random.Generator) -> Ints:
+        if len(others) == 0:
+            raise CannotCut(f"finds no reference reviewer with {self.low} to {self.high} ratings: widen low..high")
+        return at_most(self.references, others, rng)
+
+
+@dataclass(frozen=True)
+class LeaveReviewerOut:
+    """Cortes et al. 2007 on Book-Crossing: one reviewer is halved, all others are the item features.
+
+    Reviewers have at least `least` ratings, and of the items only those stay which `raters` of these
+    reviewers have rated (131 reviewers and 89 books in the paper). The repetition picks the reviewer, in
+    the order of their ids; half of the ratings train and half test. An item's vector is what the others
+    gave it, holes filled with each one's median. Whoever is left with a single rating can only be among
+    the others, and whoever is left with none says nothing.
+    """
+
+    least: Annotated[int, Limits(low=2)] = 200
+    raters: Annotated[int, Limits(low=1)] = 10
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """Half of one reviewer's rows against the other half, over the items that stay."""
+        ratings = only_ratings(view)
+        reviewers = with_enough(ratings, self.least, "lower least")
+        left = _only(ratings, reviewers, self._items(ratings, reviewers))
+        reviewer = _numbered(left, repetition)
+        others = np.setdiff1d(np.flatnonzero(np.diff(left.indptr)), reviewer)
+        if len(others) == 0:
+            raise CannotCut("finds no other reviewer of these items to make features of: lower least or raters")
+        return _halves(_with_references(left, others), reviewer, rng)
+
+    def _items(self, ratings: Ratings, reviewers: Mask) -> Mask:
+        """The items that enough of the reviewers have rated."""
+        by_reviewers = np.repeat(reviewers, np.diff(ratings.indptr))
+        raters = np.bincount(ratings.items[by_reviewers], minlength=ratings.n_items)
+        if not (raters >= self.raters).any():
+            raise CannotCut(
+                f"keeps none of the {ratings.n_items} items: none has {self.raters} ratings by the "
+                f"{int(reviewers.sum())} reviewers with {self.least} ratings (the most is {raters.max()}); lower raters"
+            )
+        kept: Mask = raters >= self.raters
+        return kept
+
+
+def _numbered(left: Ratings, repetition: int) -> Ints:
+    """The reviewer of this repetition, among those with two ratings: one to train on and one to test."""
+    able = np.flatnonzero(with_enough(left, 2, "lower least or raters"))
+    if repetition >= len(able):
+        raise CannotCut(f"has {len(able)} reviewers to leave out: ask for at most {len(able)} repetitions")
+    return able[repetition : repetition + 1]
+
+
+def _only(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
+    """The ratings of these items by these users; the items are numbered anew and keep their ids."""
+    kept = ratings.take(np.flatnonzero(np.repeat(users, np.diff(ratings.indptr)) & items[ratings.items]))
+    ids = np.flatnonzero(items)
+    return Ratings(
+        kept.indptr,
+        (np.cumsum(items) - 1)[kept.items],
+        kept.values,
+        len(ids),
+        user_ids=kept.user_ids,
+        item_ids=ids if kept.item_ids is None else kept.item_ids[ids],
+    )
+
+
+def _halves(ratings: Ratings, reviewers: Ints, rng: np.random.Generator) -> Split:
+    """Half of the rows of each of these reviewers against the other half."""
+    counts = np.zeros(ratings.n_users, np.int64)
+    counts[reviewers] = np.diff(ratings.indptr)[reviewers]
+    return labelled(ratings, deal(ratings.indptr, rng, (counts + 1) // 2, counts // 2))
+
+
+def _with_references(ratings: Ratings, references: Ints) -> Ratings:
+    """The ratings with item features: what each reference reviewer gave the item, or that reviewer's median."""
+    features: Any = np.empty((ratings.n_items, len(references)))
+    for column, user in enumerate(references):
+        rows = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        features[:, column] = np.median(ratings.values[rows])
+        features[ratings.items[rows], column] = ratings.values[rows]
+    names = references if ratings.user_ids is None else ratings.user_ids[references]
+    return replace(ratings, item_features=features, feature_names=names)

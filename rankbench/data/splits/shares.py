@@ -1,0 +1,65 @@
+"""Splits that hold out a share of all rows, or of all items."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.data.splits import Split
+from rankbench.data.splits.dealing import choose, deal, masked, only_ratings
+from rankbench.data.views import View
+from rankbench.errors import UserError
+from rankbench.specs import Limits, check, show_value
+
+Share = Annotated[float, Limits(above=0, below=1)]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Gunasekar et al. 2016: a fraction of all rows, drawn at random, tests; the rest trains.
+
+    For the paper's Figure 1, a fraction is set aside for `validation` and used by neither part, and
+    `train` says what fraction of all rows is drawn from the remaining ones to train on (as the figure's
+    axis counts it); without it all of them train: entries[test=0.1,validation=0.1,train=0.4].
+    """
+
+    test: Share = 0.2
+    validation: Annotated[float, Limits(low=0, below=1)] = 0.0
+    train: Share | None = None
+    version: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.test + self.validation + (self.train or 0.0) > 1 + 1e-9:  # 0.1 + 0.1 + 0.8 is more by rounding
+            shown = [f"{name}={show_value(getattr(self, name))}" for name in ("test", "validation", "train")]
+            raise UserError(f"Entries: {', '.join(shown)} are more than the whole together: lower one of them")
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """The rounded shares of the rows, drawn at random."""
+        rows = len(view)
+        test, validation = round(self.test * rows), round(self.validation * rows)
+        rest = max(rows - test - validation, 0)
+        train = rest if self.train is None else min(round(self.train * rows), rest)
+        quotas = (np.array([quota]) for quota in (test, validation, train))
+        labels = deal(np.array([0, rows]), rng, *quotas)
+        return masked(view, labels == 2, labels == 0)
+
+
+@dataclass(frozen=True)
+class ColdItems:
+    """A fraction of the items is never trained on: all their ratings test.
+
+    So Cheng et al. 2018 on real data, where rankings by item features reach items that nobody has rated.
+    """
+
+    test: Share = 0.2
+    version: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """Ratings of warm items against ratings of cold ones."""
+        ratings = only_ratings(view)
+        held_out = choose(ratings.n_items, round(self.test * ratings.n_items), rng)[ratings.items]
+        return masked(ratings, ~held_out, held_out)

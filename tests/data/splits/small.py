@@ -1,0 +1,60 @@
+"""Small data for the splits, drawn by hypothesis, and ways to look at what came of it."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import assume, settings
+from hypothesis import strategies as st
+
+from rankbench.data.splits import Split, split
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+
+patient = settings(deadline=None)  # a slow machine is no failure
+SEEDS = st.integers(0, 99)
+
+
+@st.composite
+def ratings(draw, folds=0):
+    """Up to twelve users with up to fifteen ratings of twenty items each, some with none."""
+    counts = np.array(draw(st.lists(st.integers(0, 15), min_size=1, max_size=12)))
+    assume(counts.sum())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    items = np.concatenate([rng.choice(20, n, replace=False) for n in counts])
+    users = np.repeat(np.arange(len(counts)), counts)
+    values = rng.integers(1, 6, len(users)).astype(float)
+    of_rows = rng.integers(0, folds + 1, len(users)) if folds else None
+    return Ratings.from_triples(users, items, values, len(counts), 20, folds=of_rows)
+
+
+def shuffled(view: Ratings, seed: int = 1) -> Ratings:
+    """The same data out of a file with its rows in another order."""
+    order = np.random.default_rng(seed).permutation(len(view))
+    folds = None if view.folds is None else view.folds[order]
+    columns = view.users[order], view.items[order], view.values[order]
+    return Ratings.from_triples(*columns, view.n_users, view.n_items, folds=folds)
+
+
+def rows_of(view) -> Counter:
+    """Every row of a view and how often it is there."""
+    columns = (view.items, view.values) if isinstance(view, Ratings) else (view.better, view.worse)
+    return Counter(zip(view.users.tolist(), *(column.tolist() for column in columns), strict=True))
+
+
+def rows_of_users(view, users) -> Counter:
+    """The rows of these users (a mask)."""
+    return rows_of(view.take(np.flatnonzero(np.asarray(users)[view.users])))
+
+
+def per_user(view) -> np.ndarray:
+    """How many rows each user has."""
+    return np.diff(view.indptr)
+
+
+def cut_or_skip(view, protocol: str, seed: int = 0, repetition: int = 0) -> Split:
+    """The split; a draw of data that is too small for it is passed over."""
+    try:
+        return split(view, protocol, seed=seed, repetition=repetition)
+    except UserError:
+        assume(False)
+        raise
