@@ -6,6 +6,7 @@ import pytest
 
 from rankbench.data.files import File, Files
 from rankbench.data.importing import take
+from rankbench.data.origins import Generated
 from rankbench.data.publications import Publication
 from rankbench.errors import UserError
 
@@ -35,7 +36,7 @@ def content(tmp_path):
 
 
 def test_a_folder_is_copied_and_found(copy, tmp_path):
-    folder = take(THING, copy, lambda: None)
+    folder = take("thing", THING, copy, lambda: None)
     assert folder == tmp_path / "cache/data/thing"
     assert content(tmp_path) == {"ratings.txt": "1 2 3", "items.txt": "2 Two"}
     assert THING.missing() is None
@@ -46,7 +47,7 @@ def test_an_archive_is_copied_as_it_is_and_read_in_place(tmp_path):
     with zipfile.ZipFile(tmp_path / "thing-v1.zip", "w") as archive:
         archive.writestr("thing/ratings.txt", "1 2 3")
         archive.writestr("../../items.txt", "2 Two")
-    take(THING, tmp_path / "thing-v1.zip", lambda: None)
+    take("thing", THING, tmp_path / "thing-v1.zip", lambda: None)
     assert THING.files().find("items.txt").read() == b"2 Two"
     everything = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert everything == {"thing-v1.zip"}  # the member's path led nowhere
@@ -54,42 +55,47 @@ def test_an_archive_is_copied_as_it_is_and_read_in_place(tmp_path):
 
 def test_an_import_may_come_in_parts(copy, tmp_path):
     with pytest.raises(UserError, match="does not complete thing"):
-        take(THING, copy / "ratings.txt", lambda: None)
+        take("thing", THING, copy / "ratings.txt", lambda: None)
     assert content(tmp_path) is None
-    take(THING, copy, lambda: None)
+    take("thing", THING, copy, lambda: None)
     (copy / "ratings.txt").write_text("9 9 9")
-    take(THING, copy / "ratings.txt", lambda: None)
+    take("thing", THING, copy / "ratings.txt", lambda: None)
     assert content(tmp_path) == {"ratings.txt": "9 9 9", "items.txt": "2 Two"}
 
 
 def test_what_does_not_load_is_not_kept_and_what_was_there_comes_back(copy, tmp_path):
-    take(THING, copy, lambda: None)
+    take("thing", THING, copy, lambda: None)
     (copy / "ratings.txt").write_text("broken")
 
     def load():
         raise UserError("line 1: broken")
 
     with pytest.raises(UserError, match="line 1: broken"):
-        take(THING, copy, load)
+        take("thing", THING, copy, load)
     assert content(tmp_path) == {"ratings.txt": "1 2 3", "items.txt": "2 Two"}
     assert sorted(path.name for path in (tmp_path / "cache/data").iterdir()) == ["thing"]
 
 
+def test_what_is_no_file_is_not_imported(copy):
+    with pytest.raises(UserError, match="btl is not imported"):
+        take("btl", Generated("200 users"), copy, lambda: None)
+
+
 def test_nothing_to_import_is_said(tmp_path):
     with pytest.raises(UserError, match="no file or folder"):
-        take(THING, tmp_path / "nowhere", lambda: None)
+        take("thing", THING, tmp_path / "nowhere", lambda: None)
     (tmp_path / "both/old").mkdir(parents=True)
     (tmp_path / "both/items.txt").touch()
     (tmp_path / "both/old/items.txt").touch()
     with pytest.raises(UserError, match=r"several files items.txt"):
-        take(THING, tmp_path / "both", lambda: None)
+        take("thing", THING, tmp_path / "both", lambda: None)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="is empty"):
-        take(THING, tmp_path / "empty", lambda: None)
+        take("thing", THING, tmp_path / "empty", lambda: None)
 
 
 def test_the_users_own_folder_comes_before_the_cache(copy, tmp_path):
-    take(THING, copy, lambda: None)
+    take("thing", THING, copy, lambda: None)
     own = tmp_path / "own/thing"
     own.mkdir(parents=True)
     (own / "ratings.txt").write_text("mine")
@@ -125,7 +131,7 @@ def test_a_cut_archive_is_named(tmp_path, name):
 
 
 def test_the_stamp_changes_with_any_file(copy, tmp_path):
-    take(THING, copy, lambda: None)
+    take("thing", THING, copy, lambda: None)
     before = THING.files().stamp()
     assert THING.files().stamp() == before
     (tmp_path / "cache/data/thing/items.txt").write_text("2 Too")

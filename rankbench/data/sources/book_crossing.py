@@ -1,0 +1,138 @@
+"""Book-Crossing (Ziegler and others, 2005): books rated from 1 to 10."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rankbench.contract import Ints
+from rankbench.data.building import Counts, expect, ratings
+from rankbench.data.files import Files
+from rankbench.data.origins import Download
+from rankbench.data.parsed import parsed
+from rankbench.data.publications import Publication
+from rankbench.data.tables import Ids, Layout, Rows, read
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.specs import check
+
+_FULL_ROWS = (1_149_780, 433_671)  # in all, and those that are ratings
+_FIRST_ROWS = (199_999, 79_269)
+_FIRST = Counts(79_264, 13_208, 52_050)
+_FILTERED = Counts(62_656, 1_295, 14_684)  # its README says 62,657, which are the lines with the header
+_NAMES = {
+    "full": ("BX-Book-Ratings.csv",),
+    "first": ("BX-Book-Ratings.first199999.csv", "BX-Book-Ratings.first199999.csv.gz"),
+    "filtered": ("book_ratings.dat",),
+}
+_SIZES = {
+    "full": "278,858 users, 271,379 books, 1,149,780 rows of which 433,671 are ratings",
+    "first": f"{_FIRST} (of 199,999 rows)",
+    "filtered": str(_FILTERED),
+}
+_DUMP = "http://www2.informatik.uni-freiburg.de/~cziegler/BX/BX-CSV-Dump.zip"
+_FORTES = (
+    "https://raw.githubusercontent.com/caserec/Datasets-for-Recommender-Systems/"
+    "82b08c787a6b50d78129b9df842285b89bc05b85/Processed%20Datasets/BookCrossing/book_crossing.zip"
+)
+_DOWNLOADS = {
+    "full": (Download("BX-CSV-Dump.zip", (_DUMP, f"https://web.archive.org/web/20230623001827id_/{_DUMP}")),),
+    "first": (),
+    "filtered": (
+        Download(
+            "book_crossing.zip",
+            (_FORTES,),
+            "a796eb89e3200a91eb48161079a9abbba0a8e89e1df27bfbd63d8f6b2f7927d8",
+        ),
+    ),
+}
+_IN_DUMP = Layout(
+    separator=";", header=1, encoding="latin-1", scale=(0, 10), step=1, text_ids=True, quoted=True, escape="\\"
+)
+_IN_SHEET = replace(_IN_DUMP, quoted=False, escape=None)
+_IN_FILTERED = Layout(separator="\t", header=1, scale=(1, 10), step=1)
+
+
+@dataclass(frozen=True)
+class BookCrossing:
+    """Books rated from 1 to 10, of the published dump; a 0 there says that a book was looked at, and is no rating.
+
+    `edition` is `full`, the dump itself, where each pair of a user and an ISBN stands once (it is the key of
+    the table); `first`, its first 199,999 rows as a spreadsheet saved them; or `filtered`, by A. Fortes:
+    users with 20 and books with 10 or more rows, all numbered anew. The spreadsheet took leading zeros off
+    the ISBNs, so that in `first` five pairs of different ISBNs fell into one: the last rating wins.
+    """
+
+    edition: Literal["full", "first", "filtered"] = "full"
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def origin(self) -> Publication:
+        """The edition that is asked for."""
+        return Publication(
+            name="book-crossing",
+            size=_SIZES[self.edition],
+            licence="free for research with citation (Ziegler and others 2005)",
+            home="C.-N. Ziegler, http://www2.informatik.uni-freiburg.de/~cziegler/BX/",
+            needs=(_NAMES[self.edition],),
+            downloads=_DOWNLOADS[self.edition],
+            hashes={
+                "BX-Book-Ratings.first199999.csv.gz": "2d9f1d71f459358d5b81e735520fbdb06c842c0119bce6fecd8eaaabc0f0b34b"
+            },
+            how="the first 199,999 rows of BX-Book-Ratings.csv, as BX-Book-Ratings.first199999.csv",
+        )
+
+    def view(self, rng: np.random.Generator) -> Ratings:
+        """All ratings; those of `full` and `first` name items by their ISBN."""
+        return parsed(self, self.version, self.origin.files(), self._parse)
+
+    def _parse(self, files: Files) -> Ratings:
+        parsers: Mapping[str, Callable[[Files], Ratings]] = {"full": _full, "first": _first, "filtered": _filtered}
+        return parsers[self.edition](files)
+
+
+def _full(files: Files) -> Ratings:
+    """The ratings of the dump."""
+    return ratings(_explicit(read(files.find(*_NAMES["full"]), _IN_DUMP), _FULL_ROWS))
+
+
+def _first(files: Files) -> Ratings:
+    """The ratings among the first rows."""
+    view = ratings(_explicit(read(files.find(*_NAMES["first"]), _IN_SHEET), _FIRST_ROWS), repeats="last")
+    expect(view, _FIRST, "book-crossing[edition=first]")
+    return view
+
+
+def _filtered(files: Files) -> Ratings:
+    """The ratings of the filtered edition."""
+    view = ratings(read(files.find(*_NAMES["filtered"]), _IN_FILTERED))
+    expect(view, _FILTERED, "book-crossing[edition=filtered]")
+    return view
+
+
+def _explicit(rows: Rows, published: tuple[int, int]) -> Rows:
+    """The rows that are ratings, users as numbers; an error unless there are as many as were published."""
+    assert rows.values is not None
+    kept = np.flatnonzero(rows.values)
+    if (found := (len(rows.values), len(kept))) != published:
+        counts = "{:,} rows with {:,} ratings"
+        raise UserError(
+            f"{rows.file} holds {counts.format(*found)} where {counts.format(*published)} were published: "
+            "the file is cut or another edition"
+        )
+    kept_rows = rows.take(kept)
+    users, books = kept_rows.ids
+    return replace(kept_rows, ids=(_numbers(kept_rows, users), books))
+
+
+def _numbers(rows: Rows, column: Ids) -> Ints:
+    """A column of text as numbers."""
+    wrong = ~np.char.isdecimal(column) | (np.char.str_len(column) > 18)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        rows.complain(row, f"user {str(column[row])!r} is no whole number of 64 bits")
+    return column.astype(np.int64)

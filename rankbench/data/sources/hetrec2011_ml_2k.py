@@ -1,0 +1,156 @@
+"""HetRec 2011 MovieLens 2K (Cantador, Brusilovsky and Kuflik): MovieLens 10M's taggers, with directors."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rankbench.data.building import Counts, expect, ratings
+from rankbench.data.features import Features, decade, kinds, title_words
+from rankbench.data.files import File, Files
+from rankbench.data.origins import Download
+from rankbench.data.parsed import parsed
+from rankbench.data.publications import Publication
+from rankbench.data.tables import Layout, Rows, identified, read, records
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.specs import check
+
+Words = dict[int, list[str]]  # of each movie
+
+_COUNTS = {"full": Counts(855_598, 2_113, 10_109), "slice": Counts(10_102, 38, 3_260)}  # 10,197 movies are listed
+_RATINGS = Layout(separator="\t", header=1, scale=(0.5, 5), step=0.5)
+_WHOLE = ("user_ratedmovies.dat", "user_ratedmovies-timestamps.dat")  # the same but for how time is written
+_PARTS = ("train_user_ratings.dat", "test_user_ratings.dat")
+_MOVIES = (("movies.dat",), ("movie_genres.dat",), ("movie_directors.dat",))
+_FULL = Publication(
+    name="hetrec2011-ml-2k",
+    size=str(_COUNTS["full"]),
+    licence="GroupLens and HetRec 2011: research, non-commercial",
+    home="GroupLens, https://grouplens.org/datasets/hetrec-2011/",
+    needs=(_WHOLE, *_MOVIES),
+    downloads=(
+        Download(
+            "hetrec2011-movielens-2k-v2.zip",
+            ("https://files.grouplens.org/datasets/hetrec2011/hetrec2011-movielens-2k-v2.zip",),
+        ),
+    ),
+    hashes={
+        "movies.dat": "f55b1664fe154ce23289c6d47b9e35d2c7fc4798d059e382c402fb9bf8bc3713",
+        "movie_genres.dat": "59d31eb835f653062b9ac8c6b89ba3e986f2325d97d3f201c511f95683afeb6f",
+        "movie_directors.dat": "9308c8c373e95035e571f4b443ae77214ae09d92279fd3b7492275b605b31a8b",
+        "train_user_ratings.dat": "2386ee09763cd1f2f3d85cfc43c86f3510f471030390f7d4acf86424b6814f3f",
+        "test_user_ratings.dat": "40adb88e4ab1c4dd3e7e71bb409336dc46170f239f99b56d9677af328449ecb7",
+    },
+)
+_ORIGINS = {
+    "full": _FULL,
+    "slice": replace(
+        _FULL,
+        size=str(_COUNTS["slice"]),
+        needs=((_PARTS[0],), (_PARTS[1],), *_MOVIES),
+        downloads=(),
+        how=f"a third party's {' and '.join(_PARTS)} beside the published files of movies",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class HetRecMovieLens2K:
+    """2,113 users, 10,109 rated movies, 855,598 ratings from 0.5 to 5; the slice: 38, 3,260 and 10,102.
+
+    `features` joins any of genres, directors, titles and decades by +. The slice, which a third party cut
+    out, comes with that party's test rows as its one fold.
+    """
+
+    edition: Literal["full", "slice"] = "full"
+    features: str = "genres+directors"
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+        kinds(self.features, tuple(_WORDS))
+
+    @property
+    def origin(self) -> Publication:
+        """Where this edition comes from."""
+        return _ORIGINS[self.edition]
+
+    def view(self, rng: np.random.Generator) -> Ratings:
+        """All ratings, users and movies numbered in the order of their published ids."""
+        return parsed(self, self.version, self.origin.files(), self._parse)
+
+    def _parse(self, files: Files) -> Ratings:
+        if remedy := self.origin.missing():
+            raise UserError(f"hetrec2011-ml-2k[edition={self.edition}] is not at hand: {remedy}")
+        features = item_features(files, self.features)
+        if self.edition == "full":
+            view = ratings(read(files.find(*_WHOLE), _RATINGS), features)
+        else:
+            train, test = (read(files.find(name), _RATINGS) for name in _PARTS)
+            view = _joined(train, test, features)
+        expect(view, _COUNTS[self.edition], f"hetrec2011-ml-2k[edition={self.edition}]")
+        return view
+
+
+def _joined(train: Rows, test: Rows, features: Features | None) -> Ratings:
+    """The view of two files that share no pair; the rows of the second are its fold."""
+    for part in (train, test):
+        ratings(part)  # a pair that stands twice in one file is named with its lines
+    known = set(_pairs(train))
+    for row, (user, item) in enumerate(_pairs(test)):
+        if (user, item) in known:
+            test.complain(row, f"user {user}, item {item} stands in {train.file} already: keep one of the two rows")
+    assert train.values is not None and test.values is not None
+    ids = tuple(np.concatenate(columns) for columns in zip(train.ids, test.ids, strict=True))
+    folds = np.repeat(np.array([0, 1], np.int8), [len(train.values), len(test.values)])
+    return ratings(replace(train, ids=ids, values=np.concatenate([train.values, test.values])), features, folds=folds)
+
+
+def _pairs(rows: Rows) -> Iterator[tuple[int, int]]:
+    users, items = rows.ids
+    return zip(users.tolist(), items.tolist(), strict=True)
+
+
+def item_features(files: Files, asked: str) -> Features | None:
+    """What is asked for of all listed movies, rated or not."""
+    chosen = kinds(asked, tuple(_WORDS))
+    return Features({kind: _WORDS[kind](files) for kind in chosen}) if chosen else None
+
+
+def _genres(files: Files) -> Words:
+    return _gathered(files.find("movie_genres.dat"))
+
+
+def _directors(files: Files) -> Words:
+    """Directors by id: a few have the same name."""
+    return _gathered(files.find("movie_directors.dat"))
+
+
+def _titles(files: Files) -> Words:
+    return {movie: title_words(fields[1]) for movie, fields in _listed(files.find("movies.dat"), 2)}
+
+
+def _decades(files: Files) -> Words:
+    return {movie: decade(f"({fields[5]})") for movie, fields in _listed(files.find("movies.dat"), 6)}
+
+
+def _gathered(file: File) -> Words:
+    """The second fields of all rows of each movie."""
+    words: Words = {}
+    for movie, fields in _listed(file, 2):
+        words.setdefault(movie, []).append(fields[1])
+    return words
+
+
+def _listed(file: File, least: int) -> Iterator[tuple[int, list[str]]]:
+    return identified(records(file, "\t", least, "latin-1", header=1), file)
+
+
+_WORDS: dict[str, Callable[[Files], Words]] = {
+    "genres": _genres,
+    "directors": _directors,
+    "titles": _titles,
+    "decades": _decades,
+}

@@ -1,0 +1,77 @@
+"""Tasks that share a few basic ranking functions of the items' features (Cheng et al. 2018)."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.contract import Floats
+from rankbench.data.origins import Generated
+from rankbench.data.synthetic.drawing import (
+    Amount,
+    Count,
+    Pairable,
+    check_per_user,
+    inner,
+    observed,
+    product,
+    random_pairs,
+)
+from rankbench.data.views import Comparisons, Ratings
+from rankbench.specs import Limits, check
+
+
+@dataclass(frozen=True)
+class FeatureLowRank:
+    """Scores of low rank in the items' features (Cheng et al. 2018, section 6, Tables 2 and 3).
+
+    r_ui = x_i^T U v_u with standard normal X (items x features), U (features x rank), V (users x rank);
+    the sizes are the paper's. Observed are the scores of `per_user` random items of each task, whose pairs
+    are all used: the paper's «800 pairs for each user» give its Table 2 if they are nearly all the pairs
+    among 41 items (41 * 40 / 2 = 820), with 20 more to test on. With `pairs` above zero each task holds so
+    many comparisons of independently drawn pairs instead, which is how the text reads.
+
+    The paper adds no noise; `noise` is a share of the scores' own spread, sqrt(features * rank), added
+    to every rating, and to every difference that decides a comparison.
+    """
+
+    users: Count = 1000
+    items: Pairable = 10_000
+    features: Count = 64
+    rank: Count = 20
+    per_user: Pairable = 61
+    pairs: Annotated[int, Limits(low=0)] = 0
+    noise: Amount = 0.0
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_per_user(self.per_user, self.items)
+
+    @property
+    def origin(self) -> Generated:
+        """Generated."""
+        rows = f"{self.users * self.pairs} comparisons" if self.pairs else f"{self.users * self.per_user} ratings"
+        return Generated(f"{self.users} users, {self.items} items, {rows}")
+
+    def view(self, rng: np.random.Generator) -> Ratings | Comparisons:
+        """Ratings or comparisons drawn from the model, with the features that explain them."""
+        basis = rng.standard_normal((self.features, self.rank))
+        weights = product(rng.standard_normal((self.users, self.rank)), basis)  # W^T, a row per task
+        features = rng.standard_normal((self.items, self.features))
+        if self.pairs:
+            return self._comparisons(rng, weights, features)
+        users, items = observed(rng, self.users, self.items, self.per_user)
+        values = inner(weights, features, users, items) + self._disturbance(rng, len(users))
+        return Ratings.from_triples(users, items, values, self.users, self.items, features)
+
+    def _comparisons(self, rng: np.random.Generator, weights: Floats, features: Floats) -> Comparisons:
+        users, one, other = random_pairs(rng, self.users, self.items, self.pairs)
+        gaps = inner(weights, features, users, one) - inner(weights, features, users, other)
+        wins = gaps + self._disturbance(rng, len(users)) > 0
+        better, worse = np.where(wins, one, other), np.where(wins, other, one)
+        return Comparisons.from_triples(users, better, worse, self.users, self.items, features)
+
+    def _disturbance(self, rng: np.random.Generator, size: int) -> Floats:
+        spread = self.noise * np.sqrt(self.features * self.rank)
+        return np.asarray(spread * rng.standard_normal(size))

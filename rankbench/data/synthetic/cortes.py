@@ -1,0 +1,46 @@
+"""Ratings whose differences matter and not only their order (Cortes et al. 2007)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankbench.data.origins import Generated
+from rankbench.data.synthetic.drawing import Amount, Count, Pairable, check_per_user, observed
+from rankbench.data.views import Ratings
+from rankbench.specs import check
+
+
+@dataclass(frozen=True)
+class Magnitudes:
+    """Continuous ratings that are functions of item features, for MPRank and its kin (Cortes et al. 2007).
+
+    y = w_u . x + bend * cos(a_u . x) + noise: linear for bend = 0, for a kernel to find otherwise.
+    """
+
+    users: Count = 60
+    items: Pairable = 300
+    features: Count = 8
+    per_user: Pairable = 100
+    bend: Amount = 1.0
+    noise: Amount = 0.3
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_per_user(self.per_user, self.items)
+
+    @property
+    def origin(self) -> Generated:
+        """Generated."""
+        return Generated(f"{self.users} users, {self.items} items, {self.users * self.per_user} ratings")
+
+    def view(self, rng: np.random.Generator) -> Ratings:
+        """Ratings drawn from the model, with the features that explain them."""
+        features = rng.standard_normal((self.items, self.features)) / np.sqrt(self.features)
+        slopes = rng.standard_normal((self.users, self.features))
+        waves = 3.0 * rng.standard_normal((self.users, self.features))
+        scores = slopes @ features.T + self.bend * np.cos(waves @ features.T)
+        users, items = observed(rng, self.users, self.items, self.per_user)
+        values = scores[users, items] + self.noise * rng.standard_normal(len(users))
+        return Ratings.from_triples(users, items, values, self.users, self.items, features)

@@ -1,0 +1,53 @@
+"""What the generators share: hidden scores of chosen pairs, and who meets what."""
+
+from typing import Annotated
+
+import numpy as np
+
+from rankbench.contract import Floats, Ints
+from rankbench.errors import UserError
+from rankbench.specs import Limits
+
+Count = Annotated[int, Limits(low=1)]
+Pairable = Annotated[int, Limits(low=2)]  # so many that two of them can be compared
+Amount = Annotated[float, Limits(low=0)]
+
+
+def check_per_user(per_user: int, items: int) -> None:
+    """Nobody can meet more items than there are."""
+    if per_user > items:
+        raise UserError(f"per_user={per_user} is out of range: there are only {items} items")
+
+
+def factors(rng: np.random.Generator, users: int, items: int, rank: int) -> tuple[Floats, Floats]:
+    """Standard normal factors, a row per user and a row per item."""
+    return rng.standard_normal((users, rank)), rng.standard_normal((rank, items)).T
+
+
+def inner(left: Floats, right: Floats, rows: Ints, columns: Ints) -> Floats:
+    """Row times row for the chosen pairs; summed in the order of the columns, whatever library is beneath."""
+    total = np.zeros(len(rows))
+    for one, other in zip(left.T, right.T, strict=True):
+        total += one[rows] * other[columns]
+    return total
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """left times right transposed, summed in the order of the columns too."""
+    total = np.zeros((len(left), len(right)))
+    for one, other in zip(left.T, right.T, strict=True):
+        total += one[:, None] * other
+    return total
+
+
+def observed(rng: np.random.Generator, users: int, items: int, per_user: int) -> tuple[Ints, Ints]:
+    """Which items each user meets: per_user of them, drawn without repeats."""
+    drawn = np.concatenate([rng.choice(items, per_user, replace=False, shuffle=False) for _ in range(users)])
+    return np.repeat(np.arange(users), per_user), drawn
+
+
+def random_pairs(rng: np.random.Generator, users: int, items: int, per_user: int) -> tuple[Ints, Ints, Ints]:
+    """Users and two items each, never the same; every pair of items is as likely as any other."""
+    one = rng.integers(items, size=users * per_user)
+    other = (one + rng.integers(1, items, size=users * per_user)) % items
+    return np.repeat(np.arange(users), per_user), one, other

@@ -1,0 +1,136 @@
+"""A user's own comparisons: headers over numbers and over texts, repeats that count, and wrong lines."""
+
+import gzip
+
+import numpy as np
+import pytest
+from data.sources.at_hand import view_of
+
+from rankbench.arrays import fingerprint
+from rankbench.data.sources import csv_pairs
+from rankbench.data.sources.csv_pairs import OwnPairs
+from rankbench.errors import UserError
+
+ROWS = [(1, 10, 20), (1, 20, 30), (7, 30, 10)]
+TEXTS = [("anna", "b", "c"), ("anna", "c", "d"), ("bo", "d", "b")]
+SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";", "double-colon": "::"}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """A cache of our own."""
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes a file and returns its path."""
+
+    def write(content, name="own.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+def lines(rows, separator=",", header=""):
+    """Rows as text."""
+    return header + "".join(separator.join(map(str, row)) + "\n" for row in rows)
+
+
+def rows_of(view):
+    """The rows of a view by the file's own ids."""
+    columns = view.user_ids[view.users], view.item_ids[view.better], view.item_ids[view.worse]
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def refused(path, **settings):
+    """The message about a file."""
+    with pytest.raises(UserError) as error:
+        view_of(OwnPairs(path, **settings))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("rows", [ROWS, TEXTS], ids=["integers", "texts"])
+@pytest.mark.parametrize("header", [False, True])
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_any_separator_with_or_without_header(write, separator, header, rows):
+    letter = SEPARATORS[separator]
+    path = write(lines(rows, letter, letter.join(["User", "better", "worse"]) + "\n" if header else ""))
+    assert rows_of(view_of(OwnPairs(path))) == rows
+    assert rows_of(view_of(OwnPairs(path, separator=separator))) == rows
+
+
+def test_any_words_over_numbers_are_a_header_and_over_texts_only_our_own(write):
+    assert rows_of(view_of(OwnPairs(write(lines(ROWS, header="judge,winner,loser\n"))))) == ROWS
+    path = write(lines(TEXTS, header="judge,winner,loser\n"))
+    assert ("judge", "winner", "loser") in rows_of(view_of(OwnPairs(path)))
+    assert rows_of(view_of(OwnPairs(path, header="yes"))) == TEXTS
+
+
+def test_items_are_numbered_together_whichever_side_they_stand_on(write):
+    view = view_of(OwnPairs(write("5,30,2\n5,9,1\n")))
+    assert view.item_ids.tolist() == [1, 2, 9, 30]
+    assert (view.n_users, view.n_items, len(view)) == (1, 4, 2)
+    assert (view.better.tolist(), view.worse.tolist()) == ([2, 3], [0, 1])
+
+
+def test_a_comparison_may_be_made_twice_and_the_other_way_round(write):
+    rows = [(1, 10, 20), (1, 10, 20), (1, 20, 10)]
+    assert rows_of(view_of(OwnPairs(write(lines(rows))))) == rows
+
+
+def test_a_gzipped_file_with_further_columns(write):
+    rows = [(*row, "2024-01-01", place) for place, row in enumerate(ROWS)]
+    assert rows_of(view_of(OwnPairs(write(gzip.compress(lines(rows).encode()), "own.csv.gz")))) == ROWS
+
+
+def test_features_are_matched_by_item(write):
+    features = write("item,size\n30,3\n20,2\n10,1\n99,9\n", "features.csv")
+    view = view_of(OwnPairs(write(lines(ROWS)), features=features))
+    assert view.item_features.tolist() == [[1], [2], [3]]
+    assert view.feature_names.tolist() == ["size"]
+    assert "has no row for item 20" in refused(write(lines(ROWS)), features=write("item,size\n30,3\n10,1\n", "few.csv"))
+
+
+def test_the_second_load_comes_from_the_cache(write, monkeypatch):
+    source = OwnPairs(write(lines(TEXTS)))
+    first = fingerprint(view_of(source))
+    monkeypatch.setattr(csv_pairs, "read_own", None)
+    assert fingerprint(source.view(np.random.default_rng(1))) == first
+
+
+# ---- what is refused ----
+
+HEAD = lines(ROWS, header="user,better,worse\n")
+BAD = {
+    "an item against itself": (HEAD + "1,20,20\n", "line 5: item 20 is compared with itself: take the row out"),
+    "a text against itself": (lines(TEXTS) + "bo,b,b\n", "line 4: item b is compared with itself"),
+    "a row cut short": (HEAD + "1,20\n", "line 5: 2 fields where 3 are needed: '1,20'"),
+    "a row of texts cut short": (lines(TEXTS) + "bo,b\n", "line 4: 2 fields where 3 are needed: 'bo,b'"),
+    "nothing is worse": (lines(TEXTS) + "bo,b,\n", "line 4: worse '' is empty"),
+    "nothing is better": (HEAD + "1,,20\n", "line 5: better '' is empty"),
+    "a first line cut short": ("1,20\n1,2,3\n", "line 1: no comma, tab, semicolon or :: cuts '1,20' into user, better"),
+    "nothing": ("", "own.csv holds no rows"),
+    "a header only": ("user,better,worse\n", "own.csv holds no rows"),
+    "Latin-1": (lines(TEXTS).encode() + "bo,größe,b\n".encode("latin-1"), "line 4: not utf-8"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
+def test_a_line_that_does_not_fit_is_named(write, content, message):
+    found = refused(write(content))
+    assert "own.csv" in found
+    assert message in found
+
+
+def test_ids_that_are_no_integers_are_named_where_integers_are_asked_for(write):
+    assert refused(write(HEAD + "1,x,20\n"), ids="integer").endswith("line 5: better 'x' is no whole number")
+    assert refused(write(HEAD + "1,20,99999999999999999999\n"), ids="integer").endswith("does not fit into 64 bits")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    path = str(tmp_path / "none.csv")
+    assert OwnPairs(path).origin.missing() == refused(path) == f"no file {path!r}: check the path"

@@ -1,0 +1,289 @@
+"""A user's own ratings: every separator, with and without a header, ids of both kinds, features, and wrong lines."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+from data.sources.at_hand import triples, view_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rankbench.arrays import fingerprint
+from rankbench.data.sources import csv_ratings
+from rankbench.data.sources.csv_ratings import OwnRatings
+from rankbench.errors import UserError
+
+ROWS = [(1, 10, 4.5), (1, 20, 3.0), (7, 10, 1.0)]
+TEXTS = [("anna", "b-1", 4.5), ("anna", "x", 3.0), ("bo", "b-1", 1.0)]
+SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";", "double-colon": "::"}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """A cache of our own."""
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes a file and returns its path."""
+
+    def write(content, name="own.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+def lines(rows, separator=",", header=""):
+    """Rows as text."""
+    return header + "".join(separator.join(map(str, row)) + "\n" for row in rows)
+
+
+def refused(path, **settings):
+    """The message about a file."""
+    with pytest.raises(UserError) as error:
+        view_of(OwnRatings(path, **settings))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+# ---- what is read ----
+
+
+@pytest.mark.parametrize("rows", [ROWS, TEXTS], ids=["integers", "texts"])
+@pytest.mark.parametrize("header", [False, True])
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_any_separator_with_or_without_header(write, separator, asked, header, rows):
+    letter = SEPARATORS[separator]
+    path = write(lines(rows, letter, letter.join(["userId", "movieId", "rating"]) + "\n" if header else ""))
+    view = view_of(OwnRatings(path, separator=separator if asked else "auto"))
+    assert triples(view) == rows
+    assert view.user_ids.dtype.kind == ("U" if rows is TEXTS else "i")
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_further_columns_are_nothing(write, separator):
+    letter = SEPARATORS[separator]
+    rows = [(*row, "964982703", "a remark" * place) for place, row in enumerate(ROWS)]
+    header = letter.join(["user", "item", "rating", "time", "remark"]) + "\n"
+    assert triples(view_of(OwnRatings(write(lines(rows, letter, header))))) == ROWS
+    assert triples(view_of(OwnRatings(write(lines(rows, letter), "bare.csv")))) == ROWS
+
+
+def test_a_gzipped_file_with_windows_line_ends_blank_lines_and_a_spreadsheets_mark(write):
+    text = "\ufeff\r\n" + lines(ROWS, header="user,item,rating\n").replace("\n", "\r\n\r\n")
+    assert triples(view_of(OwnRatings(write(gzip.compress(text.encode()), "own.csv.gz")))) == ROWS
+    assert triples(view_of(OwnRatings(write("\ufeff" + lines(ROWS))))) == ROWS
+
+
+def test_rows_in_any_order_come_out_by_user_and_item(write):
+    assert triples(view_of(OwnRatings(write(lines(ROWS[::-1]))))) == ROWS
+
+
+def test_quotes_hold_a_separator_together(write):
+    rows = '"Smith, Anna","a ""b""; c",4.5\nbo,x,3\n'
+    assert triples(view_of(OwnRatings(write(rows)))) == [("Smith, Anna", 'a "b"; c', 4.5), ("bo", "x", 3.0)]
+
+
+def test_a_separator_may_stand_within_an_id_of_another(write):
+    assert triples(view_of(OwnRatings(write("a,b\tc;d\t5\n")))) == [("a,b", "c;d", 5.0)]
+    assert triples(view_of(OwnRatings(write("a:b::c,d::5\n", "b.csv")))) == [("a:b", "c,d", 5.0)]
+
+
+def test_ids_are_integers_only_if_all_are_or_that_is_asked_for(write):
+    mixed = lines([(1, 10, 4), (2, "x", 3), ("007", 10, 5)])
+    assert triples(view_of(OwnRatings(write(mixed)))) == [("007", "10", 5.0), ("1", "10", 4.0), ("2", "x", 3.0)]
+    assert refused(write(mixed), ids="integer").endswith("own.csv, line 2: item 'x' is no whole number")
+    assert triples(view_of(OwnRatings(write(lines(ROWS)), ids="text")))[0] == ("1", "10", 4.5)
+
+
+def test_ids_that_overflow_are_texts_unless_integers_are_asked_for(write):
+    path = write("99999999999999999999,1,5\n")
+    assert triples(view_of(OwnRatings(path))) == [("99999999999999999999", "1", 5.0)]
+    assert refused(path, ids="integer").endswith("line 1: user '99999999999999999999' does not fit into 64 bits")
+
+
+def test_a_header_can_be_asserted_or_denied(write):
+    assert len(view_of(OwnRatings(write("1,2,3\n4,5,1\n"), header="yes"))) == 1
+    assert refused(write("user,item,rating\n1,2,3\n"), header="no").endswith("line 1: rating 'rating' is no number")
+
+
+def test_a_slip_in_the_first_row_is_no_header(write):
+    assert refused(write("1,2,five\n1,3,4\n")).endswith("own.csv, line 1: rating 'five' is no number")
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rated=st.dictionaries(
+        st.tuples(st.integers(-(2**63) + 1, 2**63 - 1), st.integers(0, 50)),
+        st.floats(allow_nan=False, allow_infinity=False, width=32),
+        min_size=1,
+        max_size=30,
+    ),
+    separator=st.sampled_from(list(SEPARATORS.values())),
+)
+def test_what_was_written_is_read_to_the_last_bit(write, rated, separator):
+    rows = [(user, item, value) for (user, item), value in rated.items()]
+    view = OwnRatings(write(lines(rows, separator)))._parse(
+        OwnRatings(write(lines(rows, separator))).origin.files("csv")
+    )
+    assert triples(view) == sorted(rows)
+
+
+def test_repeats_are_an_error_unless_the_last_is_to_win(write):
+    path = write(lines([*ROWS, (1, 10, 2.0)], header="user,item,rating\n"))
+    assert refused(path).endswith("own.csv, line 5: user 1, item 10 stands on line 2 already: keep one of the two rows")
+    assert triples(view_of(OwnRatings(path, repeats="last")))[0] == (1, 10, 2.0)
+
+
+# ---- the scale ----
+
+
+def test_ratings_outside_the_scale_are_named(write):
+    path = write(lines(ROWS, header="user,item,rating\n"))
+    assert len(view_of(OwnRatings(path, low=1, high=4.5))) == 3
+    assert refused(path, low=1, high=4).endswith("line 2: rating 4.5 is out of range: must be from 1 to 4")
+    assert refused(path, high=4).endswith("line 2: rating 4.5 is out of range: must be at most 4")
+    assert refused(path, low=2).endswith("line 4: rating 1 is out of range: must be at least 2")
+    assert refused(write("1,2,inf\n")).endswith("line 1: rating inf is out of range: must be finite")
+    with pytest.raises(UserError, match="low=5 must be below high=1"):
+        OwnRatings(path, low=5, high=1)
+
+
+# ---- features ----
+
+FEATURES = "item,year,length\n20,1999,1.5\n10,2001,2\n30,1950,0.5\n"
+
+
+def test_features_are_matched_by_item(write):
+    view = view_of(OwnRatings(write(lines(ROWS)), features=write(FEATURES, "features.csv")))
+    assert view.feature_names.tolist() == ["year", "length"]
+    assert view.item_ids.tolist() == [10, 20]
+    assert view.item_features.tolist() == [[2001, 2], [1999, 1.5]]
+
+
+def test_features_of_items_with_texts_for_ids_and_no_header(write):
+    view = view_of(OwnRatings(write(lines(TEXTS)), features=write("x;1;2\nb-1;3;4\n", "features.csv")))
+    assert view.feature_names.tolist() == ["f1", "f2"]
+    assert view.item_features.tolist() == [[3, 4], [1, 2]]
+
+
+BAD_FEATURES = {
+    "an item without a row": ("item,year\n10,2001\n", "features.csv has no row for item 20"),
+    "a row cut short": (FEATURES + "40,1\n", "line 5: 2 fields where 3 are needed: '40,1'"),
+    "no number": (FEATURES + "40,old,1\n", "line 5: feature 'old' is no number"),
+    "no finite number": (FEATURES + "40,nan,1\n", "line 5: feature 'nan' is not finite"),
+    "an item twice": (FEATURES + "10,1,1\n", "line 5: item 10 stands on line 3 already"),
+    "no feature": ("10\n20\n", "line 1: no comma, tab, semicolon or :: cuts '10' into item, feature"),
+    "nothing": ("", "features.csv holds no rows"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_FEATURES.values(), ids=BAD_FEATURES)
+def test_features_that_do_not_fit_are_named(write, content, message):
+    found = refused(write(lines(ROWS)), features=write(content, "features.csv"))
+    assert "features.csv" in found
+    assert message in found
+
+
+# ---- the cache ----
+
+
+def test_the_second_load_comes_from_the_cache_until_a_file_or_a_setting_changes(write, monkeypatch):
+    features = write(FEATURES, "features.csv")
+    source = OwnRatings(write(lines(ROWS)), features=features)
+    first = fingerprint(view_of(source))
+    with monkeypatch.context() as patch:
+        patch.setattr(csv_ratings, "read_own", None)
+        assert fingerprint(view_of(source)) == first
+    with open(features, "a") as file:
+        file.write("40,1,1\n")
+    os.utime(features, ns=(1, 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(csv_ratings, "read_own", None)
+        with pytest.raises(TypeError):
+            view_of(source)
+    write(lines([*ROWS, (9, 10, 5.0)]))
+    assert len(view_of(source)) == 4
+    assert view_of(OwnRatings(source.path, ids="text")).user_ids.dtype.kind == "U"
+
+
+# ---- the origin ----
+
+
+def test_where_it_comes_from(write, tmp_path):
+    path = write(lines(ROWS))
+    origin = OwnRatings(path, features=str(tmp_path / "none.csv")).origin
+    assert origin.missing() == f"no file {str(tmp_path / 'none.csv')!r}: check the path"
+    assert [(held.path.name, held.sha256) for held in origin.held()] == [("own.csv", None)]
+    assert OwnRatings(path).origin.missing() is None
+    assert OwnRatings(path).origin.fetch(lambda name, done, total: None) is None
+    assert (origin.licence, origin.size) == ("the owner's", "27 bytes")
+    assert origin.home == f"the user's own file {path}"
+
+
+@pytest.mark.parametrize("where", ["none.csv", "."])
+def test_a_file_that_is_not_there_is_named(tmp_path, where):
+    path = str(tmp_path / where)
+    assert refused(path) == f"no file {path!r}: check the path"
+    with pytest.raises(UserError, match="check the path"):
+        OwnRatings(path).origin.fetch(lambda name, done, total: None)
+
+
+def test_a_path_may_begin_at_home(write, monkeypatch, tmp_path):
+    write(lines(ROWS))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert triples(view_of(OwnRatings("~/own.csv"))) == ROWS
+
+
+# ---- what is refused ----
+
+HEAD = lines(ROWS, header="user,item,rating\n")
+BAD = {
+    "a row cut short": (HEAD + "9,10\n", "line 5: 2 fields where 3 are needed: '9,10'"),
+    "no rating": (HEAD + "9,10,\n", "line 5: rating '' is no number"),
+    "a rating in words": (HEAD + "9,10,good\n", "line 5: rating 'good' is no number"),
+    "nan": (HEAD + "9,10,nan\n", "line 5: rating 'nan' is no number"),
+    "a decimal comma": ("1;2;3,5\n1;3;4,0\n", "line 1: rating '3,5' is no number"),
+    "no item among texts": (lines(TEXTS) + "anna,,4\n", "line 4: item '' is empty"),
+    "no user among integers": (HEAD + ",10,4\n", "line 5: user '' is empty"),
+    "another separator": (
+        "1 10 4.5\n",
+        "line 1: no comma, tab, semicolon or :: cuts '1 10 4.5' into user, item, rating",
+    ),
+    "one field": ("user\n", "line 1: no comma, tab, semicolon or :: cuts 'user'"),
+    "nothing": ("", "own.csv holds no rows"),
+    "blank lines only": ("\n\r\n  \n", "own.csv holds no rows"),
+    "a header only": ("user,item,rating\n", "own.csv holds no rows"),
+    "Latin-1 in the header": (
+        "user,größe,rating\n".encode("latin-1"),
+        "line 1: not utf-8 (byte 0xf6): save it as UTF-8",
+    ),
+    "Latin-1 below": (lines(TEXTS).encode() + "anna,größe,3\n".encode("latin-1"), "line 4: not utf-8"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
+def test_a_line_that_does_not_fit_is_named(write, content, message):
+    found = refused(write(content))
+    assert "own.csv" in found
+    assert message in found
+
+
+def test_a_damaged_archive_is_named(write):
+    whole = gzip.compress(HEAD.encode() * 100)
+    assert "own.csv.gz is cut or damaged" in refused(write(whole[:-20], "own.csv.gz"))
+    assert "own.csv.gz is cut or damaged" in refused(write(b"not gzip", "own.csv.gz"))
+
+
+def test_a_separator_that_is_set_wrongly_is_named(write):
+    assert "own.csv, line 1: 1 fields where 3 are needed: '1,10,4.5'" in refused(write(lines(ROWS)), separator="tab")
+
+
+def test_the_seed_does_not_matter(write):
+    source = OwnRatings(write(lines(ROWS)))
+    assert fingerprint(source.view(np.random.default_rng(1))) == fingerprint(source.view(np.random.default_rng(2)))

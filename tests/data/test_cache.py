@@ -1,0 +1,14 @@
+"""Where what is parsed is kept."""
+
+from pathlib import Path
+
+import pooch
+
+from rankbench.data.cache import cache_folder
+
+
+def test_the_cache_is_where_the_environment_says_or_where_the_platform_keeps_caches(monkeypatch, tmp_path):
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("RANKBENCH_CACHE")
+    assert cache_folder() == Path(pooch.os_cache("rankbench"))
