@@ -1,40 +1,78 @@
-"""Ranking metrics per user over CSR arrays: every metric in one pass, users side by side.
+"""Ranking metrics per user over CSR arrays, candidates the user's own held-out items, users side by side.
 
-Definitions stand in rankbench/metrics.py. Tied scores are treated as if each order of the tie were
-equally likely, and the expected value is computed in closed form: all places of a tie hold its mean
-gain. A user is sorted once by score and once by truth, O(n log n); all else is a sweep.
+Definitions stand in rankbench/metrics/records.py. Each user is looked at once, and no more is sorted than the
+metrics asked for need: NDCG, precision and their like at a cut take the best few only; pair counts deal the
+scores out by truth and count exchanges while they sort them, O(n log n); the rest are sweeps.
 """
 
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport NAN, sqrt
+from libc.math cimport INFINITY, NAN, fabs, isfinite, sqrt
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
+from linalg cimport total
 from parallel cimport thread_id
-from sorting cimport argsort
+from places cimport (
+    PY_SSIZE_T_MAX,
+    Places,
+    Request,
+    furthest,
+    metric_of_places,
+    of_places,
+    relevant_truths,
+    _BOTH_ERROR,
+    _BOTH_PAIRS,
+    _HINGE_RANK_1,
+    _HINGE_RANK_2,
+    _INSENSITIVE_1,
+    _INSENSITIVE_2,
+    _KENDALL,
+    _MAGNITUDE_1,
+    _MAGNITUDE_2,
+    _MISRANKING,
+    _NDCG,
+    _NDCG_LINEAR,
+    _ONE_SIDED_1,
+    _ONE_SIDED_2,
+    _ORDERED_PAIRS,
+    _RELEVANT,
+    _SPEARMAN,
+    _TEST_TRAIN_ERROR,
+    _TEST_TRAIN_PAIRS,
+    _VARIED,
+)
+from ranked cimport (
+    LEVELS,
+    Item,
+    Tie,
+    end_of_tie,
+    find_ties,
+    highest_of,
+    highest_truths,
+    merge_falling,
+    sort_falling,
+    sort_items,
+    take_best,
+)
 
-PAIRWISE_ERROR, NDCG, NDCG_LINEAR, PRECISION, KENDALL, SPEARMAN = range(6)
+(
+    PAIRWISE_ERROR, NDCG, NDCG_LINEAR, PRECISION, KENDALL, SPEARMAN,
+    RECALL, RECIPROCAL_RANK, AVERAGE_PRECISION, AUC,
+    MISRANKING, TEST_TRAIN_ERROR, BOTH_ERROR,
+    ORDERED_PAIRS, TEST_TRAIN_PAIRS, BOTH_PAIRS, VARIED, RELEVANT,
+    HINGE_RANK_1, HINGE_RANK_2, MAGNITUDE_1, MAGNITUDE_2,
+    ONE_SIDED_1, ONE_SIDED_2, INSENSITIVE_1, INSENSITIVE_2,
+) = range(26)
 
-cdef enum Code:
-    _PAIRWISE_ERROR, _NDCG, _NDCG_LINEAR, _PRECISION, _KENDALL, _SPEARMAN
-
-cdef struct Request:
-    int code
-    Py_ssize_t cut  # places that count; 0: all
-    double relevant  # the least truth that counts as relevant
-
-cdef struct User:
-    # One user's held-out part, and the thread's own scratch of n each.
-    Py_ssize_t n
-    const double *truth
-    const double *scores
-    int32_t *by_score  # ascending in score, ties ascending in truth
-    int32_t *by_truth  # ascending in truth, ties ascending in score
-    int32_t *scratch
-    double *ranks
-    double *other_ranks
+cdef struct Needs:
+    # What the metrics asked for have to know about a user.
+    Py_ssize_t places  # how many of the best items; 0: none
+    Py_ssize_t highest  # how many of the highest truths; 0: none
+    bint pairs
+    bint train_pairs
+    bint residuals
 
 cdef struct Pairs:
     # Numbers of unordered pairs.
@@ -43,6 +81,34 @@ cdef struct Pairs:
     double tied  # truth differs, score does not
     double wrong  # both differ, and they disagree
 
+cdef struct Rows:
+    # Some ratings of one user, as they lie in the caller's arrays.
+    Py_ssize_t n
+    const double *truth
+    const double *scores
+
+cdef struct User:
+    # One user's held-out and training ratings, and the thread's own memory.
+    Rows test
+    Rows train
+    Places places
+    Pairs own  # of two held-out items
+    Pairs train_own  # of two training items
+    Pairs both  # of any two of both
+    Item *items  # held-out ones best first
+    Item *scratch
+    Item *spare
+    Tie *ties
+    double *highest  # truths, falling
+    double *residuals  # score - truth, falling
+    double *values
+    double *scratch_values
+    double *joined  # truths and scores of both parts
+    Py_ssize_t *starts
+
+cdef enum:
+    _BYTES = 3 * sizeof(Item) + sizeof(Tie) + 6 * sizeof(double) + sizeof(Py_ssize_t)  # of memory for each item
+
 
 def per_user(
     const int64_t[::1] indptr,
@@ -50,36 +116,45 @@ def per_user(
     const double[::1] scores,
     const int32_t[::1] codes,
     const int32_t[::1] cuts,
-    const double[::1] relevant,
+    const double[::1] thresholds,
     const double[::1] discounts,
     int threads,
+    const int64_t[::1] train_indptr=None,
+    const double[::1] train_truth=None,
+    const double[::1] train_scores=None,
 ):
-    """metrics x users; NaN for users without an ordered pair. `scores` must hold no NaN."""
-    cdef Py_ssize_t n_users = indptr.shape[0] - 1, n_metrics = codes.shape[0], user, m, row
-    cdef Py_ssize_t longest = np.diff(indptr).max(initial=0)
+    """metrics x users; NaN where a user has no value. `scores` must hold no NaN."""
+    cdef Py_ssize_t n_users = indptr.shape[0] - 1, n_metrics = codes.shape[0], user, m
+    cdef bint trained = train_indptr is not None
     result = np.full((n_metrics, n_users), np.nan)
     cdef double[:, ::1] out = result
     if n_metrics == 0:
         return result
-    cdef char *memory = <char *> malloc(threads * (longest + 1) * _BYTES)
+    counts = np.diff(indptr) + (np.diff(train_indptr) if trained else 0)
+    cdef Py_ssize_t longest = counts.max(initial=0) + 1
+    cdef char *memory = <char *> malloc(threads * longest * _BYTES)
     cdef User *members = <User *> malloc(threads * sizeof(User))
     cdef Request *requests = <Request *> malloc(n_metrics * sizeof(Request))
     cdef User *member = members
+    cdef Needs needs
     try:
         if memory == NULL or members == NULL or requests == NULL:
             raise MemoryError
         for m in range(n_metrics):
-            requests[m] = Request(codes[m], cuts[m], relevant[m])
+            requests[m] = Request(codes[m], cuts[m], thresholds[m])
+        needs = _needs(requests, n_metrics)
+        if needs.train_pairs and not trained:
+            raise ValueError("pairs with training items need the training ratings")
         with nogil, parallel(num_threads=threads):
             member = &members[thread_id()]
-            _lay_out(member, memory + thread_id() * (longest + 1) * _BYTES, longest + 1)
+            _lay_out(member, memory + thread_id() * longest * _BYTES, longest)
             for user in prange(n_users, schedule="dynamic", chunksize=64):
-                row = indptr[user]
-                if indptr[user + 1] - row > 1:
-                    member.n = indptr[user + 1] - row
-                    member.truth = &truth[row]
-                    member.scores = &scores[row]
-                    _evaluate(member, requests, n_metrics, &discounts[0], &out[0, user], n_users)
+                member.test = _rows(indptr, truth, scores, user)
+                member.train = _rows(train_indptr, train_truth, train_scores, user) if trained else Rows(0, NULL, NULL)
+                if member.test.n > 0:
+                    _prepare(member, needs)
+                    for m in range(n_metrics):
+                        out[m, user] = _metric(member, requests[m], &discounts[0])
     finally:
         free(memory)
         free(members)
@@ -87,181 +162,227 @@ def per_user(
     return result
 
 
-cdef enum:
-    _BYTES = 3 * sizeof(int32_t) + 2 * sizeof(double) + 4  # per item; 4 keep the doubles aligned
+cdef Rows _rows(
+    const int64_t[::1] indptr, const double[::1] truth, const double[::1] scores, Py_ssize_t user
+) noexcept nogil:
+    cdef Py_ssize_t first = indptr[user], n = indptr[user + 1] - indptr[user]
+    return Rows(n, &truth[first], &scores[first]) if n > 0 else Rows(0, NULL, NULL)
 
 
 cdef void _lay_out(User *user, char *memory, Py_ssize_t n) noexcept nogil:
-    """Hand a thread's scratch memory to its user: doubles first, then indices."""
-    user.ranks = <double *> memory
-    user.other_ranks = user.ranks + n
-    user.by_score = <int32_t *> (user.other_ranks + n)
-    user.by_truth = user.by_score + n
-    user.scratch = user.by_truth + n
+    """Hand a thread's memory to its user."""
+    user.items = <Item *> memory
+    user.scratch = user.items + n
+    user.spare = user.scratch + n
+    user.ties = <Tie *> (user.spare + n)
+    user.highest = <double *> (user.ties + n)
+    user.residuals = user.highest + n
+    user.values = user.residuals + n
+    user.scratch_values = user.values + n
+    user.joined = user.scratch_values + n
+    user.starts = <Py_ssize_t *> (user.joined + 2 * n)
 
 
-cdef void _evaluate(
-    User *user, const Request *requests, Py_ssize_t n_metrics,
-    const double *discounts, double *out, Py_ssize_t stride,
-) noexcept nogil:
-    """Every requested metric of one user, `stride` apart; left at NaN without an ordered pair."""
-    cdef Pairs pairs
+cdef Needs _needs(const Request *requests, Py_ssize_t n) noexcept nogil:
+    """The least that serves all of the metrics."""
+    cdef Needs needs = Needs(0, 0, False, False, False)
     cdef Py_ssize_t m
-    _sort_both_ways(user)
-    if user.truth[user.by_truth[0]] == user.truth[user.by_truth[user.n - 1]]:
-        return
-    pairs = _count_pairs(user)
-    for m in range(n_metrics):
-        out[m * stride] = _metric(user, &pairs, requests[m], discounts)
+    cdef int code
+    for m in range(n):
+        code = requests[m].code
+        if of_places(code):
+            needs.places = max(needs.places, furthest(requests[m]))
+            if code == _NDCG or code == _NDCG_LINEAR:
+                needs.highest = max(needs.highest, furthest(requests[m]))
+        elif code in (_TEST_TRAIN_ERROR, _BOTH_ERROR, _TEST_TRAIN_PAIRS, _BOTH_PAIRS):
+            needs.pairs = needs.train_pairs = True
+        elif code in (_MAGNITUDE_1, _INSENSITIVE_1, _INSENSITIVE_2):
+            needs.residuals = True
+        elif code == _SPEARMAN:
+            needs.places = needs.highest = PY_SSIZE_T_MAX
+        elif code in (_HINGE_RANK_1, _HINGE_RANK_2, _ONE_SIDED_1, _ONE_SIDED_2):
+            needs.places = PY_SSIZE_T_MAX
+        elif code not in (_VARIED, _RELEVANT, _MAGNITUDE_2):
+            needs.pairs = True
+    return needs
 
 
-cdef double _metric(User *user, const Pairs *pairs, Request request, const double *discounts) noexcept nogil:
-    cdef Py_ssize_t cut = min(request.cut, user.n) if request.cut > 0 else user.n
-    if request.code == _PAIRWISE_ERROR:
-        return (pairs.wrong + 0.5 * pairs.tied) / pairs.ordered
-    if request.code == _NDCG:
-        return _dcg_ratio(user, cut, discounts, _exponential_gain)
-    if request.code == _NDCG_LINEAR:
-        return _dcg_ratio(user, cut, discounts, _linear_gain)
-    if request.code == _PRECISION:
-        return _precision(user, cut, request.relevant)
+cdef void _prepare(User *user, Needs needs) noexcept nogil:
+    """Sort and count what is needed."""
+    cdef Py_ssize_t n = user.test.n, known, i
+    if needs.pairs:
+        user.own = _pairs_of(user, user.test)
+    if needs.train_pairs:
+        user.train_own = _pairs_of(user, user.train)
+        user.both = _pairs_of(user, _join_rows(user))
+    if needs.residuals:
+        for i in range(n):
+            user.residuals[i] = user.test.scores[i] - user.test.truth[i]
+        sort_falling(user.residuals, user.scratch_values, n)
+    if needs.highest > 0:
+        highest_truths(user.test.truth, n, min(needs.highest, n), user.highest, user.scratch_values)
+    if needs.places > 0:
+        known = take_best(user.test.scores, user.test.truth, n, needs.places, user.items, user.scratch)
+        user.places = Places(
+            False, n, n, user.test.truth, user.highest, user.items, user.ties, find_ties(user.items, known, user.ties)
+        )
+
+
+cdef Rows _join_rows(User *user) noexcept nogil:
+    """The held-out and the training ratings side by side."""
+    cdef Py_ssize_t n = user.test.n + user.train.n, i
+    for i in range(user.test.n):
+        user.joined[i] = user.test.truth[i]
+        user.joined[n + i] = user.test.scores[i]
+    for i in range(user.train.n):
+        user.joined[user.test.n + i] = user.train.truth[i]
+        user.joined[n + user.test.n + i] = user.train.scores[i]
+    return Rows(n, user.joined, user.joined + n)
+
+
+cdef double _metric(User *user, Request request, const double *discounts) noexcept nogil:
+    if of_places(request.code):
+        return metric_of_places(&user.places, request, discounts)
     if request.code == _KENDALL:
-        return _kendall_tau_b(pairs)
-    return _spearman(user)
+        return _kendall_tau_b(user.own)
+    if request.code == _SPEARMAN:
+        return _spearman(user)
+    if request.code == _VARIED:
+        return _varied(user.test)
+    if request.code == _RELEVANT:
+        return relevant_truths(user.test.truth, user.test.n, request.threshold)
+    if request.code >= _HINGE_RANK_1:
+        return _magnitude(user, request)
+    return _of_pairs(user, request.code)
 
 
-cdef void _sort_both_ways(User *user) noexcept nogil:
-    """by_truth: (truth, then score); by_score: (score, then truth). The sort is stable."""
+cdef double _varied(Rows rows) noexcept nogil:
+    """1 if not all truths are alike, else 0."""
     cdef Py_ssize_t i
-    for i in range(user.n):
-        user.by_score[i] = <int32_t> i
-    argsort(user.scores, user.by_score, user.scratch, user.n)
-    for i in range(user.n):
-        user.by_truth[i] = user.by_score[i]
-    argsort(user.truth, user.by_truth, user.scratch, user.n)
-    for i in range(user.n):
-        user.by_score[i] = user.by_truth[i]
-    argsort(user.scores, user.by_score, user.scratch, user.n)
+    for i in range(1, rows.n):
+        if rows.truth[i] != rows.truth[0]:
+            return 1.0
+    return 0.0
 
 
-cdef Pairs _count_pairs(User *user) noexcept nogil:
-    """Knight 1966: walk in order of truth; a pair is wrong where sorting by score must exchange it."""
-    cdef Pairs pairs
-    cdef double everything = 0.5 * <double> user.n * <double> (user.n - 1)
-    cdef double truth_ties = _tied_pairs(user.truth, user.truth, user.by_truth, user.n)
-    cdef double score_ties = _tied_pairs(user.scores, user.scores, user.by_score, user.n)
-    cdef double both_tied = _tied_pairs(user.truth, user.scores, user.by_truth, user.n)
-    cdef int32_t *walk = <int32_t *> user.ranks  # borrowed: the ranks are filled later
-    cdef Py_ssize_t i
-    for i in range(user.n):
-        walk[i] = user.by_truth[i]
-    pairs.ordered = everything - truth_ties
-    pairs.distinct = everything - score_ties
-    pairs.tied = score_ties - both_tied
-    pairs.wrong = <double> _exchanges(user.scores, walk, user.scratch, user.n)
+# ---- pairs ----
+
+
+cdef Pairs _pairs_of(User *user, Rows rows) noexcept nogil:
+    """Knight 1966: of scores dealt out by falling truth, those are wrong that sorting must exchange; O(n log n).
+
+    Invariant of the merging: `source` holds the scores, falling within each of the groups between the starts,
+    and what was exchanged between levels of the same group is counted.
+    """
+    cdef double everything = _all_pairs(rows.n), same_truth = 0.0, same_both = 0.0, same_score
+    cdef Py_ssize_t groups = _deal(user, rows), group, first, n
+    cdef Pairs pairs = Pairs(0.0, 0.0, 0.0, 0.0)
+    cdef double *source = user.values
+    cdef double *target = user.scratch_values
+    cdef double *swap
+    for group in range(groups):
+        first, n = user.starts[group], user.starts[group + 1] - user.starts[group]
+        sort_falling(source + first, target + first, n)
+        same_truth += _all_pairs(n)
+        same_both += _tied_pairs(source + first, n)
+    while groups > 1:
+        pairs.wrong += <double> _merge_groups(source, target, user.starts, groups)
+        groups = (groups + 1) // 2
+        swap = source
+        source = target
+        target = swap
+    same_score = _tied_pairs(source, rows.n)
+    pairs.ordered = everything - same_truth
+    pairs.distinct = everything - same_score
+    pairs.tied = same_score - same_both
     return pairs
 
 
-cdef double _tied_pairs(
-    const double *first, const double *second, const int32_t *order, Py_ssize_t n
+cdef Py_ssize_t _deal(User *user, Rows rows) noexcept nogil:
+    """Put the scores by falling truth, and the start of each level; how many levels. By sorting, if many."""
+    cdef double level = highest_of(rows.truth, rows.n), below
+    cdef Py_ssize_t levels = 0, filled = 0, i
+    while filled < rows.n and levels < LEVELS:
+        user.starts[levels] = filled
+        levels += 1
+        below = -INFINITY
+        for i in range(rows.n):
+            user.values[filled] = rows.scores[i]
+            filled += rows.truth[i] == level
+            below = max(below, rows.truth[i] if rows.truth[i] < level else -INFINITY)
+        level = below
+    if filled < rows.n:
+        for i in range(rows.n):
+            user.spare[i] = Item(rows.truth[i], rows.scores[i])
+        sort_items(user.spare, user.scratch, rows.n)
+        levels = 0
+        for i in range(rows.n):
+            user.values[i] = user.spare[i].truth
+            if i == 0 or user.spare[i].score != user.spare[i - 1].score:
+                user.starts[levels] = i
+                levels += 1
+    user.starts[levels] = rows.n
+    return levels
+
+
+cdef int64_t _merge_groups(
+    const double *source, double *target, Py_ssize_t *starts, Py_ssize_t groups
 ) noexcept nogil:
-    """Pairs equal in both keys, given an order in which equals stand together."""
+    """Merge groups two by two and keep the starts of what they become; how many scores were exchanged."""
+    cdef int64_t exchanges = 0
+    cdef Py_ssize_t group = 0, first, middle, end
+    while group < groups:
+        first, middle, end = starts[group], starts[group + 1], starts[min(group + 2, groups)]
+        exchanges += merge_falling(source + first, target + first, middle - first, end - first)
+        starts[group // 2] = first
+        group += 2
+    starts[(groups + 1) // 2] = end
+    return exchanges
+
+
+cdef double _all_pairs(Py_ssize_t n) noexcept nogil:
+    return 0.5 * <double> n * <double> (n - 1)
+
+
+cdef double _tied_pairs(const double *values, Py_ssize_t n) noexcept nogil:
+    """Pairs of equal values, which stand together."""
     cdef double pairs = 0.0
     cdef Py_ssize_t i, start = 0
     for i in range(1, n + 1):
-        if i == n or first[order[i]] != first[order[start]] or second[order[i]] != second[order[start]]:
-            pairs += 0.5 * <double> (i - start) * <double> (i - start - 1)
+        if i == n or values[i] != values[start]:
+            pairs += _all_pairs(i - start)
             start = i
     return pairs
 
 
-cdef int64_t _exchanges(const double *keys, int32_t *order, int32_t *scratch, Py_ssize_t n) noexcept nogil:
-    """How many pairs stand with the strictly larger key first; a merge sort that counts as it goes."""
-    cdef int64_t exchanges = 0
-    cdef Py_ssize_t width = 1, start, middle, end, left, right, place
-    cdef int32_t *source = order
-    cdef int32_t *target = scratch
-    cdef int32_t *swap
-    while width < n:
-        start = 0
-        while start < n:
-            middle, end = min(start + width, n), min(start + 2 * width, n)
-            left, right = start, middle
-            for place in range(start, end):
-                if right >= end or (left < middle and keys[source[left]] <= keys[source[right]]):
-                    target[place] = source[left]
-                    left += 1
-                else:
-                    target[place] = source[right]
-                    right += 1
-                    exchanges += middle - left  # all that still wait on the left are larger
-            start += 2 * width
-        swap = source
-        source = target
-        target = swap
-        width *= 2
-    return exchanges
+cdef double _of_pairs(const User *user, int code) noexcept nogil:
+    """Shares and numbers of pairs; what couples held-out with training items is all less those of either."""
+    cdef Pairs pairs = user.own
+    if code in (_TEST_TRAIN_ERROR, _TEST_TRAIN_PAIRS):
+        pairs = _less(_less(user.both, user.own), user.train_own)
+    elif code in (_BOTH_ERROR, _BOTH_PAIRS):
+        pairs = _less(user.both, user.train_own)
+    if code in (_ORDERED_PAIRS, _TEST_TRAIN_PAIRS, _BOTH_PAIRS):
+        return pairs.ordered
+    if pairs.ordered == 0.0:
+        return NAN
+    return (pairs.wrong + (1.0 if code == _MISRANKING else 0.5) * pairs.tied) / pairs.ordered
 
 
-ctypedef double (*Gain)(double) noexcept nogil
+cdef Pairs _less(Pairs one, Pairs other) noexcept nogil:
+    return Pairs(
+        one.ordered - other.ordered, one.distinct - other.distinct, one.tied - other.tied, one.wrong - other.wrong
+    )
 
 
-cdef extern from "<math.h>" nogil:
-    double exp2(double)
+# ---- correlations ----
 
 
-cdef double _exponential_gain(double truth) noexcept nogil:
-    return exp2(truth) - 1.0
-
-
-cdef double _linear_gain(double truth) noexcept nogil:
-    return truth
-
-
-cdef double _dcg_ratio(User *user, Py_ssize_t cut, const double *discounts, Gain gain) noexcept nogil:
-    """sum over the first places of gain x discount, over the same with the best order; NaN if that is 0."""
-    cdef double ideal = 0.0, found = 0.0, mean
-    cdef Py_ssize_t place, first = 0, end, i
-    for place in range(cut):
-        ideal += gain(user.truth[user.by_truth[user.n - 1 - place]]) * discounts[place]
-    while first < cut:
-        end = _end_of_tie(user, first)
-        mean = 0.0
-        for i in range(first, end):
-            mean += gain(user.truth[user.by_score[user.n - 1 - i]])
-        mean /= end - first
-        for place in range(first, min(end, cut)):
-            found += mean * discounts[place]
-        first = end
-    return found / ideal if ideal > 0.0 else NAN
-
-
-cdef double _precision(User *user, Py_ssize_t cut, double relevant) noexcept nogil:
-    """The expected share of relevant items among the first `cut` places."""
-    cdef double hits = 0.0, in_tie
-    cdef Py_ssize_t first = 0, end, i
-    while first < cut:
-        end = _end_of_tie(user, first)
-        in_tie = 0.0
-        for i in range(first, end):
-            in_tie += user.truth[user.by_score[user.n - 1 - i]] >= relevant
-        hits += in_tie * (min(end, cut) - first) / (end - first)
-        first = end
-    return hits / cut
-
-
-cdef Py_ssize_t _end_of_tie(const User *user, Py_ssize_t first) noexcept nogil:
-    """The place after the last one that shares its score with place `first` (best first)."""
-    cdef Py_ssize_t end = first + 1
-    cdef double score = user.scores[user.by_score[user.n - 1 - first]]
-    while end < user.n and user.scores[user.by_score[user.n - 1 - end]] == score:
-        end += 1
-    return end
-
-
-cdef double _kendall_tau_b(const Pairs *pairs) noexcept nogil:
+cdef double _kendall_tau_b(Pairs pairs) noexcept nogil:
     """(right - wrong) / sqrt(ordered x distinct); 0 for constant scores, as a random order earns."""
     cdef double right = pairs.ordered - pairs.tied - pairs.wrong
+    if pairs.ordered == 0.0:
+        return NAN
     if pairs.distinct == 0.0:
         return 0.0
     return (right - pairs.wrong) / sqrt(pairs.ordered * pairs.distinct)
@@ -269,24 +390,159 @@ cdef double _kendall_tau_b(const Pairs *pairs) noexcept nogil:
 
 cdef double _spearman(User *user) noexcept nogil:
     """Pearson's correlation of mid-ranks; 0 for constant scores, as a random order earns."""
-    cdef double middle = 0.5 * (user.n - 1), x, y, xx = 0.0, yy = 0.0, xy = 0.0
-    cdef Py_ssize_t i
-    _mid_ranks(user.truth, user.by_truth, user.ranks, user.n)
-    _mid_ranks(user.scores, user.by_score, user.other_ranks, user.n)
-    for i in range(user.n):
-        x = user.ranks[i] - middle
-        y = user.other_ranks[i] - middle
-        xx += x * x
-        yy += y * y
-        xy += x * y
+    cdef Py_ssize_t n = user.test.n, levels = _levels(user.highest, n, user.spare), first = 0, end, i
+    cdef double middle = 0.5 * (n - 1), x, y, xx = 0.0, yy = 0.0, xy = 0.0
+    while first < n:
+        end = end_of_tie(user.items, first, n)
+        y = 0.5 * (first + end - 1) - middle
+        for i in range(first, end):
+            x = _mid_rank(user.spare, levels, user.items[i].truth) - middle
+            xx += x * x
+            yy += y * y
+            xy += x * y
+        first = end
+    if xx == 0.0:
+        return NAN
     return xy / sqrt(xx * yy) if yy > 0.0 else 0.0
 
 
-cdef void _mid_ranks(const double *keys, const int32_t *order, double *ranks, Py_ssize_t n) noexcept nogil:
-    """Ranks from 0; equal keys share the mean of theirs."""
-    cdef Py_ssize_t i, j, start = 0
+cdef Py_ssize_t _levels(const double *truths, Py_ssize_t n, Item *levels) noexcept nogil:
+    """Each truth once, falling, with its mid-rank in place of a truth; how many there are."""
+    cdef Py_ssize_t i, start = 0, count = 0
     for i in range(1, n + 1):
-        if i == n or keys[order[i]] != keys[order[start]]:
-            for j in range(start, i):
-                ranks[order[j]] = 0.5 * (start + i - 1)
+        if i == n or truths[i] != truths[start]:
+            levels[count] = Item(truths[start], 0.5 * (start + i - 1))
+            count += 1
             start = i
+    return count
+
+
+cdef double _mid_rank(const Item *levels, Py_ssize_t n, double truth) noexcept nogil:
+    """The mid-rank of a truth, found by halving."""
+    cdef Py_ssize_t low = 0, half
+    while n > 1:
+        half = n // 2
+        low += half * (levels[low + half].score >= truth)
+        n -= half
+    return levels[low].truth
+
+
+# ---- magnitudes (Cortes et al. 2007) ----
+#
+# Costs are means over all n^2 ordered pairs of a user's items, the diagonal included. With the residuals
+# r = score - truth, h_j - h_i - (y_j - y_i) = r_j - r_i; and of a pair that is ordered wrongly both sides of
+# |r_j - r_i| = |h_j - h_i| + |y_j - y_i| are known by their signs. Sums over growing sets of values keep their
+# number, mean and squared deviations (Welford 1962), so nothing cancels.
+
+
+cdef struct Group:
+    double n
+    double mean
+    double squares  # sum of squared deviations from the mean
+
+
+cdef double _magnitude(User *user, Request request) noexcept nogil:
+    """One of the four cost functions; NaN with fewer than two items or a score that is not finite."""
+    cdef double n = <double> user.test.n
+    cdef int code = request.code
+    cdef Py_ssize_t i
+    if user.test.n < 2:
+        return NAN
+    for i in range(user.test.n):
+        if not isfinite(user.test.scores[i]):
+            return NAN
+    if code == _MAGNITUDE_2:
+        return 2.0 / n * _squared_deviations(user.test)
+    if code == _MAGNITUDE_1:
+        return 2.0 / (n * n) * _beyond(user.residuals, user.test.n, 0.0, 1)
+    if code in (_INSENSITIVE_1, _INSENSITIVE_2):
+        return 2.0 / (n * n) * _beyond(user.residuals, user.test.n, request.threshold, code - _INSENSITIVE_1 + 1)
+    if code in (_HINGE_RANK_1, _HINGE_RANK_2):
+        return 2.0 / (n * n) * _over_exchanges(user, False, code - _HINGE_RANK_1 + 1)
+    return 2.0 / (n * n) * _over_exchanges(user, True, code - _ONE_SIDED_1 + 1)
+
+
+cdef inline void _join(Group *group, double value) noexcept nogil:
+    cdef double off = value - group.mean
+    group.n += 1.0
+    group.mean += off / group.n
+    group.squares += off * (value - group.mean)
+
+
+cdef inline double _distance(Group group, double value, int power) noexcept nogil:
+    """sum over the group of |value - member|^power; for power 1 all members must lie on one side."""
+    cdef double off = value - group.mean
+    return group.n * fabs(off) if power == 1 else group.squares + group.n * off * off
+
+
+cdef double _squared_deviations(Rows rows) noexcept nogil:
+    """sum (r - mean r)^2, O(n): half of 1/n sum over ordered pairs of (r_j - r_i)^2."""
+    cdef double mean = (total(rows.scores, rows.n) - total(rows.truth, rows.n)) / rows.n, off, sum_ = 0.0
+    cdef Py_ssize_t i
+    for i in range(rows.n):
+        off = rows.scores[i] - rows.truth[i] - mean
+        sum_ += off * off
+    return sum_
+
+
+cdef double _beyond(const double *falling, Py_ssize_t n, double eps, int power) noexcept nogil:
+    """sum over unordered pairs of max(|r_j - r_i| - eps, 0)^power: O(n), once they are sorted.
+
+    Invariant: the group holds the values before `joined`, all those more than eps above the j-th.
+    """
+    cdef Group group = Group(0.0, 0.0, 0.0)
+    cdef double sum_ = 0.0
+    cdef Py_ssize_t j, joined = 0
+    for j in range(n):
+        while falling[joined] - falling[j] > eps:
+            _join(&group, falling[joined])
+            joined += 1
+        sum_ += _distance(group, falling[j] + eps, power)
+    return sum_
+
+
+cdef double _over_exchanges(User *user, bint residuals, int power) noexcept nogil:
+    """sum over pairs in the wrong order of |v_j - v_i|^power, v the scores or the residuals; O(n log n).
+
+    A merge sort by falling truth of the items, which stand best first. Whoever comes from the left has been
+    exchanged with all that came from the right before, whose truths are higher and whose v are lower.
+    """
+    cdef double sum_ = 0.0
+    cdef Py_ssize_t n = user.test.n, width = 1, start, i
+    cdef Item *source = user.spare
+    cdef Item *target = user.scratch
+    cdef Item *swap
+    for i in range(n):
+        source[i] = user.items[i]
+        source[i].score -= source[i].truth if residuals else 0.0
+    while width < n:
+        start = 0
+        while start < n:
+            sum_ += _merge_exchanged(
+                source + start, target + start, min(width, n - start), min(2 * width, n - start), power
+            )
+            start += 2 * width
+        swap = source
+        source = target
+        target = swap
+        width *= 2
+    return sum_
+
+
+cdef double _merge_exchanged(
+    const Item *source, Item *target, Py_ssize_t middle, Py_ssize_t n, int power
+) noexcept nogil:
+    """Merge two runs of falling truth; the sum over the exchanged pairs."""
+    cdef Group exchanged = Group(0.0, 0.0, 0.0)
+    cdef double sum_ = 0.0
+    cdef Py_ssize_t left = 0, right = middle, place
+    for place in range(n):
+        if right < n and (left >= middle or source[right].truth > source[left].truth):
+            target[place] = source[right]
+            _join(&exchanged, source[right].score)
+            right += 1
+        else:
+            target[place] = source[left]
+            sum_ += _distance(exchanged, source[left].score, power)
+            left += 1
+    return sum_
