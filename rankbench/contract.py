@@ -9,7 +9,7 @@ the generator's local variables, and all randomness comes from the generator han
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,15 @@ class Model(Protocol):
 
     def score(self, users: Ints, items: Ints, /) -> Floats:
         """One score per (user, item) pair, higher is better; NaN says «I cannot»."""
+        ...
+
+
+@runtime_checkable
+class ScoresAll(Protocol):
+    """A model that scores many users for the whole catalogue at once, faster than pair by pair; optional."""
+
+    def score_all(self, users: Ints, threads: int = 1, /) -> Floats:
+        """users x items, the same bits for any number of threads."""
         ...
 
 

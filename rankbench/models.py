@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from rankbench.arrays import pack, read_npz, unpack, write_npz
 from rankbench.contract import Floats, Ints, Model
 from rankbench.errors import UserError
 from rankbench.kernels import gram as gram_kernel
+from rankbench.kernels import scoring as scoring_kernel
 
 _BLOCK = 1 << 16  # pairs scored at a time: scratch memory stays small however many are asked for
 
@@ -25,6 +27,10 @@ class ItemScores:
         """scores[item]."""
         return self.scores[items]
 
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """The same row for each of these users."""
+        return np.broadcast_to(self.scores, (len(users), len(self.scores)))
+
 
 @dataclass(frozen=True, eq=False)
 class Factors:
@@ -36,6 +42,10 @@ class Factors:
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item; NaN for whoever has a row of NaN."""
         return _in_blocks(lambda u, i: np.einsum("pk,pk->p", self.users[u], self.items[i]), users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A row of inner products for each of these users."""
+        return _products(self.users, users, self.items, threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +63,15 @@ class UserWeights:
             return np.asarray((self.features[i] * self.weights[u]).sum(axis=1)).ravel() + self.offsets[u]
 
         return _in_blocks(block, users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A row of inner products for each of these users, the offset added."""
+        if scipy.sparse.issparse(self.features):
+            products = np.ascontiguousarray((self.features @ self.weights[users].T).T)
+        else:
+            products = _products(self.weights, users, self.features, threads)
+        products += self.offsets[users][:, None]
+        return products
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +91,12 @@ class KernelScores:
         gram_kernel.expand(self.gram, self.indptr, self.items, self.coefficients, self.offsets, *pairs, out)
         return out
 
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A sum of whole rows of the kernel for each of these users, the offset added."""
+        shape = len(self.offsets), len(self.gram)
+        expansion = scipy.sparse.csr_array((self.coefficients, self.items, self.indptr), shape)[users]
+        return np.asarray(expansion @ self.gram) + self.offsets[users][:, None]
+
 
 MODELS: dict[str, type] = {cls.__name__: cls for cls in (ItemScores, Factors, UserWeights, KernelScores)}
 
@@ -89,6 +114,14 @@ def load(path: str | Path) -> Model:
     except (KeyError, TypeError):
         raise UserError(f"{path} holds no model of rankbench") from None
     return model
+
+
+def _products(rows: Floats, users: Ints, columns: Floats, threads: int) -> Floats:
+    """The inner products of these users' rows with all columns."""
+    out = np.empty((len(users), len(columns)))
+    known = np.ascontiguousarray(rows, np.float64), _within("user", users, len(rows))
+    scoring_kernel.products(*known, np.ascontiguousarray(columns, np.float64), out, threads)
+    return out
 
 
 def _within(kind: str, ids: Ints, size: int) -> Ints:

@@ -1,0 +1,61 @@
+"""Whole-catalogue rows, block by block of users: all scores at once would not fit into any memory.
+
+The size of a block depends on the catalogue alone, never on the number of threads, and a user's numbers
+depend on no other user of the block.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rankbench.contract import Floats, Ints, Model, ScoresAll
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.errors import UserError
+from rankbench.kernels import catalogue as kernel
+from rankbench.metrics.rows import Row, columns, discounts, scores_of
+
+_BLOCK = 1 << 20  # scores held at a time, 8 MiB; a single user's may be more
+
+
+def whole_catalogue(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: View) -> Floats:
+    """rows x users; candidates are all items without a training rating, and those held out."""
+    values = np.full((len(rows), test.n_users), np.nan)
+    seen_indptr, seen = seen_items(train)
+    codes, cuts, thresholds = columns(rows)
+    places = discounts(test.n_items)
+    users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
+    size = max(1, _BLOCK // max(1, test.n_items))
+    for first in range(0, len(users), size):
+        block = users[first : first + size]
+        kernel.per_user(
+            _scores(model, block, test.n_items, threads), block, test.indptr, test.items, test.values,
+            seen_indptr, seen, codes, cuts, thresholds, places, values, threads,
+        )  # fmt: skip
+    return values
+
+
+def seen_items(train: View) -> tuple[Ints, Ints]:
+    """indptr and items, ascending, of what each user has rated; of comparisons both items count."""
+    if isinstance(train, Ratings):
+        return train.indptr, train.items
+    pairs = _pairs(train)
+    indptr = np.searchsorted(pairs, np.arange(train.n_users + 1) * train.n_items)
+    return indptr, (pairs % train.n_items).astype(np.int32)
+
+
+def _pairs(train: Comparisons) -> Ints:
+    """user x items + item of every pair that occurs, ascending, each once."""
+    users = train.users.astype(np.int64) * train.n_items
+    return np.unique(np.concatenate([users + train.better, users + train.worse]))
+
+
+def _scores(model: Model, users: Ints, n_items: int, threads: int) -> Floats:
+    """users x items, by the model's own way if it has one, else pair by pair."""
+    if not isinstance(model, ScoresAll):
+        items = np.tile(np.arange(n_items, dtype=np.int32), len(users))
+        return scores_of(model, np.repeat(users, n_items), items).reshape(len(users), n_items)
+    scores = np.ascontiguousarray(model.score_all(users, threads), np.float64)
+    if scores.shape != (len(users), n_items):
+        found = f"{type(model).__name__} gave scores of shape {scores.shape} for {len(users)} users"
+        raise UserError(f"{found} and {n_items} items: score_all must give a row for each user")
+    return scores

@@ -1,0 +1,141 @@
+"""The value of each metric for each user: rows that the kernels count, put together as the records say.
+
+Rows that several metrics share are computed once, and all of them in one pass over the users.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rankbench.contract import Floats, Model
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.errors import UserError
+from rankbench.kernels import metrics as kernel
+from rankbench.metrics.catalogue import whole_catalogue
+from rankbench.metrics.records import Metric, metric
+from rankbench.metrics.rows import Row, rated, scores_of
+
+_ERRORS = {"test": kernel.PAIRWISE_ERROR, "test-train": kernel.TEST_TRAIN_ERROR, "both": kernel.BOTH_ERROR}
+_PAIRS = {"test": kernel.ORDERED_PAIRS, "test-train": kernel.TEST_TRAIN_PAIRS, "both": kernel.BOTH_PAIRS}
+_VARIED = Row(kernel.VARIED)
+
+Rows = Mapping[Row, Floats]
+
+
+def per_user(
+    model: Model, test: View, names: Sequence[str | Metric], threads: int = 1, train: View | None = None
+) -> dict[str, Floats]:
+    """Each metric's value for each user, NaN for users left out.
+
+    `train` is what each user has rated before, which metrics over pairs with training items, over the whole
+    catalogue or over all users need. Of training comparisons both items count as seen; where a split has a
+    part of its own for what was seen, that is the one to pass.
+    """
+    records = [name if isinstance(name, Metric) else metric(name) for name in names]
+    for record in records:
+        _refuse_unusable(record, test, train)
+    if isinstance(test, Comparisons):
+        errors, pairs = _comparisons(model, test)
+        return {record.label: _of_pairs(record, errors, pairs) for record in records}
+    rows = list(dict.fromkeys(row for record in records for row in _rows(record)))
+    values = _measured(model, test, rows, threads, train)
+    return {record.label: _value(record, values, test, train) for record in records}
+
+
+def evaluate(
+    model: Model, test: View, names: Sequence[str | Metric], threads: int = 1, train: View | None = None
+) -> dict[str, float]:
+    """Each metric's mean over the users that count; NaN where there is none."""
+    return {label: mean(values) for label, values in per_user(model, test, names, threads, train).items()}
+
+
+def mean(values: Floats) -> float:
+    """The mean over users that are not left out."""
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if len(counted) else float("nan")
+
+
+def unusable(record: Metric, test: View, train: View | None = None) -> str | None:
+    """Why this metric cannot be measured on this held-out part, after this training part, or None."""
+    if isinstance(test, Comparisons):
+        if "pairs" not in record.takes:
+            return f"metric {record.name!r} needs held-out ratings, the data holds comparisons (use pairwise-error)"
+        if record.settings.pairs != "test":
+            return f"metric {record.label!r} needs held-out ratings, the data holds comparisons (use {record.name!r})"
+    elif record.code in (kernel.NDCG, kernel.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
+        return f"metric {record.name!r} needs ratings of at least 0, the data goes down to {test.values.min():g}"
+    if isinstance(train, Comparisons) and "pairs" in record.takes and record.settings.pairs != "test":
+        return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"
+    return None
+
+
+def _refuse_unusable(record: Metric, test: View, train: View | None) -> None:
+    if reason := unusable(record, test, train):
+        raise UserError(reason)
+    if not record.needs_train:
+        return
+    if train is None:
+        raise UserError(f"metric {record.label!r} needs what users rated before: pass train=split.train")
+    if (train.n_users, train.n_items) != (test.n_users, test.n_items):
+        trained, tested = (f"{part.n_users} users and {part.n_items} items" for part in (train, test))
+        raise UserError(f"the training part has {trained}, the held-out part {tested}: they must be the same")
+
+
+def _rows(record: Metric) -> list[Row]:
+    """The row of the value, then that of what decides on the users or their weight, if any."""
+    settings, code = record.settings, record.code
+    threshold = settings.eps if "eps" in record.takes else settings.relevant if "relevant" in record.takes else 0.0
+    if "pairs" in record.takes:
+        return [Row(_ERRORS[settings.pairs]), Row(_PAIRS[settings.pairs])]
+    value = Row(code + settings.n - 1 if "n" in record.takes else code, record.k or 0, threshold, record.whole)
+    if "users" in record.takes and record.counts == "ordered":
+        return [value, _VARIED]
+    if "users" in record.takes and "relevant" in record.takes and record.counts == "relevant":
+        return [value, Row(kernel.RELEVANT, threshold=threshold)]
+    return [value]
+
+
+def _measured(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: View | None) -> Rows:
+    """What the kernels say."""
+    values: dict[Row, Floats] = {}
+    if own := [row for row in rows if not row.whole]:
+        ratings = train if isinstance(train, Ratings) else None
+        values |= zip(own, rated(model, test, own, threads, ratings), strict=True)
+    whole = [row for row in rows if row.whole]
+    if whole and train is not None:
+        values |= zip(whole, whole_catalogue(model, test, whole, threads, train), strict=True)
+    return values
+
+
+def _value(record: Metric, values: Rows, test: View, train: View | None) -> Floats:
+    """A metric's value for each user, NaN for those who are left out."""
+    value, *deciding = (values[row] for row in _rows(record))
+    if "pairs" in record.takes:
+        return _of_pairs(record, value, deciding[0])
+    if "users" in record.takes and record.counts == "all" and train is not None:
+        return np.where(np.isnan(value) & _present(test, train), 0.0, value)
+    return np.where(deciding[0] > 0, value, np.nan) if deciding else value
+
+
+def _present(test: View, train: View) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which users have anything, held out or for training."""
+    return (np.diff(test.indptr) + np.diff(train.indptr)) > 0
+
+
+def _of_pairs(record: Metric, errors: Floats, pairs: Floats) -> Floats:
+    """Errors or accuracies; averaged over pairs, the mean over users becomes the ratio of the sums."""
+    values = 1.0 - errors if record.better == "higher" else errors
+    if record.settings.average == "users":
+        return values
+    counted = ~np.isnan(values)
+    weighted: Floats = values * pairs * (counted.sum() / max(1.0, pairs[counted].sum()))
+    return weighted
+
+
+def _comparisons(model: Model, test: Comparisons) -> tuple[Floats, Floats]:
+    """Per user the share of held-out comparisons put the wrong way round, a tie counts 1/2; and their number."""
+    users, pairs = test.users, np.diff(test.indptr).astype(np.float64)
+    better = scores_of(model, users, test.better)
+    worse = scores_of(model, users, test.worse)
+    wrong = np.bincount(users, (better < worse) + 0.5 * (better == worse), test.n_users)
+    return np.divide(wrong, pairs, out=np.full(test.n_users, np.nan), where=pairs > 0), pairs

@@ -1,0 +1,354 @@
+"""Which metrics there are: each a record of name, definition, direction, limits and settings."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import inf
+from typing import Annotated, Any, Literal
+
+from rankbench.errors import UserError, unknown
+from rankbench.kernels import metrics as kernel
+from rankbench.specs import Limits, build, check, parse, show_settings
+
+RULES = (
+    "Candidates, unless a metric says otherwise: the user's own held-out items. Ties in score: expected value over all "
+    "orders (Kendall and Spearman: their own tie correction, 0 for constant scores; misranking: wrong). NaN scores: "
+    "one tie behind all others (MSD, M1D and the cost functions: the user is left out). Mean over users; each metric "
+    "says who is left out."
+)
+
+Users = Literal["ordered", "relevant", "all"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What may stand in brackets behind a metric's name; each metric takes some of them."""
+
+    candidates: Literal["rated", "catalogue"] = "rated"
+    relevant: Annotated[float, Limits(low=-inf)] = 4.0  # the least rating that is; -inf: whatever is held out
+    users: Users | None = None  # who counts; None: as the metric has it
+    pairs: Literal["test", "test-train", "both"] = "test"
+    average: Literal["users", "pairs"] = "users"
+    n: Annotated[int, Limits(low=1, high=2)] = 1
+    eps: Annotated[float, Limits(low=0)] = 0.1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a number in a table means."""
+
+    name: str
+    definition: str  # with its settings in braces
+    better: Literal["higher", "lower"]
+    limits: tuple[float, float]
+    code: int  # of the kernel
+    takes: tuple[str, ...] = ()
+    cuts: bool = False  # takes @k
+    users: Users = "relevant"  # who counts, where it takes users, of rated candidates
+    k: Annotated[int, Limits(low=1)] | None = None
+    settings: Settings = field(default_factory=Settings)
+    version: int = 1
+
+    @property
+    def label(self) -> str:
+        """The name with its cut-off and changed settings, as `metric` takes it."""
+        cut = f"@{self.k}" if self.k else ""
+        usual = METRICS[self.name].settings
+        shown = {name: getattr(self.settings, name) for name in self.takes}
+        changed = {name: value for name, value in shown.items() if value != getattr(usual, name)}
+        if changed.get("relevant") == -inf:
+            changed["relevant"] = "any"
+        settings = show_settings(changed)
+        return f"{self.name}{cut}" + (f"[{settings}]" if settings else "")
+
+    @property
+    def formula(self) -> str:
+        """The whole definition, with these settings."""
+        return "; ".join([self.definition.format_map(_Phrases(self)), *_clauses(self)])
+
+    @property
+    def choices(self) -> str:
+        """What may be set, with the usual values first; empty where nothing may."""
+        return ", ".join(f"{name}={_CHOICES[name]}" for name in self.takes)
+
+    @property
+    def counts(self) -> Users:
+        """Which users count."""
+        return self.settings.users or usual_users(self)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all items that the user has not rated are candidates."""
+        return "candidates" in self.takes and self.settings.candidates == "catalogue"
+
+    @property
+    def needs_train(self) -> bool:
+        """Whether it looks at what the user rated before."""
+        with_training = "pairs" in self.takes and self.settings.pairs != "test"
+        return with_training or self.whole or ("users" in self.takes and self.counts == "all")
+
+
+def usual_users(record: Metric) -> Users:
+    """Which users count where nobody says: among all items, those with something to be found."""
+    return "relevant" if record.whole else record.users
+
+
+_CHOICES = {
+    "candidates": "rated|catalogue",
+    "relevant": "4|NUMBER|any",
+    "users": "ordered|relevant|all",
+    "pairs": "test|test-train|both",
+    "average": "users|pairs",
+    "n": "1|2",
+    "eps": "0.1|NUMBER",
+}
+_PAIRS = {
+    "test": "ordered pairs of held-out items (or held-out comparisons)",
+    "test-train": "ordered pairs of a held-out and a training item",
+    "both": "ordered pairs with a held-out item, the other held-out or of the training part",
+}
+_AVERAGES = {
+    "users": "left out: users without such a pair",
+    "pairs": "over the pairs of all users alike: each user's value is weighted by its pairs, so one may pass 1",
+}
+_LEFT_OUT = {
+    "ordered": "left out: users whose held-out items are all rated alike",
+    "relevant": "left out: users without {relevant}",
+    "all": "users without {relevant} count 0; every user with a training or held-out rating counts",
+}
+
+
+_CATALOGUE = (
+    "candidates: all items that the user has no training rating of; those not held out are not relevant and gain 0"
+)
+
+
+class _Phrases(dict[str, str]):
+    """What stands for a setting in a definition."""
+
+    def __init__(self, record: Metric) -> None:
+        settings = record.settings
+        least = f"rating >= {settings.relevant:g}"
+        places = f"the first {record.k} places" if record.whole else f"the first min({record.k}, candidates) places"
+        super().__init__(
+            pairs=_PAIRS[settings.pairs],
+            relevant="any held-out item" if settings.relevant == -inf else least,
+            places=places if record.k else "all places",
+            beyond=f", 0 beyond place {record.k}" if record.k else "",
+            n=str(settings.n),
+            power="" if settings.n == 1 else "^2",
+            eps=f"{settings.eps:g}",
+        )
+
+
+def _clauses(record: Metric) -> list[str]:
+    """What holds beside the definition: candidates, who is left out, how the mean is taken."""
+    clauses = []
+    if record.whole:
+        clauses.append(_CATALOGUE)
+    if "users" in record.takes:
+        found = "a held-out rating above 0" if "relevant" not in record.takes else "a relevant held-out item"
+        clauses.append(_LEFT_OUT[record.counts].format(relevant=found))
+        if record.counts == "ordered" and record.users == "relevant":
+            clauses[-1] += f", and users without {found}"
+    if "average" in record.takes:
+        clauses.append(_AVERAGES[record.settings.average])
+    return clauses
+
+
+_NDCG = (
+    "sum over {places} of gain x discount / the same of the best order; gain %s, discount 1/log2(1 + place), places "
+    "counted from 1"
+)
+_OF_PLACES = ("candidates", "relevant", "users")
+_OF_PAIRS = ("pairs", "average")
+_ALL_PAIRS = (
+    "mean over all n^2 ordered pairs (i, j) of the user's held-out items, i = j included, of %s, with h the scores "
+    "and y the ratings; it depends on the scale of the scores; left out: users with fewer than two held-out items or "
+    "one without a finite score"
+)
+_MISORDERED = "where (h_j - h_i)(y_j - y_i) < 0, else 0"
+_DIFFERENCE = "|(h_j - h_i) - (y_j - y_i)|"
+
+_RECORDS = (
+    Metric(
+        "pairwise-error",
+        "share of the user's {pairs} that the scores put in the wrong order, a tie counts 1/2",
+        "lower",
+        (0, 1),
+        kernel.PAIRWISE_ERROR,
+        _OF_PAIRS,
+    ),
+    Metric(
+        "pairwise-accuracy",
+        "share of the user's {pairs} that the scores put in the right order, a tie counts 1/2",
+        "higher",
+        (0, 1),
+        kernel.PAIRWISE_ERROR,
+        _OF_PAIRS,
+    ),
+    Metric(
+        "comparison-error",
+        "share of the {pairs} that the scores put in the wrong order, a tie counts 1/2",
+        "lower",
+        (0, 1),
+        kernel.PAIRWISE_ERROR,
+        _OF_PAIRS,
+        settings=Settings(average="pairs"),
+    ),
+    Metric(
+        "misranking",
+        "share of the user's ordered pairs of held-out items whose better one is not scored strictly higher: a tie is "
+        "wrong (Cortes et al. 2007, eq. 32); left out: users without such a pair",
+        "lower",
+        (0, 1),
+        kernel.MISRANKING,
+    ),
+    Metric(
+        "ndcg", _NDCG % "2^rating - 1", "higher", (0, 1), kernel.NDCG, ("candidates", "users"), True, users="ordered"
+    ),
+    Metric(
+        "ndcg-linear",
+        _NDCG % "the rating itself",
+        "higher",
+        (0, 1),
+        kernel.NDCG_LINEAR,
+        ("candidates", "users"),
+        True,
+        users="ordered",
+    ),
+    Metric(
+        "precision",
+        "share of {places} that hold a relevant candidate ({relevant})",
+        "higher",
+        (0, 1),
+        kernel.PRECISION,
+        _OF_PLACES,
+        True,
+        users="ordered",
+    ),
+    Metric(
+        "recall",
+        "share of the user's relevant candidates ({relevant}) that stand on {places}",
+        "higher",
+        (0, 1),
+        kernel.RECALL,
+        _OF_PLACES,
+        True,
+    ),
+    Metric(
+        "mrr",
+        "1 / place of the first relevant candidate ({relevant}){beyond}",
+        "higher",
+        (0, 1),
+        kernel.RECIPROCAL_RANK,
+        _OF_PLACES,
+        True,
+    ),
+    Metric(
+        "map",
+        "average precision: mean over the user's relevant candidates ({relevant}) of the share of relevant ones up to "
+        "and with their places{beyond}",
+        "higher",
+        (0, 1),
+        kernel.AVERAGE_PRECISION,
+        _OF_PLACES,
+        True,
+    ),
+    Metric(
+        "auc",
+        "share of the user's pairs of a relevant ({relevant}) and another candidate that the scores put in the right "
+        "order, a tie counts 1/2; left out: users without such a pair",
+        "higher",
+        (0, 1),
+        kernel.AUC,
+        ("candidates", "relevant"),
+    ),
+    Metric(
+        "kendall",
+        "Kendall's tau-b of scores and ratings; left out: users whose held-out items are all rated alike",
+        "higher",
+        (-1, 1),
+        kernel.KENDALL,
+    ),
+    Metric(
+        "spearman",
+        "Pearson's correlation of mid-ranks of scores and ratings; left out: users whose held-out items are all rated "
+        "alike",
+        "higher",
+        (-1, 1),
+        kernel.SPEARMAN,
+    ),
+    Metric("msd", _ALL_PAIRS % f"{_DIFFERENCE}^2", "lower", (0, inf), kernel.MAGNITUDE_2),
+    Metric("m1d", _ALL_PAIRS % _DIFFERENCE, "lower", (0, inf), kernel.MAGNITUDE_1),
+    Metric(
+        "cost-hr",
+        _ALL_PAIRS % f"|h_j - h_i|{{power}} {_MISORDERED}",
+        "lower",
+        (0, inf),
+        kernel.HINGE_RANK_1,
+        ("n",),
+    ),
+    Metric("cost-mp", _ALL_PAIRS % f"{_DIFFERENCE}{{power}}", "lower", (0, inf), kernel.MAGNITUDE_1, ("n",)),
+    Metric(
+        "cost-hmp",
+        _ALL_PAIRS % f"{_DIFFERENCE}{{power}} {_MISORDERED}",
+        "lower",
+        (0, inf),
+        kernel.ONE_SIDED_1,
+        ("n",),
+    ),
+    Metric(
+        "cost-svr",
+        _ALL_PAIRS % f"max({_DIFFERENCE} - {{eps}}, 0){{power}}",
+        "lower",
+        (0, inf),
+        kernel.INSENSITIVE_1,
+        ("n", "eps"),
+    ),
+)
+METRICS: dict[str, Metric] = {record.name: record for record in _RECORDS}
+
+_NAME = re.compile(r"(?P<base>[^@\[]+)(?:@(?P<k>-?\w+))?")
+
+
+def metric(text: str) -> Metric:
+    """The metric that a name describes: `ndcg@10`, `precision@5[relevant=3,candidates=catalogue]`."""
+    spec = parse(text)
+    match = _NAME.fullmatch(spec.name)
+    base = match["base"] if match else spec.name
+    if base not in METRICS:
+        raise unknown("metric", base, METRICS, "rankbench list metrics")
+    record = METRICS[base]
+    if match and match["k"]:
+        record = replace(record, k=_cut_off(record, match["k"], text))
+    if not spec.settings:
+        return record
+    record = replace(record, settings=_settings(record, spec.settings, text))
+    if record.settings.users == usual_users(record):  # said, though it goes without saying
+        record = replace(record, settings=replace(record.settings, users=None))
+    return record
+
+
+def _settings(record: Metric, given: Mapping[str, Any], text: str) -> Settings:
+    """The metric's settings with these in place of its own."""
+    if not record.takes:
+        raise UserError(f"metric {record.name!r} takes no settings: {text!r}")
+    for name in given:
+        if name not in record.takes:
+            raise unknown(f"setting of {record.name}:", name, record.takes, f"it takes {record.choices}")
+    own = {f.name: getattr(record.settings, f.name) for f in fields(Settings)}
+    values = {name: "-inf" if (name, value) == ("relevant", "any") else value for name, value in given.items()}
+    settings: Settings = build(Settings, {**own, **values}, record.name)
+    return settings
+
+
+def _cut_off(record: Metric, text: str, whole: str) -> int:
+    if not record.cuts:
+        raise UserError(f"metric {record.name!r} takes no cut-off: write {record.name!r}, not {whole!r}")
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(f"the cut-off in {whole!r} must be a whole number of at least 1")
+    return int(text)

@@ -1,0 +1,61 @@
+"""What the kernels are asked for: rows of numbers, one per user, from which metrics are put together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from rankbench.contract import Floats, Ints, Model
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.kernels import metrics as kernel
+
+_WITH_TRAINING = {kernel.TEST_TRAIN_ERROR, kernel.BOTH_ERROR, kernel.TEST_TRAIN_PAIRS, kernel.BOTH_PAIRS}
+_NO_LIMIT = np.iinfo(np.int32).max  # no user has more items
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number per user."""
+
+    code: int  # of the kernel
+    cut: int = 0  # places that count; 0: all
+    threshold: float = 0.0  # the least rating that is relevant, or eps
+    whole: bool = False  # whether all items of the catalogue are candidates
+
+
+def columns(rows: Sequence[Row]) -> tuple[Ints, Ints, Floats]:
+    """Codes, cuts and thresholds as the kernels take them."""
+    return (
+        np.array([row.code for row in rows], np.int32),
+        np.array([min(row.cut, _NO_LIMIT) for row in rows], np.int32),
+        np.array([row.threshold for row in rows], np.float64),
+    )
+
+
+def discounts(places: int) -> Floats:
+    """1 / log2(1 + place) for the first places, counted from 1; at least one."""
+    discounted: Floats = 1 / np.log2(2 + np.arange(places + 1))
+    return discounted
+
+
+def rated(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: Ratings | None) -> Floats:
+    """rows x users, candidates the user's own held-out items."""
+    scores = scores_of(model, test.users, test.items)
+    codes, cuts, thresholds = columns(rows)
+    places = discounts(int(np.diff(test.indptr).max(initial=0)))
+    own = partial(kernel.per_user, test.indptr, test.values, scores, codes, cuts, thresholds, places, threads)
+    if train is None or _WITH_TRAINING.isdisjoint(codes.tolist()):
+        return own()
+    return own(train.indptr, train.values, scores_of(model, train.users, train.items))
+
+
+def scores_of(model: Model, users: Ints, items: Ints) -> Floats:
+    """The model's scores, one for each pair; NaN becomes the lowest score of all."""
+    scores = np.ascontiguousarray(model.score(users, items), np.float64)
+    if scores.shape != users.shape:
+        found = f"{type(model).__name__} gave scores of shape {scores.shape} for {len(users)} pairs"
+        raise UserError(f"{found}: score must give one for each")
+    unknown = np.isnan(scores)
+    return np.where(unknown, -np.inf, scores) if unknown.any() else scores
