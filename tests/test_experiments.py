@@ -3,6 +3,7 @@
 import tomllib
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 from rankbench import experiments
@@ -65,3 +66,12 @@ def test_an_unknown_key_of_the_full_profile_is_named():
     text = 'title="t"\n[full]\nrepetition = 3\n'
     with pytest.raises(UserError, match=r"\[full\] 'repetition'; did you mean 'repetitions'"):
         experiments.read("x", "x.toml", text)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("name", [name for name in experiments.names() if experiments.load(name).tune])
+def test_a_tuned_experiment_gives_every_solver_as_many_trials(name, full):
+    found = experiments.load(name, full)
+    rng = np.random.default_rng(0)
+    trials = {text: len(found.tune.candidates(text, rng)) for text in found.solvers if found.tune.space_of(text)}
+    assert set(trials.values()) == {found.tune.trials}

@@ -12,7 +12,19 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError, unknown
 from rankbench.solvers import SOLVERS
-from rankbench.specs import Catalogue, Limits, build, changed_settings, check, parse, settings_of, show, show_value
+from rankbench.specs import (
+    Catalogue,
+    Limits,
+    build,
+    canonical,
+    changed_settings,
+    check,
+    parse,
+    settings_of,
+    show,
+    show_value,
+    without_folder,
+)
 
 patient = settings(deadline=None)  # a slow machine is no failure
 
@@ -145,36 +157,61 @@ def values(hint):
     return {bool: st.booleans(), str: PLAIN, int: st.integers(), float: st.floats(allow_nan=False)}[hint]
 
 
+def settable(cls, name):
+    """What may be written in brackets behind a name; what stands behind its colon may not."""
+    known = [f for f in fields(cls) if f.init]
+    return known[1:] if name.endswith(":") else known
+
+
+def value_of(field, hint):
+    """A value of a field; a text that is set already may have a grammar of its own, so it stays."""
+    return st.just(field.default) if hint is str and isinstance(field.default, str) else values(hint)
+
+
 @st.composite
-def records(draw, catalogue, name):
-    """A record of this name with some of its settings drawn, passing over those that exclude each other."""
+def names(draw, catalogue, key):
+    """A name of an entry, with an argument if it needs one."""
+    if not key.endswith(":"):
+        return key
+    cls = catalogue.find(key)
+    hint = get_type_hints(cls, include_extras=True)[fields(cls)[0].name]
+    return f"{key}{draw(values(hint))}"
+
+
+@st.composite
+def settings_drawn(draw, catalogue, name):
+    """Some of the settings of an entry, drawn."""
     cls = catalogue.find(name)
     hints = get_type_hints(cls, include_extras=True)
-    known = [f.name for f in fields(cls) if f.init]
+    known = settable(cls, name if name in catalogue.entries else f"{name.partition(':')[0]}:")
     chosen = draw(st.lists(st.sampled_from(known), unique=True)) if known else []
-    try:
-        return build(cls, {key: draw(values(hints[key])) for key in chosen}, name)
-    except UserError:
-        assume(False)
+    return {field.name: draw(value_of(field, hints[field.name])) for field in chosen}
 
 
 @patient
 @given(st.data())
-@pytest.mark.parametrize(("catalogue", "name"), EVERY_ENTRY)
-def test_whatever_has_a_name_survives_being_written_and_read(catalogue, name, data):
-    record = data.draw(records(catalogue, name))
+@pytest.mark.parametrize(("catalogue", "key"), EVERY_ENTRY)
+def test_whatever_has_a_name_survives_being_written_and_read(catalogue, key, data):
+    name = data.draw(names(catalogue, key))
+    try:
+        record = catalogue.make(show(name, data.draw(settings_drawn(catalogue, name))))
+    except UserError:
+        assume(False)  # settings that exclude each other
+    argument = {} if name == key else {fields(record)[0].name}
     for written in (settings_of(record), changed_settings(record)):
-        text = show(name, written)
+        text = show(name, {key: value for key, value in written.items() if key not in argument})
         assert catalogue.make(text) == record
-        assert show(name, settings_of(catalogue.make(text))) == show(name, settings_of(record))
+        assert canonical(text, catalogue.make(text)) == canonical(name, record)
 
 
-@pytest.mark.parametrize(("catalogue", "name"), EVERY_ENTRY)
-def test_whatever_has_a_name_can_be_made_by_it_alone(catalogue, name):
-    record = catalogue.make(name)
+@pytest.mark.parametrize(("catalogue", "key"), EVERY_ENTRY)
+def test_whatever_has_a_name_can_be_made_by_it_alone(catalogue, key):
+    if key.endswith(":"):
+        pytest.skip(f"{key} needs an argument")
+    record = catalogue.make(key)
     assert is_dataclass(record) and type(record).__dataclass_params__.frozen
     assert changed_settings(record) == {}
-    assert name in catalogue.names()
+    assert key in catalogue.names() and key in catalogue.whole_names()
 
 
 @pytest.mark.parametrize("name", sorted(SOLVERS.entries))
@@ -312,6 +349,136 @@ def test_a_name_near_to_none_comes_with_all():
     assert str(unknown("fruit", "zzz", ["pear", "apple"])) == "unknown fruit 'zzz'; known: apple, pear"
 
 
+# ---- names with an argument ----
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A record whose first field has few values."""
+
+    kind: Literal["red", "dark-green"]
+    size: Annotated[int, Limits(low=1)] = 5
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class Filed:
+    """A record whose first field is a path, and that may have another file."""
+
+    path: str
+    labels: str | None = None
+    size: int = 5
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A record whose first field is a number."""
+
+    level: Annotated[float, Limits(above=0)]
+
+
+THINGS = Catalogue(
+    "thing",
+    {
+        **{f"{name}:": f"{__name__}:{name.title()}" for name in ("shaped", "filed", "numbered")},
+        "bare": f"{__name__}:Bare",
+        "argued:": f"{__name__}:Bare",
+    },
+    "rankbench.things",
+    "rankbench list things",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "record"),
+    [
+        ("shaped:red", Shaped("red")),
+        ("shaped:dark-green[size=7]", Shaped("dark-green", 7)),
+        (" shaped: red [ size = 7 ] ", Shaped("red", 7)),
+        ("filed:some/where/x.csv", Filed("some/where/x.csv")),
+        ("filed:/a b/x.csv[labels=../y.csv]", Filed("/a b/x.csv", "../y.csv")),
+        ("filed:c:x.csv", Filed("c:x.csv")),
+        ("numbered:1e-3", Numbered(0.001)),
+    ],
+)
+def test_what_stands_behind_a_colon_is_the_first_setting(text, record):
+    assert THINGS.make(text) == record
+    assert THINGS.knows(parse(text).name)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("shaped:red", "shaped:red[size=5]"),
+        ("shaped:red[size=7]", "shaped:red[size=7]"),
+        ("filed:some/where/x.csv", "filed:x.csv[size=5]"),
+        ("filed:x.csv[size=5]", "filed:x.csv[size=5]"),
+        ("filed:/some/where/x.csv[labels=/else/where/y.csv]", "filed:x.csv[labels=y.csv,size=5]"),
+        ("numbered:0.50", "numbered:0.5"),
+    ],
+)
+def test_the_canonical_name_holds_the_argument_once_and_no_folder(text, expected):
+    assert canonical(text, THINGS.make(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("filed:some/where/x.csv[size=7]", "filed:x.csv[size=7]"),
+        ("filed:x.csv[labels=a/y.csv]", "filed:x.csv[labels=y.csv]"),
+        ("shaped:red", "shaped:red"),
+        ("some/where/my.py:Mine[a=b/c]", "my.py:Mine[a=b/c]"),
+        ("ndcg@10", "ndcg@10"),
+    ],
+)
+def test_a_name_for_people_has_no_folder(text, expected):
+    assert without_folder(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("shaped", "thing 'shaped:' needs something behind the colon: write shaped:KIND, with one of dark-green, red"),
+        ("shaped:", "thing 'shaped:' needs something behind the colon: write shaped:KIND, with one of dark-green, red"),
+        ("shaped: [size=3]", "thing 'shaped:' needs something behind the colon"),
+        ("filed", "thing 'filed:' needs something behind the colon: write filed:PATH"),
+        (
+            "shaped:dark-gren",
+            "unknown thing 'shaped:dark-gren'; did you mean 'shaped:dark-green'? known: dark-green, red",
+        ),
+        ("shaped:x", "unknown thing 'shaped:x'; known: dark-green, red"),
+        ("shaped:red[kind=red]", "shaped:red: kind stands behind the colon already: leave kind=red out"),
+        ("shaped:red[size=0]", "shaped:red: size=0 is out of range: must be at least 1"),
+        ("shaped:red[sise=1]", "unknown setting of shaped:red: 'sise'; did you mean 'size'"),
+        ("numbered:much", "numbered:much: level=much is not of type float"),
+        ("shapd:red", "unknown thing 'shapd:red'; did you mean 'shaped:KIND'? (rankbench list things)"),
+        ("bare:x", "unknown thing 'bare:x'"),
+        ("argued:x", "Bare has no setting that could take what stands behind a colon"),
+    ],
+)
+def test_an_argument_that_is_not_there_or_wrong_is_said(text, message):
+    with pytest.raises(UserError) as error:
+        THINGS.make(text)
+    assert message in str(error.value)
+
+
+def test_names_that_need_an_argument_are_listed_with_a_gap():
+    catalogue = Catalogue("thing", {k: v for k, v in THINGS.entries.items() if k != "argued:"}, "rankbench.none", "")
+    assert catalogue.names() == ["bare", "filed:PATH", "numbered:LEVEL", "shaped:KIND"]
+    assert catalogue.whole_names() == ["bare"]
+    assert [catalogue.find(name) for name in catalogue.names()] == [Bare, Filed, Numbered, Shaped]
+    assert not catalogue.knows("shaped") and not catalogue.knows("bare:x") and catalogue.knows("bare")
+
+
+def test_data_sets_are_listed_with_their_gaps():
+    assert "lookalike:NAME" in DATASETS.names() and "lookalike:NAME" not in DATASETS.whole_names()
+    assert canonical("lookalike:ml-20m[ratings=1000000]", DATASETS.make("lookalike:ml-20m[ratings=1000000]")) == (
+        "lookalike:ml-20m[share=1,ratings=1000000,features=false]"
+    )
+
+
 # ---- a user's own file ----
 
 OWN_FILE = """
@@ -402,6 +569,7 @@ def plugin(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     announced = "[rankbench.solvers]\nmine-own = mine_of_plugin:Mine\nsgd = mine_of_plugin:Mine\n"
+    announced += "mine-of: = mine_of_plugin:Mine\n"
     (folder / "entry_points.txt").write_text(announced)
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -411,6 +579,11 @@ def test_a_plugin_is_found_listed_and_offered_as_the_nearest(plugin):
     assert "mine-own" in SOLVERS.names()
     with pytest.raises(UserError, match="did you mean 'mine-own'"):
         SOLVERS.find("mine-won")
+
+
+def test_a_plugin_may_take_an_argument(plugin):
+    assert settings_of(SOLVERS.make("mine-of:7")) == {"rank": 7}
+    assert "mine-of:RANK" in SOLVERS.names()
 
 
 def test_a_plugin_is_of_its_own_kind_only(plugin):

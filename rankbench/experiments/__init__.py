@@ -5,13 +5,14 @@ stands under `[full]` replaces the quick profile when `--full` is asked for.
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rankbench.errors import UserError, unknown
+from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
 from rankbench.specs import Limits, check
 
@@ -80,6 +81,7 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
+    tune: Tune | None = None  # equally, every solver; None: each runs as it is written
 
     def __post_init__(self) -> None:
         check(self)
@@ -118,8 +120,24 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     if missing := {"title", "paper", "about", "data", "splits", "solvers", "metrics"} - set(table):
         raise UserError(f"{file}: missing key {min(missing)!r}")
     if full:
-        table |= overrides
-    return Experiment(name=name, **{key: _value(file, key, value) for key, value in table.items()})
+        table |= _overriding(table, overrides)
+    found = Experiment(name=name, **{key: _value(file, key, value) for key, value in table.items()})
+    return replace(found, tune=_of_tune(file, found.tune.fitted, found.solvers)) if found.tune else found
+
+
+def _overriding(table: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the full profile says; of the tuning it may say a part, for spaces are long."""
+    if not isinstance(overrides.get("tune"), Mapping) or not isinstance(table.get("tune"), Mapping):
+        return overrides
+    return {**overrides, "tune": {**table["tune"], **overrides["tune"]}}
+
+
+def _of_tune(file: str, make: Callable[[Any], Tune], table: Any) -> Tune:
+    """What is made of a tuning, or the error with its place."""
+    try:
+        return make(table)
+    except (UserError, TypeError) as error:
+        raise UserError(f"{file}: [tune]: {str(error).removeprefix('Tune: ')}") from None
 
 
 def _label(file: str, name: str) -> str:
@@ -131,9 +149,15 @@ def _label(file: str, name: str) -> str:
 
 
 def _value(file: str, key: str, value: Any) -> Any:
+    if key in ("tune", *_NESTED) and not isinstance(value, dict):
+        raise UserError(f"{file}: [{key}] must be a table")
+    if key == "tune":
+        return _of_tune(file, read_tune, value)
     if key in _NESTED:
         return _record(file, f"[{key}]", _NESTED[key], value)
     if key == "published":
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            raise UserError(f"{file}: published must be tables: [[published]]")
         return tuple(_record(file, "[[published]]", Published, entry) for entry in value)
     if key in ("data", "splits", "solvers", "metrics"):
         if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
@@ -147,7 +171,7 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
     if cls is Budget and table and "steps" not in table:
         table = {"steps": None, **table}  # a budget that says something says all of it
     if table.get("metric"):
-        table = {**table, "metric": _label(file, table["metric"])}
+        table = {**table, "metric": _label(file, str(table["metric"]))}
     try:
         return cls(**table)
     except (UserError, TypeError) as error:

@@ -17,6 +17,7 @@ from rankbench.harness import machine
 from rankbench.harness.isolation import Caps, Outcome, run_isolated, server
 from rankbench.harness.plan import Cell, Materials, Plan
 from rankbench.harness.store import Result, Store
+from rankbench.harness.tuning import settled
 from rankbench.harness.worker import Task
 
 
@@ -42,6 +43,16 @@ class Event:
 
 def pending(plan: Plan, store: Store, conditions: Conditions) -> tuple[Cell, ...]:
     """The cells still to run. A timed run replaces results that were made beside others."""
+    return _unfinished(plan.cells, store, conditions)
+
+
+def pending_trials(plan: Plan, store: Store, conditions: Conditions) -> tuple[Cell, ...]:
+    """The trials still to run. Only where seconds limit them does it matter what ran beside them."""
+    return _unfinished(plan.trials, store, conditions)
+
+
+def _unfinished(cells: tuple[Cell, ...], store: Store, conditions: Conditions) -> tuple[Cell, ...]:
+    """Those that have no result yet, or not the one that is wanted; each once, however often it is written."""
 
     def wanted(cell: Cell) -> bool:
         result = store.load(cell)
@@ -49,36 +60,61 @@ def pending(plan: Plan, store: Store, conditions: Conditions) -> tuple[Cell, ...
             result is None
             or conditions.force
             or (conditions.retry_failed and result.status != "ok")
-            or (result.contended and conditions.jobs == 1)
+            or (result.contended and conditions.jobs == 1 and _timed(cell))
         )
 
-    return tuple(cell for cell in plan.cells if wanted(cell))
+    return tuple({cell.key: cell for cell in cells if wanted(cell)}.values())
+
+
+def _timed(cell: Cell) -> bool:
+    """Whether it matters what ran beside a cell: of a trial only the quality counts."""
+    return not cell.validation or cell.budget.seconds is not None
 
 
 def estimate(plan: Plan, cells: tuple[Cell, ...], store: Store) -> tuple[float, int]:
     """Seconds that the cells will take by what is stored of the same solver, and how many have no precedent."""
     walls: dict[str, list[float]] = {}
-    for cell in plan.cells:
+    for cell in (*plan.cells, *plan.trials):
         if result := store.load(cell):
             walls.setdefault(cell.solver, []).append(result.wall)
     known = [median(walls[cell.solver]) for cell in cells if cell.solver in walls]
     return sum(known), len(cells) - len(known)
 
 
-def run(plan: Plan, conditions: Conditions, tell: Callable[[Event], None], materials: Materials | None = None) -> None:
-    """Run what is pending and store each result as it comes.
+def run(plan: Plan, conditions: Conditions, tell: Callable[[Event], None], materials: Materials | None = None) -> Plan:
+    """Run what is pending and store each result as it comes; the plan, with all that its trials decided.
 
     Whatever stops the run (Ctrl-C, a full disk), the results stored so far stay.
     """
+    materials = materials or Materials(plan.selection.seed)
+    if plan.undecided:
+        plan = try_out(plan, conditions, tell, materials)
     store = Store(conditions.out, plan.experiment.name)
     store.open()
     store.write_plan(plan)
-    cells = pending(plan, store, conditions)
-    if not cells:
-        return
-    runner = _Runner(store, conditions, tell, materials or Materials(plan.selection.seed))
-    with runner.workshop:
-        runner.run(cells)
+    _run_cells(pending(plan, store, conditions), store, conditions, tell, materials)
+    return plan
+
+
+def try_out(
+    plan: Plan, conditions: Conditions, tell: Callable[[Event], None], materials: Materials | None = None
+) -> Plan:
+    """Run the trials that are pending; the plan with the cells that they decide."""
+    store = Store(conditions.out, plan.experiment.name)
+    store.open()
+    store.write_plan(settled(plan, store))
+    trials = pending_trials(plan, store, conditions)
+    _run_cells(trials, store, conditions, tell, materials or Materials(plan.selection.seed))
+    return settled(plan, store)
+
+
+def _run_cells(
+    cells: tuple[Cell, ...], store: Store, conditions: Conditions, tell: Callable[[Event], None], materials: Materials
+) -> None:
+    if cells:
+        runner = _Runner(store, conditions, tell, materials)
+        with runner.workshop:
+            runner.run(cells)
 
 
 class _Runner:
@@ -138,12 +174,12 @@ class _Runner:
         """
         path, current = None, None
         for number, cell in enumerate(cells):
-            place = _place(cell)
-            if place != current:
+            if cell.place != current:
                 self._discard(path, current)
-                path, current = Path(self.workshop.name) / f"{number}.npz", place
-                parts = self.materials.split(*place)
-                self._write(path, pack(parts.train, "train.") | pack(parts.test, "test."))
+                path, current = Path(self.workshop.name) / f"{number}.npz", cell.place
+                parts = self.materials.split(*cell.place)
+                packed = (pack(part, f"{name}.") for name, part in parts.parts.items())
+                self._write(path, {name: array for arrays in packed for name, array in arrays.items()})
             assert path is not None
             yield Task(cell, path)
 
@@ -153,14 +189,9 @@ class _Runner:
         except OSError as error:
             raise UserError(f"cannot write to {self.store.folder}: {error.strerror}; make room and run again") from None
 
-    def _discard(self, path: Path | None, place: tuple[str, str, int] | None) -> None:
-        if path and not any(_place(cell) == place for cell in self.under_way.values()):
+    def _discard(self, path: Path | None, place: tuple[str, str, int, str] | None) -> None:
+        if path and not any(cell.place == place for cell in self.under_way.values()):
             path.unlink(missing_ok=True)
-
-
-def _place(cell: Cell) -> tuple[str, str, int]:
-    """What a cell shares with others that train on the same split."""
-    return (*cell.texts[:2], cell.repetition)
 
 
 def _result(

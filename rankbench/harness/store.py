@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ import psutil
 
 from rankbench.arrays import Arrays, read_npz, write_npz
 from rankbench.errors import UserError
-from rankbench.harness.plan import Cell, Plan
+from rankbench.harness.plan import FORMAT, Cell, Plan
 
 Status = Literal["ok", "failed", "timeout", "memory"]
 
@@ -104,6 +104,7 @@ class Store:
         earlier = self.read_plan()
         if earlier and earlier["definition"] == record["definition"]:
             record["cells"] = {**earlier["cells"], **record["cells"]}
+            record["trials"] = {**earlier["trials"], **record["trials"]}
             record["skips"] = _still_true(earlier["skips"], record)
         write_text(self.folder / "plan.json", json.dumps(record, indent=1))
 
@@ -113,14 +114,26 @@ class Store:
             record = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return record if isinstance(record, dict) and {"definition", "cells", "skips"} <= set(record) else None
+        return record if isinstance(record, dict) and record.get("format") == FORMAT else None
 
     def results(self) -> list[tuple[dict[str, Any], Result | None]]:
         """Every planned cell with its result, None where it is still to come."""
-        record = self.read_plan()
-        if record is None:
-            return []
-        return [(entry, self._read(self._cells / entry["file"])) for entry in record["cells"].values()]
+        return self._recorded("cells")
+
+    def trials(self) -> list[tuple[dict[str, Any], Result | None]]:
+        """Every planned trial with its result, None where it is still to come."""
+        return self._recorded("trials")
+
+    def _recorded(self, part: str) -> list[tuple[dict[str, Any], Result | None]]:
+        entries = (self.read_plan() or {part: {}})[part].values()
+        return [(entry, self._result_of(entry)) for entry in entries]
+
+    def _result_of(self, entry: dict[str, Any]) -> Result | None:
+        """What came of a planned cell; where no trial of it ended well, their failure is its own."""
+        result = self._read(self._cells / entry["file"]) if entry["file"] else None
+        if result and entry["failure"]:
+            return replace(result, status="failed", reason=entry["failure"], curve=[], metrics={})
+        return result
 
     def _read(self, path: Path) -> Result | None:
         try:
@@ -139,18 +152,22 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     """A plan as plain JSON: the report needs nothing else to know what the results mean."""
     experiment = json.loads(json.dumps(asdict(plan.experiment)))
     profile = "full" if plan.selection.full else "quick"
-    store = Store(Path(), "")
-
-    def entry(cell: Cell) -> dict[str, Any]:
-        return {**asdict(cell), "shown": cell.shown, "file": store.path(cell).name}
-
+    waiting = {search.cell.seat: _entry(search.cell, None) for search in plan.searches}
+    decided = {cell.seat: _entry(cell, cell) for cell in plan.cells}
+    failed = {lost.cell.seat: _entry(lost.cell, lost.trial, lost.reason) for lost in plan.failures}
     return {
+        "format": FORMAT,
         "definition": {"experiment": experiment, "profile": profile, "seed": plan.selection.seed},
-        "cells": {
-            cell.key: {**asdict(cell), "shown": cell.shown, "file": store.path(cell).name} for cell in plan.cells
-        },
+        "cells": waiting | decided | failed,  # in the order of the searches, whatever came of them
+        "trials": {trial.seat: _entry(trial, trial) for trial in plan.trials},
         "skips": [asdict(skip) for skip in plan.skips],
     }
+
+
+def _entry(cell: Cell, stored: Cell | None, failure: str = "") -> dict[str, Any]:
+    """A cell as the plan records it: all about it, its key, and whose file tells what came of it."""
+    file = Store(Path(), "").path(stored).name if stored else None
+    return {**asdict(cell), "shown": cell.shown, "key": cell.key, "file": file, "failure": failure}
 
 
 def _nan_to_null(value: Any) -> Any:

@@ -66,8 +66,9 @@ def main(home: Connection, task: Task) -> None:
 def _run(home: Connection, task: Task) -> dict[str, Any]:
     cell = task.cell
     arrays = read_npz(task.parts)
-    split = Split(unpack(arrays, VIEWS, "train."), unpack(arrays, VIEWS, "test."))
-    solver = SOLVERS.make(cell.texts[2])
+    parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
+    split = Split(**{part: unpack(arrays, VIEWS, f"{part}.") for part in parts})
+    solver = SOLVERS.make(cell.solver_text)
     train = offer(solver, split.train)
     rng = stream(cell.seed, "solver", cell.data, cell.split, cell.solver, cell.repetition)
     memory = PeakMemory()

@@ -13,6 +13,7 @@ from rankbench.metrics import RULES, metric
 from rankbench.report.figures import COLOURS
 from rankbench.report.series import Drawing, Line, drawing
 from rankbench.report.tables import Sheet, Study, described, notes, sheet
+from rankbench.report.trials import trial_sheet, trials
 
 _MACHINE = ("cpu", "usable_cores", "memory_gib", "blas", "compiler", "python")
 
@@ -51,7 +52,7 @@ def _section(study: Study, drawn: Drawing | None) -> str:
         f'<section id="{escape(study.name)}"><h2>{escape(experiment["title"])}</h2>'
         f'<p class="soft">{escape(source)}</p>'
         f'<p class="about">{escape(experiment["about"].strip())}</p>{_paragraphs(notes(study))}'
-        f"{figure}{_table(sheet(study))}{_problems(study)}{_definitions(experiment['metrics'])}</section>"
+        f"{figure}{_table(sheet(study))}{_problems(study)}{_definitions(experiment['metrics'])}{_trials(study)}</section>"
     )
 
 
@@ -85,6 +86,13 @@ def _problems(study: Study) -> str:
             place = f"{entry['data']}, {entry['split']}, {entry['solver']}, repetition {entry['repetition']}"
             lines.append(f"<li>{escape(place)}: <b>{result.status}</b>, {escape(result.reason or '')}</li>")
     return f"<details open><summary>Left out or failed</summary><ul>{''.join(lines)}</ul></details>" if lines else ""
+
+
+def _trials(study: Study) -> str:
+    if not study.trials:
+        return ""
+    table = _table(trial_sheet(trials(study)))
+    return f"<details><summary>All trials of the tuning ({len(study.trials)})</summary>{table}</details>"
 
 
 def _definitions(names: Iterable[str]) -> str:

@@ -8,14 +8,17 @@ from math import isnan
 from statistics import fmean, pstdev
 from typing import Any
 
+from rankbench.experiments.spaces import described as described_tuning
 from rankbench.harness.store import Result
 from rankbench.metrics import RULES, metric
-from rankbench.specs import parse, show_settings
+from rankbench.specs import parse, show_settings, show_value
 
 Entry = Mapping[str, Any]  # a planned cell, as the plan records it
 COLUMNS = tuple(
     "experiment data solver settings metric published measured sd n seconds peak_mb determinism status".split()
 )
+LOOKALIKE = "lookalike:"  # what the names of data sets begin with that only have another set's shape
+_FEW = 3  # repetitions whose choices are listed one by one
 _WORST = ("failed", "memory", "timeout", "pending", "ok")
 
 
@@ -36,7 +39,8 @@ class Row:
     peak_mb: float | None
     determinism: str
     status: str
-    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and the next not in the CSV
+    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and the next two not in the CSV
+    chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
 
 
@@ -65,6 +69,7 @@ class Study:
     definition: Mapping[str, Any]
     cells: Sequence[tuple[Entry, Result | None]]
     skips: Sequence[Mapping[str, Any]]
+    trials: Sequence[tuple[Entry, Result | None]] = ()
 
     @property
     def experiment(self) -> Mapping[str, Any]:
@@ -75,14 +80,15 @@ class Study:
 
 @dataclass(frozen=True)
 class Group:
-    """The repetitions of one solver with one setting on one data set and split."""
+    """The repetitions of one solver, as somebody wrote it, on one data set and split."""
 
     data: str
     split: str
     place: str  # data, and the split where the experiment has several
     shown: tuple[str, str]  # place and solver as somebody wrote them
     solver: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # what tuning chose for each repetition, joined, where it differs
+    chosen: str  # by tuning, for people
     determinism: str
     results: list[Result | None]
 
@@ -101,12 +107,12 @@ class Group:
 def groups(study: Study) -> list[Group]:
     """The cells gathered over their repetitions, in the order of the plan."""
     several = len({entry["split"] for entry, _ in study.cells}) > 1
-    gathered: dict[tuple[str, ...], Group] = {}
+    gathered: dict[tuple[str, ...], list[tuple[Entry, Result | None]]] = {}
     for entry, result in study.cells:
-        key = (entry["data"], entry["split"], entry["solver"], show_settings(entry["settings"]), str(entry["threads"]))
-        group = gathered.setdefault(key, _empty_group(entry, several))
-        group.results.append(result)
-    return list(gathered.values())
+        written = {name: value for name, value in entry["settings"].items() if name not in entry["tuned"]}
+        place = (entry["data"], entry["split"], entry["solver"], show_settings(written), str(entry["threads"]))
+        gathered.setdefault((*place, *entry["tuned"]), []).append((entry, result))
+    return [_group(members, several, study.experiment["tune"] is not None) for members in gathered.values()]
 
 
 def rows(study: Study) -> list[Row]:
@@ -123,9 +129,23 @@ def mean_seconds(group: Group) -> float | None:
 
 
 def notes(study: Study) -> list[str]:
-    """What a reader must know about published numbers that were measured on something else."""
+    """What a reader must know: how solvers were tuned, and what published numbers were measured on."""
     elsewhere = sorted({entry["on"] for entry in study.experiment["published"] if entry["on"]})
-    return [f"Published on {name}, not on the data measured here: for orientation only." for name in elsewhere]
+    lines = [f"Published on {name}, not on the data measured here: for orientation only." for name in elsewhere]
+    if tune := study.experiment["tune"]:
+        lines.append(f"Tuned equally: {described_tuning(tune, study.experiment['metrics'])}.")
+    return lines + _lookalikes(study)
+
+
+def _lookalikes(study: Study) -> list[str]:
+    """What must stand by results on data that only has another set's shape."""
+    names = {parse(data["data"]).name for data in (*(entry for entry, _ in study.cells), *study.skips)}
+    return [
+        f"{name} is generated in the published shape of {name.removeprefix(LOOKALIKE)}, for speed work only: "
+        f"its scores say nothing about {name.removeprefix(LOOKALIKE)}."
+        for name in sorted(names)
+        if name.startswith(LOOKALIKE)
+    ]
 
 
 def definitions(study: Study) -> list[str]:
@@ -140,17 +160,19 @@ def described(skip: Mapping[str, Any]) -> str:
 
 
 def sheet(study: Study) -> Sheet:
-    """The rows of a study gathered into lines; a published column only where there is something in it."""
+    """The rows of a study gathered into lines; published and chosen only where there is something in them."""
     table = rows(study)
     columns = _columns(study, table)
+    tuned = any(row.chosen for row in table)
     lines: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in table:
-        lines.setdefault((row.data, row.solver, row.settings), {})[row.metric] = row
+        lines.setdefault((row.data, row.solver, row.shown[1], row.settings), {})[row.metric] = row
+    names = ["data", "solver", *(["chosen"] if tuned else [])]
     return Sheet(
-        headings=["data", "solver", *(heading for heading, _, _ in columns), "seconds", "peak MB", "n", "status"],
-        numeric=[False, False, *(True for _ in columns), True, True, True, False],
-        lines=[_line(by_metric, columns) for by_metric in lines.values()],
-        best=_best(list(lines.values()), columns),
+        headings=[*names, *(heading for heading, _, _ in columns), "seconds", "peak MB", "n", "status"],
+        numeric=[*(False for _ in names), *(True for _ in columns), True, True, True, False],
+        lines=[_line(by_metric, columns, tuned) for by_metric in lines.values()],
+        best=_best(list(lines.values()), columns, len(names)),
     )
 
 
@@ -167,7 +189,7 @@ def to_csv(table: Iterable[Row]) -> str:
 def to_markdown(table: Sheet) -> str:
     """A pipe table, the best of each column in bold."""
     lines = [table.headings, ["---:" if numeric else "---" for numeric in table.numeric]]
-    lines += table.written(str, lambda text: f"**{text}**")
+    lines += table.written(_pipe_safe, lambda text: f"**{_pipe_safe(text)}**")
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
@@ -193,12 +215,13 @@ def _columns(study: Study, table: list[Row]) -> list[Column]:
     return columns
 
 
-def _line(by_metric: Mapping[str, Row], columns: list[Column]) -> list[str]:
+def _line(by_metric: Mapping[str, Row], columns: list[Column], tuned: bool) -> list[str]:
     first = next(iter(by_metric.values()))
     racy = " (racy)" if first.determinism == "racy" else ""
+    names = [first.shown[0], first.shown[1] + racy, *([first.chosen] if tuned else [])]
     numbers = [_number(by_metric.get(name), which) for _, name, which in columns]
     costs = [_rounded(first.seconds, 3), _rounded(first.peak_mb, 0), str(first.n or "")]
-    return [first.shown[0], first.shown[1] + racy, *numbers, *costs, first.status]
+    return [*names, *numbers, *costs, first.status]
 
 
 def _number(row: Row | None, which: str) -> str:
@@ -209,10 +232,10 @@ def _number(row: Row | None, which: str) -> str:
     return _rounded(value, 4) + (f" ± {sd:.4f}" if spread else "")
 
 
-def _best(lines: list[Mapping[str, Row]], columns: list[Column]) -> set[tuple[int, int]]:
+def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> set[tuple[int, int]]:
     """Where each metric is best on each data set, if solvers differ there as far as is printed."""
     best: set[tuple[int, int]] = set()
-    for column, (_, name, which) in enumerate(columns, start=2):
+    for column, (_, name, which) in enumerate(columns, start=start):
         sign = 1 if metric(name).better == "higher" else -1
         places: dict[str, dict[int, float]] = {}
         for number, by_metric in enumerate(lines):
@@ -245,6 +268,7 @@ def _row(study: Study, group: Group, metric: str) -> Row:
         determinism=group.determinism,
         status=group.status,
         shown=group.shown,
+        chosen=group.chosen,
     )
 
 
@@ -259,7 +283,9 @@ def _skipped_row(study: Study, skip: Mapping[str, Any]) -> Row:
 
 
 def _published(study: Study, group: Group, metric: str) -> Mapping[str, Any] | None:
-    """The published number that this row stands beside."""
+    """The published number that this row stands beside; never one beside the scores on a lookalike."""
+    if group.data.startswith(LOOKALIKE):
+        return None
     for entry in study.experiment["published"]:
         if (
             entry["metric"] == metric
@@ -284,18 +310,43 @@ def _split(text: str) -> tuple[str, Mapping[str, Any]]:
     return spec.name, spec.settings
 
 
-def _empty_group(entry: Entry, several: bool) -> Group:
-    data, split, solver = entry["shown"]
+def _group(members: list[tuple[Entry, Result | None]], several: bool, tuned: bool) -> Group:
+    """The group of these cells, which differ in their repetition and in what was chosen for it."""
+    first = members[0][0]
+    data, split, solver = first["shown"]
+    known = dict.fromkeys(name for entry, _ in members for name in (*first["settings"], *entry["settings"]))
+    values = {name: [entry["settings"].get(name, "?") for entry, _ in members] for name in known}
+    chosen = ", ".join(f"{name}={_brief(values[name])}" for name in first["tuned"] if name in values)
     return Group(
-        data=entry["data"],
-        split=entry["split"],
-        place=f"{entry['data']} {entry['split']}" if several else entry["data"],
+        data=first["data"],
+        split=first["split"],
+        place=f"{first['data']} {first['split']}" if several else first["data"],
         shown=(f"{data} {split}" if several else data, solver),
-        solver=entry["solver"],
-        settings=entry["settings"],
-        determinism=entry["determinism"],
-        results=[],
+        solver=first["solver"],
+        settings={name: _joined(found) for name, found in values.items()},
+        chosen=chosen if first["tuned"] or not tuned else "nothing to tune",
+        determinism=first["determinism"],
+        results=[result for _, result in members],
     )
+
+
+def _joined(values: list[Any]) -> Any:
+    """What all repetitions have, or what each of them has: `10|30|10`."""
+    return values[0] if all(value == values[0] for value in values) else "|".join(map(_written, values))
+
+
+def _brief(values: list[Any]) -> str:
+    """The same for people, who want to see how far the choices go where there are many."""
+    found = list(dict.fromkeys(values))
+    if len(found) == 1 or len(values) <= _FEW:
+        return _written(_joined(values)).replace("|", " / ")
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
+        return f"{_written(min(found))}..{_written(max(found))}"
+    return " / ".join(map(_written, found))
+
+
+def _written(value: Any) -> str:
+    return "none" if value is None else show_value(value)
 
 
 def _exact(value: object) -> object:
@@ -304,6 +355,11 @@ def _exact(value: object) -> object:
 
 def _rounded(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
+
+
+def _pipe_safe(text: str) -> str:
+    """Text that does not end its cell of a pipe table."""
+    return text.replace("|", "\\|")
 
 
 def _tex(text: str) -> str:

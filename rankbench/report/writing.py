@@ -6,6 +6,7 @@ from pathlib import Path
 from rankbench.errors import UserError
 from rankbench.harness.store import Store, write_text
 from rankbench.report.tables import Study, definitions, described, notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
 
 def studies(out: Path) -> list[Study]:
@@ -20,7 +21,7 @@ def study(out: Path, name: str) -> Study | None:
     record = store.read_plan()
     if record is None:
         return None
-    return Study(name, record["definition"], store.results(), record["skips"])
+    return Study(name, record["definition"], store.results(), record["skips"], store.trials())
 
 
 def write_report(out: Path, to: Path | None = None, page: bool = True) -> Path:
@@ -45,6 +46,8 @@ def _write(found: list[Study], folder: Path, page: bool) -> Path:
     for one in found:
         write_text(folder / "tables" / f"{one.name}.csv", to_csv(rows(one)))
         write_text(folder / "tables" / f"{one.name}.tex", to_latex(sheet(one)))
+        if one.trials:
+            write_text(folder / "tables" / f"{one.name}-trials.csv", trials_to_csv(trials(one)))
         if drawn := drawing(one):
             draw(drawn, folder / "figures", one.name)
     for paper, members in _by_paper(found).items():
@@ -90,4 +93,7 @@ def _markdown(one: Study, folder: Path) -> str:
     lines.append(to_markdown(sheet(one)).rstrip())
     lines += [f"Skipped: {described(skip)}." for skip in one.skips]
     lines += definitions(one)
+    if one.trials:
+        table = to_markdown(trial_sheet(trials(one)))
+        lines.append(f"<details><summary>All trials of the tuning ({len(one.trials)})</summary>\n\n{table}\n</details>")
     return "\n\n".join(lines) + "\n"

