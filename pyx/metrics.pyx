@@ -49,7 +49,7 @@ from ranked cimport (
     Tie,
     end_of_tie,
     find_ties,
-    highest_of,
+    highest_below,
     highest_truths,
     merge_falling,
     sort_falling,
@@ -300,17 +300,15 @@ cdef Pairs _pairs_of(User *user, Rows rows) noexcept nogil:
 
 cdef Py_ssize_t _deal(User *user, Rows rows) noexcept nogil:
     """Put the scores by falling truth, and the start of each level; how many levels. By sorting, if many."""
-    cdef double level = highest_of(rows.truth, rows.n), below
+    cdef double level = INFINITY
     cdef Py_ssize_t levels = 0, filled = 0, i
     while filled < rows.n and levels < LEVELS:
         user.starts[levels] = filled
         levels += 1
-        below = -INFINITY
+        level = highest_below(rows.truth, rows.n, level)
         for i in range(rows.n):
             user.values[filled] = rows.scores[i]
             filled += rows.truth[i] == level
-            below = max(below, rows.truth[i] if rows.truth[i] < level else -INFINITY)
-        level = below
     if filled < rows.n:
         for i in range(rows.n):
             user.spare[i] = Item(rows.truth[i], rows.scores[i])

@@ -218,30 +218,33 @@ cdef inline void highest_truths(
     const double *truth, Py_ssize_t n, Py_ssize_t places, double *highest, double *scratch
 ) noexcept nogil:
     """The `places` highest truths, falling: level by level, O(n) each, by sorting once they are many."""
-    cdef double level = highest_of(truth, n), below
+    cdef double level = INFINITY
     cdef Py_ssize_t i, _level, count, filled = 0
     for _level in range(LEVELS):
-        below = -INFINITY
+        level = highest_below(truth, n, level)
         count = 0
         for i in range(n):
             count += truth[i] == level
-            below = max(below, truth[i] if truth[i] < level else -INFINITY)
         count = min(count, places - filled)
         for i in range(filled, filled + count):
             highest[i] = level
         filled += count
         if filled == places:
             return
-        level = below
     for i in range(n):
         highest[i] = truth[i]
     sort_falling(highest, scratch, n)
 
 
-cdef inline double highest_of(const double *truth, Py_ssize_t n) noexcept nogil:
-    """The highest of all truths, which are finite."""
-    cdef double found = -INFINITY
-    cdef Py_ssize_t i
-    for i in range(n):
-        found = max(found, truth[i])
-    return found
+cdef inline double highest_below(const double *truth, Py_ssize_t n, double bound) noexcept nogil:
+    """The highest truth below a bound, -infinity where there is none; four at a time, for speed alone."""
+    cdef double a = -INFINITY, b = -INFINITY, c = -INFINITY, d = -INFINITY
+    cdef Py_ssize_t i, whole = n - n % 4
+    for i in range(0, whole, 4):
+        a = max(a, truth[i] if truth[i] < bound else -INFINITY)
+        b = max(b, truth[i + 1] if truth[i + 1] < bound else -INFINITY)
+        c = max(c, truth[i + 2] if truth[i + 2] < bound else -INFINITY)
+        d = max(d, truth[i + 3] if truth[i + 3] < bound else -INFINITY)
+    for i in range(whole, n):
+        a = max(a, truth[i] if truth[i] < bound else -INFINITY)
+    return max(max(a, b), max(c, d))

@@ -97,8 +97,8 @@ def without_folder(text: str) -> str:
 def canonical(text: str, record: Any) -> str:
     """The name with all of the record's settings, however it was written; an argument stands in the name alone."""
     name, settings = parse(text).name, settings_of(record)
-    if _has_argument(name):
-        name = f"{_key(name)}{show_value(settings.pop(_first_field(type(record))))}"
+    if _has_argument(name) and (first := _first_field(type(record))):
+        name = f"{_key(name)}{show_value(settings.pop(first))}"
     return show(_last_part(name), _last_parts(name, settings))
 
 
@@ -131,12 +131,9 @@ def _argument(name: str) -> str:
     return name.partition(":")[2].strip()
 
 
-def _first_field(cls: type) -> str:
+def _first_field(cls: type) -> str | None:
     """The setting that takes what stands behind the colon of a name."""
-    names = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else []
-    if not names:
-        raise UserError(f"{cls.__name__} has no setting that could take what stands behind a colon: give it a field")
-    return names[0]
+    return next((f.name for f in fields(cls) if f.init), None) if is_dataclass(cls) else None
 
 
 def settings_of(record: Any) -> dict[str, Any]:
@@ -268,13 +265,15 @@ class Catalogue:
         return {*self.entries, *(point.name for point in entry_points(group=self.group))}
 
     def _placeholder(self, key: str) -> str:
-        return f"{key}{_first_field(self.find(key)).upper()}"
+        return key + (_first_field(self.find(key)) or "value").upper()
 
     def _with_argument(self, spec: Spec, cls: type) -> dict[str, Any]:
         """The settings, and among them what stands behind the colon."""
         key, argument, first = _key(spec.name), _argument(spec.name), _first_field(cls)
         if not argument:
             raise self._without_argument(key)
+        if first is None:
+            raise UserError(f"{spec.name}: {cls.__name__} has no setting that could take {argument!r}: give it a field")
         if first in spec.settings:
             raise UserError(
                 f"{spec.name}: {first} stands behind the colon already: leave {first}={spec.settings[first]} out"
@@ -288,7 +287,8 @@ class Catalogue:
 
     def _without_argument(self, key: str) -> UserError:
         cls = self.find(key)
-        known = _choices(cls, _first_field(cls))
+        first = _first_field(cls)
+        known = _choices(cls, first) if first else []
         which = f", with one of {', '.join(known)}" if known else ""
         return UserError(f"{self.kind} {key!r} needs something behind the colon: write {self._placeholder(key)}{which}")
 

@@ -455,7 +455,7 @@ def test_a_name_for_people_has_no_folder(text, expected):
         ("numbered:much", "numbered:much: level=much is not of type float"),
         ("shapd:red", "unknown thing 'shapd:red'; did you mean 'shaped:KIND'? (rankbench list things)"),
         ("bare:x", "unknown thing 'bare:x'"),
-        ("argued:x", "Bare has no setting that could take what stands behind a colon"),
+        ("argued:x", "argued:x: Bare has no setting that could take 'x': give it a field"),
     ],
 )
 def test_an_argument_that_is_not_there_or_wrong_is_said(text, message):
@@ -465,11 +465,10 @@ def test_an_argument_that_is_not_there_or_wrong_is_said(text, message):
 
 
 def test_names_that_need_an_argument_are_listed_with_a_gap():
-    catalogue = Catalogue("thing", {k: v for k, v in THINGS.entries.items() if k != "argued:"}, "rankbench.none", "")
-    assert catalogue.names() == ["bare", "filed:PATH", "numbered:LEVEL", "shaped:KIND"]
-    assert catalogue.whole_names() == ["bare"]
-    assert [catalogue.find(name) for name in catalogue.names()] == [Bare, Filed, Numbered, Shaped]
-    assert not catalogue.knows("shaped") and not catalogue.knows("bare:x") and catalogue.knows("bare")
+    assert THINGS.names() == ["argued:VALUE", "bare", "filed:PATH", "numbered:LEVEL", "shaped:KIND"]
+    assert THINGS.whole_names() == ["bare"]
+    assert [THINGS.find(name) for name in THINGS.names()] == [Bare, Bare, Filed, Numbered, Shaped]
+    assert not THINGS.knows("shaped") and not THINGS.knows("bare:x") and THINGS.knows("bare")
 
 
 def test_data_sets_are_listed_with_their_gaps():

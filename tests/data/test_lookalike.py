@@ -86,7 +86,9 @@ def test_every_set_has_its_size_and_what_was_given(data, block, rounds):
     weights[data.draw(st.integers(0, items - 1))] = 1.0
     drawable = int((weights > 0).sum())
     counts = np.array(data.draw(st.lists(st.integers(1, drawable), min_size=1, max_size=9)))
-    given_items = [data.draw(st.sets(st.sampled_from(np.flatnonzero(weights).tolist()), max_size=n)) for n in counts.tolist()]
+    given_items = [
+        data.draw(st.sets(st.sampled_from(np.flatnonzero(weights).tolist()), max_size=n)) for n in counts.tolist()
+    ]
     given_keys = np.array(sorted(u * items + i for u, some in enumerate(given_items) for i in some), np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampling, "BLOCK", block)

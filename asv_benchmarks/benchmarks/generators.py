@@ -1,0 +1,34 @@
+"""What it costs to generate data, where tests and benchmarks at the papers' sizes begin."""
+
+import numpy as np
+
+from rankbench.data import DATASETS
+
+
+class Generators:
+    """A data set of each kind, some hundred thousand rows large."""
+
+    params = (
+        "btl[users=3000]",
+        "low-rank[users=6000]",
+        "monotone[users=6000]",
+        "partial-orders[users=3000,density=0.5]",
+        "feature-low-rank[users=3000]",
+        "lookalike:ml-20m[ratings=1000000]",
+        "lookalike:netflix[ratings=1000000]",
+        "lookalike:hetrec2011-ml-2k[features=true]",
+        "lookalike:jester[share=0.1]",
+    )
+    param_names = ("data",)
+
+    def setup(self, name: str) -> None:
+        """The record alone."""
+        self.source = DATASETS.make(name)
+
+    def time_view(self, name: str) -> None:
+        """Every row drawn, and checked at the door."""
+        self.source.view(np.random.default_rng(0))
+
+    def peakmem_view(self, name: str) -> None:
+        """The most that is held at any time."""
+        self.source.view(np.random.default_rng(0))
