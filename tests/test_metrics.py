@@ -1,6 +1,7 @@
 """Every metric against somebody else's code, every tie against all of its orders."""
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,21 +9,32 @@ import pytest
 import scipy.stats
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score, roc_auc_score
+from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
+from rankbench.kernels import metrics as kernel
 from rankbench.metrics import METRICS, RULES, evaluate, mean, metric, per_user, unusable
 from rankbench.models import ItemScores
 
 patient = settings(deadline=None)  # a slow machine is no failure
 
 RANK_CORRELATIONS = ("kendall", "spearman")
-EVERY_NAME = (
+ORDERED_ONLY = (  # a value for each user whose held-out items are not all rated alike
     *("ndcg", "ndcg@1", "ndcg@3", "ndcg@99", "ndcg-linear", "ndcg-linear@2", "precision", "precision@1"),
-    *("precision@3[relevant=2]", "precision@99[relevant=3]", "pairwise-error", *RANK_CORRELATIONS),
+    *("precision@3[relevant=2]", "precision@99[relevant=3]", "pairwise-error", "pairwise-accuracy"),
 )
-BY_PLACE = tuple(name for name in EVERY_NAME if name not in RANK_CORRELATIONS)  # an expectation over tie orders
+RELEVANT_ONLY = (  # a value for each user with a relevant held-out item; auc: and another one
+    *("recall", "recall@2", "recall@4[relevant=2]", "mrr", "mrr@2", "mrr@3[relevant=5]", "map", "map@1"),
+    *("map@3[relevant=2]", "map[relevant=1]", "auc", "auc[relevant=2]"),
+)
+COSTS = (
+    *("msd", "m1d", "cost-hr", "cost-hr[n=2]", "cost-mp", "cost-mp[n=2]", "cost-hmp", "cost-hmp[n=2]"),
+    *("cost-svr", "cost-svr[n=2]", "cost-svr[eps=0]", "cost-svr[n=2,eps=1.5]"),
+)
+BY_PLACE = ORDERED_ONLY + RELEVANT_ONLY  # an expectation over tie orders
+EVERY_NAME = (*BY_PLACE, *RANK_CORRELATIONS, "misranking", *COSTS)
+SCALE_FREE = (*BY_PLACE, *RANK_CORRELATIONS, "misranking")
 LEVELS, COARSE = st.integers(0, 5), st.integers(-3, 3)
 
 
@@ -96,34 +108,60 @@ def test_ndcg_of_half_stars_is_that_of_scikit_learn(columns, k):
 
 @pytest.mark.parametrize("k", [1, 3, 10])
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [("ndcg", "ndcg_burges"), ("ndcg-linear", "ndcg"), ("precision", "precision")]
+    ("ours", "theirs"),
+    [
+        *(("ndcg", "ndcg_burges"), ("ndcg-linear", "ndcg"), ("precision", "precision")),
+        *(("recall", "recall"), ("mrr", "mrr"), ("map", "map")),
+    ],
 )
 def test_place_metrics_are_those_of_ranx(monkeypatch, crowd, ours, theirs, k):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # compiling takes longer than all tests of this file
     ranx = pytest.importorskip("ranx")
     test, model = crowd
-    ours, theirs = f"{ours}@{k}", f"{theirs}@{k}" + ("-l4" if ours == "precision" else "")
+    graded = ours.startswith("ndcg")
+    ours, theirs = f"{ours}@{k}", f"{theirs}@{k}" + ("" if graded else "-l4")
     truth = by_user(test, test.values.astype(int))
     run = ranx.Run(by_user(test, model.score(test.users, test.items)))
     ranx.evaluate(ranx.Qrels(truth), run, theirs)
     for user, found in enumerate(per_user(model, test, [ours])[ours]):
-        if not np.isnan(found) and (theirs[0] == "n" or len(truth[f"u{user}"]) >= k):
+        if not np.isnan(found) and (not ours.startswith("precision") or len(truth[f"u{user}"]) >= k):
             assert found == pytest.approx(run.scores[theirs][f"u{user}"], abs=1e-12)
 
 
+TREC_EVAL = {
+    "ndcg-linear@{}": "ndcg_cut_{}",
+    "precision@{}": "P_{}",
+    "recall@{}": "recall_{}",
+    "map@{}": "map_cut_{}",
+    "map": "map",
+    "mrr": "recip_rank",
+}
+
+
 @pytest.mark.parametrize("k", [1, 5, 10])
-def test_linear_ndcg_and_precision_are_those_of_trec_eval(crowd, k):
+@pytest.mark.parametrize(("ours", "theirs"), TREC_EVAL.items())
+def test_place_metrics_are_those_of_trec_eval(crowd, ours, theirs, k):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     test, model = crowd
     truth = by_user(test, test.values.astype(int).tolist())
     run = by_user(test, model.score(test.users, test.items).tolist())
-    theirs = pytrec_eval.RelevanceEvaluator(truth, {f"ndcg_cut.{k}", f"P.{k}"}, relevance_level=4).evaluate(run)
-    ours = per_user(model, test, [f"ndcg-linear@{k}", f"precision@{k}"])
-    for user, (gain, hits) in enumerate(zip(*ours.values(), strict=True)):
-        if not np.isnan(gain):
-            assert gain == pytest.approx(theirs[f"u{user}"][f"ndcg_cut_{k}"], abs=1e-6)
-            if len(truth[f"u{user}"]) >= k:
-                assert hits == pytest.approx(theirs[f"u{user}"][f"P_{k}"], abs=1e-12)
+    asked = theirs.format(k).replace(f"_{k}", f".{k}")
+    expected = pytrec_eval.RelevanceEvaluator(truth, {asked}, relevance_level=4).evaluate(run)
+    (values,) = per_user(model, test, [ours.format(k)]).values()
+    assert (~np.isnan(values)).sum() > 20
+    for user, found in enumerate(values):
+        if not np.isnan(found) and (not ours.startswith("precision") or len(truth[f"u{user}"]) >= k):
+            assert found == pytest.approx(expected[f"u{user}"][theirs.format(k)], abs=1e-6)
+
+
+@patient
+@given(rows(), st.data())
+def test_average_precision_and_auc_are_those_of_scikit_learn(columns, data):
+    truth, ties = columns
+    assume(0 < (truth >= 3).sum() < len(truth))
+    untied = np.array(data.draw(st.permutations(range(len(truth)))), float)
+    assert measure("map[relevant=3]", truth, untied) == pytest.approx(average_precision_score(truth >= 3, untied))
+    assert measure("auc[relevant=3]", truth, ties) == pytest.approx(roc_auc_score(truth >= 3, ties), abs=1e-12)
 
 
 @patient
@@ -145,6 +183,14 @@ def test_pairwise_error_is_that_of_a_double_loop(columns):
 
 
 @patient
+@given(rows(largest=60))
+def test_misranking_is_that_of_a_double_loop_with_ties_wrong(columns):
+    truth, scores = columns
+    expected = (scores[:, None] <= scores)[truth[:, None] > truth].mean()
+    assert measure("misranking", truth, scores) == pytest.approx(expected, abs=1e-12)
+
+
+@patient
 @given(rows(truths=st.integers(0, 1)))
 def test_pairwise_error_of_a_binary_truth_is_what_the_area_under_the_curve_lacks(columns):
     assert measure("pairwise-error", *columns) == pytest.approx(1 - roc_auc_score(*columns), abs=1e-12)
@@ -156,6 +202,68 @@ def test_long_users_are_sorted_and_counted_right(n):
     truth, scores = rng.integers(0, 6, n), rng.integers(0, n // 2, n)
     assert measure("kendall", truth, scores) == pytest.approx(scipy.stats.kendalltau(truth, scores)[0], abs=1e-12)
     assert measure("spearman", truth, scores) == pytest.approx(scipy.stats.spearmanr(truth, scores)[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [11, 12, 13, 40, 300])
+def test_truths_of_few_levels_and_of_many_are_counted_alike(n):
+    rng = np.random.default_rng(n)
+    truth, scores = rng.permutation(n) / 7, rng.integers(0, n, n)
+    assert measure("kendall", truth, scores) == pytest.approx(scipy.stats.kendalltau(truth, scores)[0], abs=1e-12)
+    assert measure("spearman", truth, scores) == pytest.approx(scipy.stats.spearmanr(truth, scores)[0], abs=1e-12)
+    for k in (3, n):
+        assert measure(f"ndcg-linear@{k}", truth, scores) == pytest.approx(ndcg_score([truth], [scores], k=k))
+
+
+# ---- magnitudes ----
+
+COST_OF = {  # Cortes et al. 2007, equations 6 to 9: of the differences of two scores and of two ratings
+    "cost-hr": lambda h, y, n, eps: np.where(h * y >= 0, 0, np.abs(h) ** n),
+    "cost-mp": lambda h, y, n, eps: np.abs(h - y) ** n,
+    "cost-hmp": lambda h, y, n, eps: np.where(h * y >= 0, 0, np.abs(h - y) ** n),
+    "cost-svr": lambda h, y, n, eps: np.where(np.abs(h - y) <= eps, 0, np.abs(np.abs(h - y) - eps) ** n),
+}
+SCALED = st.floats(-10, 10, width=32)
+
+
+@patient
+@given(rows(largest=60, truths=SCALED, scores=SCALED | COARSE), st.sampled_from([0.0, 0.1, 1.0, 7.5]))
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("name", COST_OF)
+def test_cost_functions_are_those_of_a_double_loop(name, n, columns, eps):
+    truth, scores = columns
+    expected = COST_OF[name](scores[:, None] - scores, truth[:, None] - truth, n, eps).mean()
+    setting = f"n={n},eps={eps}" if name == "cost-svr" else f"n={n}"
+    assert measure(f"{name}[{setting}]", truth, scores) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@patient
+@given(rows(largest=60, truths=SCALED, scores=SCALED))
+def test_mean_differences_are_the_magnitude_preserving_costs(columns):
+    assert measure("msd", *columns) == measure("cost-mp[n=2]", *columns)
+    assert measure("m1d", *columns) == measure("cost-mp[n=1]", *columns)
+    assert measure("m1d", *columns) == pytest.approx(measure("cost-svr[eps=0]", *columns))
+
+
+def test_costs_stay_exact_far_from_zero():
+    truth, scores = np.array([1.0, 2, 3, 4]), 1e8 + np.array([4.0, 2, 3, 1])
+    for name in COSTS:
+        assert measure(name, truth, scores) == pytest.approx(measure(name, truth, scores - 1e8), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", COSTS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_user_with_an_item_without_a_finite_score_has_no_cost(name, bad):
+    test = ratings([[1, 2, 3], [1, 2, 3]])
+    (values,) = per_user(Table(np.array([[1, bad, 2], [1, 3, 2.0]])), test, [name]).values()
+    assert np.isnan(values).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_costs_need_two_items_and_no_order_of_them(name):
+    test = Ratings([0, 1, 1, 3], [0, 0, 1], [5.0, 3, 3], n_items=2)
+    (values,) = per_user(ItemScores(np.array([1.0, 4.0])), test, [name]).values()
+    assert np.isnan(values).tolist() == [True, True, False]
+    assert values[2] == (0.0 if "-h" in name else pytest.approx(measure(name, [3, 3], [1, 4])))
 
 
 # ---- ties ----
@@ -176,18 +284,18 @@ def test_a_tie_earns_the_mean_over_all_of_its_orders(columns):
     test, model = over_all_orders(truth, scores)
     expected = evaluate(model, test, BY_PLACE)
     assert {name: measure(name, truth, scores) for name in BY_PLACE} == pytest.approx(
-        dict(zip(BY_PLACE, expected.values(), strict=True)), abs=1e-12
+        dict(zip(BY_PLACE, expected.values(), strict=True)), abs=1e-12, nan_ok=True
     )
 
 
 @settings(max_examples=25, deadline=None)
 @given(rows(largest=6))
-@pytest.mark.parametrize("name", EVERY_NAME)
+@pytest.mark.parametrize("name", [*BY_PLACE, *RANK_CORRELATIONS])
 def test_a_constant_model_earns_what_a_random_one_does(name, columns):
     truth, _ = columns
     test, model = over_all_orders(truth, np.zeros(len(truth)))
     (expected,) = evaluate(model, test, [name]).values()
-    assert measure(name, truth, np.full(len(truth), 3.5)) == pytest.approx(expected, abs=1e-12)
+    assert measure(name, truth, np.full(len(truth), 3.5)) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", RANK_CORRELATIONS)
@@ -200,27 +308,66 @@ def test_constant_scores_correlate_with_nothing(name):
 @pytest.mark.parametrize("name", EVERY_NAME)
 def test_the_order_of_the_items_never_matters(name, data, columns):
     order = data.draw(st.permutations(range(columns.shape[1])))
-    assert measure(name, *columns) == measure(name, *columns[:, order])
+    own, other = measure(name, *columns), measure(name, *columns[:, order])
+    if name in ("msd", "cost-mp[n=2]"):  # a plain sum, in the order of the items
+        assert own == pytest.approx(other)
+    else:
+        np.testing.assert_array_equal(own, other)
 
 
 @patient
 @given(rows(scores=st.sampled_from([np.nan, -1.0, 0.0, 1.0])))
-@pytest.mark.parametrize("name", EVERY_NAME)
+@pytest.mark.parametrize("name", SCALE_FREE)
 def test_scores_of_nan_are_one_tie_behind_all_others(name, columns):
     truth, scores = columns
-    assert measure(name, truth, scores) == measure(name, truth, np.where(np.isnan(scores), -2.0, scores))
+    last = measure(name, truth, np.where(np.isnan(scores), -2.0, scores))
+    np.testing.assert_array_equal(measure(name, truth, scores), last)
 
 
 # ---- users ----
 
 
-@pytest.mark.parametrize("name", EVERY_NAME)
+@pytest.mark.parametrize("name", (*ORDERED_ONLY, *RANK_CORRELATIONS, "misranking"))
 def test_users_without_an_ordered_pair_are_left_out_of_the_mean(name):
     test = Ratings([0, 0, 1, 4, 7], [2, 0, 1, 2, 0, 1, 2], [5.0, 3, 3, 3, 1, 2, 5], n_items=3)
     model = ItemScores(np.array([3.0, 1.0, 2.0]))
     (values,) = per_user(model, test, [name]).values()
     assert np.isnan(values).tolist() == [True, True, True, False]
     assert evaluate(model, test, [name]) == {metric(name).label: values[3]}
+
+
+SEVERAL = Ratings([0, 0, 1, 3, 5, 7], [0, 0, 1, 0, 1, 1, 2], [5.0, 3, 2, 5, 5, 4, 1], n_items=3)  # 5 users
+SEVERAL_SCORES = ItemScores(np.array([3.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("recall@1", [np.nan, 1, np.nan, 0.5, 0]),
+        ("mrr", [np.nan, 1, np.nan, 1, 0.5]),
+        ("map", [np.nan, 1, np.nan, 1, 0.5]),
+        ("auc", [np.nan, np.nan, np.nan, np.nan, 0]),
+        ("precision@2", [np.nan, np.nan, 0, np.nan, 0.5]),
+        ("precision@2[users=relevant]", [np.nan, 1, np.nan, 1, 0.5]),
+        ("ndcg@1[users=relevant]", [np.nan, 1, 1, 1, 1 / 15]),
+        ("recall@1[users=ordered]", [np.nan, np.nan, np.nan, np.nan, 0]),
+        ("recall@1[relevant=any]", [np.nan, 1, 0.5, 0.5, 0.5]),
+    ],
+)
+def test_each_metric_leaves_out_whom_it_says(name, expected):
+    assert per_user(SEVERAL_SCORES, SEVERAL, [name])[metric(name).label] == pytest.approx(expected, nan_ok=True)
+
+
+def test_all_users_are_those_with_a_training_or_a_held_out_rating():
+    train = Ratings([0, 0, 0, 0, 0, 0], np.zeros(0, int), np.zeros(0), n_items=3)
+    seen_by_the_first = Ratings([0, 1, 1, 1, 1, 1], [0], [4.0], n_items=3)
+    names = ["recall@1[users=all]", "precision@2[users=all]", "ndcg@1[users=all]"]
+    values = per_user(SEVERAL_SCORES, SEVERAL, names, train=train)
+    assert values[names[0]] == pytest.approx([np.nan, 1, 0, 0.5, 0], nan_ok=True)
+    assert values[names[1]] == pytest.approx([np.nan, 1, 0, 1, 0.5], nan_ok=True)
+    assert values[names[2]] == pytest.approx([np.nan, 1, 1, 1, 1 / 15], nan_ok=True)
+    assert per_user(SEVERAL_SCORES, SEVERAL, names[:1], train=seen_by_the_first)[names[0]][0] == 0
+    assert evaluate(SEVERAL_SCORES, SEVERAL, names[:1], train=seen_by_the_first) == {names[0]: 1.5 / 5}
 
 
 def test_the_mean_of_nobody_is_nan():
@@ -251,10 +398,11 @@ def test_many_metrics_at_once_are_those_one_by_one(crowd):
 @pytest.mark.parametrize("name", EVERY_NAME)
 def test_values_stay_within_the_limits_and_the_truth_reaches_the_better_one(name, columns):
     low, high = metric(name).limits
-    best = measure(name, columns[0], columns[0])
-    assert low <= measure(name, *columns) <= high + 1e-12
-    if not name.startswith("precision"):
-        assert best == pytest.approx(high if metric(name).better == "higher" else low)
+    found, best = measure(name, *columns), measure(name, columns[0], columns[0])
+    assert np.isnan(found) or low <= found <= high + 1e-12
+    assert np.isnan(found) == np.isnan(best)
+    if not name.startswith(("precision", "recall", "map@")):  # those depend on how many are relevant
+        assert np.isnan(best) or best == pytest.approx(high if metric(name).better == "higher" else low)
 
 
 def test_a_cut_beyond_the_items_divides_by_the_items():
@@ -291,6 +439,102 @@ def test_scores_of_any_number_type_will_do(dtype):
     assert evaluate(Constant(np.array([3, 1, 2], dtype)), ratings([[1, 2, 3]]), ["ndcg"]) == {"ndcg": expected}
 
 
+# ---- pairs with training items, and averages over pairs ----
+
+
+@st.composite
+def two_parts(draw):
+    """Held-out and training (truth, scores) of one user, many tied; either may be empty."""
+    several = st.lists(st.tuples(LEVELS, COARSE | st.just(np.nan)), max_size=20)
+    return tuple(np.array(draw(several), float).reshape(-1, 2).T for _ in range(2))
+
+
+def loop_over_pairs(some, others):
+    """Ordered pairs of one item of each part, and how many are scored wrongly, by a double loop."""
+    (truth, scores), (other_truth, other_scores) = some, others
+    ordered, wrong = 0, 0.0
+    for y, h in zip(truth, np.nan_to_num(scores, nan=-9), strict=True):
+        for other_y, other_h in zip(other_truth, np.nan_to_num(other_scores, nan=-9), strict=True):
+            if y != other_y:
+                ordered += 1
+                wrong += 0.5 if h == other_h else float((h > other_h) != (y > other_y))
+    return ordered, wrong
+
+
+@patient
+@given(two_parts())
+def test_pairs_with_training_items_are_those_of_a_double_loop(parts):
+    test, train = (Ratings([0, part.shape[1]], np.arange(part.shape[1]) + first, part[0], n_items=40)
+                   for part, first in zip(parts, (0, 20), strict=True))  # fmt: skip
+    scores = np.zeros(40)
+    scores[test.items], scores[train.items] = parts[0][1], parts[1][1]
+    across, within = loop_over_pairs(*parts), loop_over_pairs(parts[0], parts[0])
+    expected = {
+        "pairwise-error": within,
+        "pairwise-error[pairs=test-train]": across,
+        "pairwise-error[pairs=both]": (across[0] + within[0] / 2, across[1] + within[1] / 2),
+    }
+    for name, (ordered, wrong) in expected.items():
+        accuracy = name.replace("error", "accuracy")
+        found = per_user(ItemScores(scores), test, [name, accuracy], train=train)
+        share = wrong / ordered if ordered else np.nan
+        assert found[name][0] == pytest.approx(share, abs=1e-12, nan_ok=True)
+        assert found[accuracy][0] == pytest.approx(1 - share, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("pairs", ["test", "test-train", "both"])
+def test_pairs_of_many_users_with_training_items_do_not_depend_on_the_others(crowd, pairs):
+    test, model = crowd
+    rng = np.random.default_rng(3)
+    train = test.take(np.flatnonzero(rng.random(len(test)) < 0.4))
+    name = f"pairwise-error[pairs={pairs}]" if pairs != "test" else "pairwise-error"
+    together = per_user(model, test, [name], threads=2, train=train)[name]
+    for user in range(test.n_users):
+        rows = [np.flatnonzero(part.users == user) for part in (test, train)]
+        alone = per_user(model, test.take(rows[0]), [name], train=train.take(rows[1]))[name]
+        np.testing.assert_array_equal(alone[user], together[user])
+
+
+@pytest.mark.parametrize("name", ["pairwise-error", "pairwise-accuracy"])
+@pytest.mark.parametrize("pairs", ["test", "test-train", "both"])
+def test_the_average_over_pairs_is_the_share_of_all_pairs(crowd, name, pairs):
+    test, model = crowd
+    train = test.take(np.arange(0, len(test), 3))
+    ordered = wrong = 0
+    for user in range(test.n_users):
+        own, other = ([part.values[part.users == user], model.scores[user, part.items[part.users == user]]]
+                      for part in (test, train))  # fmt: skip
+        within, across = loop_over_pairs(own, own), loop_over_pairs(own, other)
+        for share, counts in ((0.5 * (pairs != "test-train"), within), (float(pairs != "test"), across)):
+            ordered, wrong = ordered + share * counts[0], wrong + share * counts[1]
+    expected = wrong / ordered if name == "pairwise-error" else 1 - wrong / ordered
+    text = f"{name}[pairs={pairs},average=pairs]"
+    (by_pairs,) = evaluate(model, test, [text], train=train).values()
+    assert by_pairs == pytest.approx(expected, rel=1e-12)
+    (by_users,) = evaluate(model, test, [f"{name}[pairs={pairs}]"], train=train).values()
+    assert by_users != pytest.approx(by_pairs, rel=1e-6)
+
+
+def test_the_comparison_error_is_the_share_of_all_comparisons(crowd):
+    test, model = crowd
+    comparisons = test.comparisons(20, np.random.default_rng(0))
+    scores = [model.score(comparisons.users, items) for items in (comparisons.better, comparisons.worse)]
+    (found,) = evaluate(model, comparisons, ["comparison-error"]).values()
+    assert found == pytest.approx((scores[0] < scores[1]).mean(), rel=1e-12)
+    assert evaluate(model, test, ["comparison-error"]) == {
+        "comparison-error": pytest.approx(evaluate(model, test.comparisons(), ["comparison-error"])["comparison-error"])
+    }
+    names = ["pairwise-error[average=pairs]", "comparison-error[average=users]", "pairwise-error"]
+    again = evaluate(model, comparisons, names)
+    assert again[names[0]] == found and again[names[1]] == again[names[2]] != found
+
+
+def test_nobody_has_no_average_over_pairs():
+    test = Ratings([0, 2, 2], [0, 1], [3.0, 3.0], n_items=2)
+    values = per_user(ItemScores(np.ones(2)), test, ["comparison-error"])["comparison-error"]
+    assert np.isnan(values).all()
+
+
 # ---- held-out comparisons ----
 
 
@@ -310,7 +554,7 @@ def test_all_comparisons_of_held_out_ratings_give_the_error_of_the_ratings(crowd
     np.testing.assert_allclose(by_pairs, by_ratings, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY_NAME if name != "pairwise-error"])
+@pytest.mark.parametrize("name", [name for name in EVERY_NAME if not name.startswith("pairwise")])
 def test_other_metrics_need_held_out_ratings(name):
     test = Comparisons([0, 1], [0], [1], n_items=2)
     with pytest.raises(UserError, match="needs held-out ratings, the data holds comparisons"):
@@ -330,19 +574,53 @@ def test_pairwise_error_is_usable_on_either_view():
     assert [unusable(METRICS["pairwise-error"], view) for view in views] == [None, None]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["pairwise-error[pairs=test-train]", "ndcg@3[candidates=catalogue]", "mrr[users=all]", "auc[candidates=catalogue]"],
+)
+def test_what_looks_at_the_training_part_says_so_where_it_is_missing(name):
+    with pytest.raises(UserError, match=r"needs what users rated before: pass train=split\.train"):
+        evaluate(ItemScores(np.zeros(3)), ratings([[1, 2, 3]]), [name])
+    other = Ratings([0, 1, 1], [0], [1.0], n_items=3)
+    with pytest.raises(UserError, match="has 2 users and 3 items, the held-out part 1 users and 3 items"):
+        evaluate(ItemScores(np.zeros(3)), ratings([[1, 2, 3]]), [name], train=other)
+
+
+@pytest.mark.parametrize("pairs", ["test-train", "both"])
+def test_pairs_with_training_items_need_ratings_on_both_sides(pairs):
+    record, compared = metric(f"pairwise-error[pairs={pairs}]"), Comparisons([0, 1], [0], [1], n_items=3)
+    assert "needs held-out ratings, the data holds comparisons" in unusable(record, compared)
+    assert "needs training ratings, the data holds comparisons" in unusable(record, ratings([[1, 2, 3]]), compared)
+    assert unusable(record, ratings([[1, 2, 3]]), ratings([[1, 2, 3]])) is None
+    assert unusable(metric("ndcg[candidates=catalogue]"), ratings([[1, 2, 3]]), compared) is None
+
+
 # ---- names ----
 
 
+VALUES = {
+    "candidates": st.sampled_from(["rated", "catalogue"]),
+    "relevant": st.just("any") | st.floats(allow_nan=False).map(repr),
+    "users": st.sampled_from(["ordered", "relevant", "all"]),
+    "pairs": st.sampled_from(["test", "test-train", "both"]),
+    "average": st.sampled_from(["users", "pairs"]),
+    "n": st.sampled_from(["1", "2"]),
+    "eps": st.floats(0, 100).map(repr),
+}
+
+
 @patient
-@given(st.sampled_from(sorted(METRICS)), st.none() | st.integers(1, 10**6), st.none() | st.floats(allow_nan=False))
-def test_a_label_names_the_metric_that_it_came_from(name, k, relevant):
+@given(st.sampled_from(sorted(METRICS)), st.none() | st.integers(1, 10**6), st.data())
+def test_a_label_names_the_metric_that_it_came_from(name, k, data):
     record = METRICS[name]
+    drawn = data.draw(st.fixed_dictionaries({}, optional={setting: VALUES[setting] for setting in record.takes}))
     text = name + (f"@{k}" if k and record.cuts else "")
-    text += f"[relevant={relevant!r}]" if relevant is not None and "relevant" in record.takes else ""
+    text += "[" + ",".join(f"{key}={value}" for key, value in drawn.items()) + "]"
     parsed = metric(text)
     assert metric(parsed.label) == parsed
     assert parsed.name == name
     assert parsed.k == (k if record.cuts else None)
+    assert "{" not in parsed.formula
 
 
 @pytest.mark.parametrize(
@@ -354,6 +632,18 @@ def test_a_label_names_the_metric_that_it_came_from(name, k, relevant):
         ("precision@5[relevant=4]", "precision@5"),
         ("precision[relevant=3.5]", "precision[relevant=3.5]"),
         ("precision@5[relevant=0]", "precision@5[relevant=0]"),
+        ("precision@5[relevant=-inf]", "precision@5[relevant=any]"),
+        ("recall[relevant=any, users=relevant]", "recall[relevant=any]"),
+        ("precision@5[users=ordered]", "precision@5"),
+        ("precision@5[users=relevant]", "precision@5[users=relevant]"),
+        ("precision@5[users=relevant,candidates=catalogue]", "precision@5[candidates=catalogue]"),
+        ("precision@5[users=all,candidates=catalogue]", "precision@5[candidates=catalogue,users=all]"),
+        ("ndcg@5[candidates=rated]", "ndcg@5"),
+        ("pairwise-error[average=pairs,pairs=both]", "pairwise-error[pairs=both,average=pairs]"),
+        ("comparison-error[average=pairs]", "comparison-error"),
+        ("comparison-error[average=users]", "comparison-error[average=users]"),
+        ("cost-svr[n=1,eps=0.10]", "cost-svr"),
+        ("cost-svr[eps=0.2,n=2]", "cost-svr[n=2,eps=0.2]"),
     ],
 )
 def test_a_label_is_the_shortest_name(text, label):
@@ -387,8 +677,32 @@ def test_a_bad_name_says_what_is_wrong_with_it(text, message):
 
 def test_each_metric_is_listed_under_its_own_name_and_code():
     assert all(name == record.name and record.formula for name, record in METRICS.items())
-    labels = [record.label for record in METRICS.values()]
-    assert labels == list(METRICS)  # with nothing set, the name says it all
+    shared = Counter(record.code for record in METRICS.values())
+    assert {code: count for code, count in shared.items() if count > 1} == {
+        kernel.PAIRWISE_ERROR: 3,  # its complement, and comparisons
+        kernel.MAGNITUDE_1: 2,  # M1D is a cost function
+    }
+    assert {name for name in METRICS if metric(name).takes} == {name for name in METRICS if METRICS[name].choices}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ndcg@10", ["2^rating - 1", "1/log2(1 + place)", "min(10, candidates)", "all rated alike"]),
+        ("ndcg-linear", ["gain the rating itself", "all places"]),
+        (
+            "precision@5[candidates=catalogue,users=all]",
+            ["first 5 places", "rating >= 4", "count 0", "no training rating"],
+        ),
+        ("recall@5[relevant=any]", ["any held-out item", "min(5, candidates)", "without a relevant held-out item"]),
+        ("mrr@7", ["0 beyond place 7"]),
+        ("pairwise-error[pairs=test-train,average=pairs]", ["a held-out and a training item", "weighted by its pairs"]),
+        ("cost-svr[n=2,eps=0.25]", ["- 0.25, 0)^2", "scale of the scores", "n^2 ordered pairs", "i = j included"]),
+        ("misranking", ["a tie is wrong"]),
+    ],
+)
+def test_a_formula_says_all_that_is_set(name, words):
+    assert [word for word in words if word not in metric(name).formula] == []
 
 
 @pytest.mark.parametrize(
