@@ -21,7 +21,6 @@ from places cimport (
     furthest,
     metric_of_places,
     of_places,
-    relevant_truths,
     _BOTH_ERROR,
     _BOTH_PAIRS,
     _HINGE_RANK_1,
@@ -37,11 +36,9 @@ from places cimport (
     _ONE_SIDED_1,
     _ONE_SIDED_2,
     _ORDERED_PAIRS,
-    _RELEVANT,
     _SPEARMAN,
     _TEST_TRAIN_ERROR,
     _TEST_TRAIN_PAIRS,
-    _VARIED,
 )
 from ranked cimport (
     LEVELS,
@@ -61,10 +58,10 @@ from ranked cimport (
     PAIRWISE_ERROR, NDCG, NDCG_LINEAR, PRECISION, KENDALL, SPEARMAN,
     RECALL, RECIPROCAL_RANK, AVERAGE_PRECISION, AUC,
     MISRANKING, TEST_TRAIN_ERROR, BOTH_ERROR,
-    ORDERED_PAIRS, TEST_TRAIN_PAIRS, BOTH_PAIRS, VARIED, RELEVANT,
+    ORDERED_PAIRS, TEST_TRAIN_PAIRS, BOTH_PAIRS,
     HINGE_RANK_1, HINGE_RANK_2, MAGNITUDE_1, MAGNITUDE_2,
     ONE_SIDED_1, ONE_SIDED_2, INSENSITIVE_1, INSENSITIVE_2,
-) = range(26)
+) = range(24)
 
 cdef struct Needs:
     # What the metrics asked for have to know about a user.
@@ -202,7 +199,7 @@ cdef Needs _needs(const Request *requests, Py_ssize_t n) noexcept nogil:
             needs.places = needs.highest = PY_SSIZE_T_MAX
         elif code in (_HINGE_RANK_1, _HINGE_RANK_2, _ONE_SIDED_1, _ONE_SIDED_2):
             needs.places = PY_SSIZE_T_MAX
-        elif code not in (_VARIED, _RELEVANT, _MAGNITUDE_2):
+        elif code != _MAGNITUDE_2:
             needs.pairs = True
     return needs
 
@@ -247,22 +244,9 @@ cdef double _metric(User *user, Request request, const double *discounts) noexce
         return _kendall_tau_b(user.own)
     if request.code == _SPEARMAN:
         return _spearman(user)
-    if request.code == _VARIED:
-        return _varied(user.test)
-    if request.code == _RELEVANT:
-        return relevant_truths(user.test.truth, user.test.n, request.threshold)
     if request.code >= _HINGE_RANK_1:
         return _magnitude(user, request)
     return _of_pairs(user, request.code)
-
-
-cdef double _varied(Rows rows) noexcept nogil:
-    """1 if not all truths are alike, else 0."""
-    cdef Py_ssize_t i
-    for i in range(1, rows.n):
-        if rows.truth[i] != rows.truth[0]:
-            return 1.0
-    return 0.0
 
 
 # ---- pairs ----

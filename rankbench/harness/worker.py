@@ -96,7 +96,8 @@ def _run(home: Connection, task: Task) -> dict[str, Any]:
 
 def _score(home: Connection, cell: Cell, checkpoint: Checkpoint, split: Split) -> dict[str, Any]:
     """Measure a checkpoint, send its point of the curve home, and return the value for each user."""
-    per_user = metrics.per_user(checkpoint.step.model, split.test, cell.metrics, cell.threads)
+    seen = split.train if split.seen is None else split.seen
+    per_user = metrics.per_user(checkpoint.step.model, split.test, cell.metrics, cell.threads, seen)
     point: dict[str, Any] = {
         "step": checkpoint.index,
         "seconds": checkpoint.seconds,

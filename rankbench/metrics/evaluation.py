@@ -6,6 +6,7 @@ Rows that several metrics share are computed once, and all of them in one pass o
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from rankbench.contract import Floats, Model
 from rankbench.data.views import Comparisons, Ratings, View
@@ -17,9 +18,9 @@ from rankbench.metrics.rows import Row, rated, scores_of
 
 _ERRORS = {"test": kernel.PAIRWISE_ERROR, "test-train": kernel.TEST_TRAIN_ERROR, "both": kernel.BOTH_ERROR}
 _PAIRS = {"test": kernel.ORDERED_PAIRS, "test-train": kernel.TEST_TRAIN_PAIRS, "both": kernel.BOTH_PAIRS}
-_VARIED = Row(kernel.VARIED)
 
 Rows = Mapping[Row, Floats]
+Flags = npt.NDArray[np.bool_]
 
 
 def per_user(
@@ -82,17 +83,12 @@ def _refuse_unusable(record: Metric, test: View, train: View | None) -> None:
 
 
 def _rows(record: Metric) -> list[Row]:
-    """The row of the value, then that of what decides on the users or their weight, if any."""
+    """The row of the value, and for pairs that of their number."""
     settings, code = record.settings, record.code
     threshold = settings.eps if "eps" in record.takes else settings.relevant if "relevant" in record.takes else 0.0
     if "pairs" in record.takes:
         return [Row(_ERRORS[settings.pairs]), Row(_PAIRS[settings.pairs])]
-    value = Row(code + settings.n - 1 if "n" in record.takes else code, record.k or 0, threshold, record.whole)
-    if "users" in record.takes and record.counts == "ordered":
-        return [value, _VARIED]
-    if "users" in record.takes and "relevant" in record.takes and record.counts == "relevant":
-        return [value, Row(kernel.RELEVANT, threshold=threshold)]
-    return [value]
+    return [Row(code + settings.n - 1 if "n" in record.takes else code, record.k or 0, threshold, record.whole)]
 
 
 def _measured(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: View | None) -> Rows:
@@ -107,17 +103,35 @@ def _measured(model: Model, test: Ratings, rows: Sequence[Row], threads: int, tr
     return values
 
 
-def _value(record: Metric, values: Rows, test: View, train: View | None) -> Floats:
+def _value(record: Metric, values: Rows, test: Ratings, train: View | None) -> Floats:
     """A metric's value for each user, NaN for those who are left out."""
-    value, *deciding = (values[row] for row in _rows(record))
-    if "pairs" in record.takes:
-        return _of_pairs(record, value, deciding[0])
-    if "users" in record.takes and record.counts == "all" and train is not None:
+    value, *pairs = (values[row] for row in _rows(record))
+    if pairs:
+        return _of_pairs(record, value, pairs[0])
+    if "users" not in record.takes:
+        return value
+    if record.counts == "all" and train is not None:
         return np.where(np.isnan(value) & _present(test, train), 0.0, value)
-    return np.where(deciding[0] > 0, value, np.nan) if deciding else value
+    if record.counts == "ordered":
+        return np.where(_unequal(test), value, np.nan)
+    if record.counts == "relevant" and "relevant" in record.takes:
+        return np.where(_with_relevant(test, record.settings.relevant), value, np.nan)
+    return value
 
 
-def _present(test: View, train: View) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _unequal(test: Ratings) -> Flags:
+    """Which users' held-out ratings are not all alike."""
+    users = test.users
+    steps = (test.values[1:] != test.values[:-1]) & (users[1:] == users[:-1])
+    return np.bincount(users[1:], steps, test.n_users) > 0
+
+
+def _with_relevant(test: Ratings, threshold: float) -> Flags:
+    """Which users have held-out ratings of at least so much."""
+    return np.bincount(test.users, test.values >= threshold, test.n_users) > 0
+
+
+def _present(test: View, train: View) -> Flags:
     """Which users have anything, held out or for training."""
     return (np.diff(test.indptr) + np.diff(train.indptr)) > 0
 
