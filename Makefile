@@ -34,7 +34,7 @@ bench: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr HEAD^! $(ARGS)
 
 peers: .venv/.extra-peers
-	$(BIN)/python asv_benchmarks/peers.py $(ARGS)
+	$(BIN)/python asv_benchmarks/peers $(ARGS)
 
 report: .venv/.extra-data
 	$(BIN)/python -m rankbench run all --force --no-report --out build/reproduction $(ARGS)

@@ -1,0 +1,111 @@
+"""Closed forms for each user against loops over scikit-learn's KernelRidge."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from threadpoolctl import threadpool_limits
+from turns import Row, Run, in_turns, seconds
+
+from rankbench.contract import Floats, Ints
+from rankbench.data.synthetic import Magnitudes
+from rankbench.data.views import Ratings
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.kernels import mprank as mprank_kernel
+from rankbench.models import KernelScores
+from rankbench.solvers.mprank import MPRank
+
+_C, _WIDTH = 10.0, 1.0
+_AGREEMENT = 1e-8
+
+
+def closed_forms(repeats: int) -> Iterator[Row]:
+    """`mprank` with a Gaussian kernel against a loop over scikit-learn's KernelRidge on centred sub-kernels.
+
+    Once with the kernel between all items given to both, once with each making its own.
+    """
+    ratings = Magnitudes(users=300, items=1000, per_user=100).view(np.random.default_rng(0))
+    gram = _peer_gram(ratings)
+    _check_agreement(ratings, gram)
+    for threads in (1, 2):
+        found = in_turns(repeats, _closed_form_runs(ratings, gram, threads))
+        for reading in ("kernel given", "kernel made"):
+            what = f"mprank : KernelRidge loop, {reading}, {threads} thread{'s'[: threads - 1]}"
+            target = 10.0 if reading == "kernel given" else None
+            yield Row(what, "fits/s", target, found[f"loop, {reading}"], found[f"ours, {reading}"])
+
+
+def _closed_form_runs(ratings: Ratings, gram: Floats, threads: int) -> dict[str, Run]:
+    """The loop's threads are its BLAS's, ours are the kernel's own over a BLAS on one thread."""
+    return {
+        "loop, kernel given": lambda: _rate(threads, lambda: ridge_loop(ratings, gram)),
+        "ours, kernel given": lambda: _rate(1, lambda: mprank_given(ratings, gram, threads)),
+        "loop, kernel made": lambda: _rate(threads, lambda: ridge_loop(ratings, _peer_gram(ratings))),
+        "ours, kernel made": lambda: _rate(1, lambda: mprank_whole(ratings, threads)),
+    }
+
+
+def ridge_loop(ratings: Ratings, gram: Floats) -> Floats:
+    """Every user's dual coefficients by scikit-learn, in the order of the ratings."""
+    coefficients = np.empty(len(ratings))
+    for user in range(ratings.n_users):
+        rows = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        values = ratings.values[rows]
+        ridge = KernelRidge(alpha=len(values) / (2 * _C), kernel="precomputed")
+        coefficients[rows] = ridge.fit(_centred(gram, ratings.items[rows]), values - values.mean()).dual_coef_
+    return coefficients
+
+
+def _centred(gram: Floats, items: Ints) -> Floats:
+    """The kernel between these items' features less their mean."""
+    kernel = gram[np.ix_(items, items)]
+    means = kernel.mean(axis=0)
+    kernel += means.mean() - means - means[:, None]
+    return kernel
+
+
+def mprank_given(ratings: Ratings, gram: Floats, threads: int) -> KernelScores:
+    """Our kernel on a kernel matrix that is there already."""
+    coefficients, offsets = np.zeros(len(ratings)), np.empty(ratings.n_users)
+    users = np.arange(ratings.n_users, dtype=np.int32)
+    rows = ratings.indptr, ratings.items, ratings.values
+    mprank_kernel.dual(gram, *rows, users, _C, coefficients, offsets, threads)
+    return KernelScores(gram, ratings.indptr, ratings.items, coefficients, offsets)
+
+
+def mprank_whole(ratings: Ratings, threads: int) -> KernelScores:
+    """Our solver from features to model."""
+    solver = MPRank(C=_C, kernel="gaussian", width=_WIDTH)
+    return next(solver.steps(ratings, np.random.default_rng(0), threads)).model
+
+
+def _peer_gram(ratings: Ratings) -> Floats:
+    return rbf_kernel(ratings.item_features, gamma=1 / (2 * _WIDTH**2))
+
+
+def _rate(blas_threads: int, work: Callable[[], object]) -> float:
+    """Fits per second with BLAS held to so many threads."""
+    with threadpool_limits(blas_threads):
+        return 1 / seconds(work)
+
+
+def _check_agreement(ratings: Ratings, gram: Floats) -> None:
+    """Stop unless both give the same scores of the items that each user rated."""
+    expected = _ridge_scores(ratings, gram)
+    with single_threaded_blas():
+        models = {"given": mprank_given(ratings, gram, 1), "made": mprank_whole(ratings, 2)}
+    for reading, model in models.items():
+        difference = np.abs(model.score(ratings.users, ratings.items) - expected).max()
+        print(f"mprank : KernelRidge loop, kernel {reading}: largest difference of a score {difference:.1e}")
+        if not difference <= _AGREEMENT:
+            raise SystemExit(f"the answers differ by more than {_AGREEMENT:g}: their times would mean nothing")
+
+
+def _ridge_scores(ratings: Ratings, gram: Floats) -> Floats:
+    """What scikit-learn's coefficients score, with each user's mean rating put back."""
+    coefficients, scores = ridge_loop(ratings, gram), np.empty(len(ratings))
+    for user in range(ratings.n_users):
+        rows = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        scores[rows] = _centred(gram, ratings.items[rows]) @ coefficients[rows] + ratings.values[rows].mean()
+    return scores

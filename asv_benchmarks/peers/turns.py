@@ -1,0 +1,82 @@
+"""Measuring side by side: baseline and ours take turns, so that a busy machine slows both."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+Run = Callable[[], float]  # measures once: updates per second, or fits per second
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: what both did in each turn, in a unit of which more is better."""
+
+    what: str
+    unit: str
+    target: float | None
+    peer: list[float]
+    ours: list[float]
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours over the peer's, turn by turn."""
+        return [ours / peer for ours, peer in zip(self.ours, self.peer, strict=True)]
+
+
+def in_turns(repeats: int, runs: dict[str, Run]) -> dict[str, list[float]]:
+    """What each run measures, all of them once per turn; a first turn warms up and is dropped."""
+    turns = [{name: run() for name, run in runs.items()} for _ in range(repeats + 1)]
+    return {name: [turn[name] for turn in turns[1:]] for name in runs}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long it took, once."""
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure that stands for itself: a share, an exponent, a memory, a time on this machine."""
+
+    what: str
+    unit: str
+    value: float
+    at_most: float | None = None
+    at_least: float | None = None
+
+
+def show(found: list[Row | Measure]) -> str:
+    """A plain table, one line per comparison, then one line per figure."""
+    rows, figures = ([row for row in found if isinstance(row, kind)] for kind in (Row, Measure))
+    width = max(len(row.what) for row in found)
+    head = f"{'ours : peer':{width}}  {'unit':14}  {'peer':>26}  {'ours':>26}  {'ratio':>20}  target"
+    lines = (
+        f"{row.what:{width}}  {row.unit:14}  {_spread(row.peer):>26}  {_spread(row.ours):>26}  "
+        f"{_spread(row.ratios):>20}  {_verdict(float(np.median(row.ratios)), at_least=row.target)}"
+        for row in rows
+    )
+    measures = (
+        f"{own.what:{width}}  {own.value:.4g} {own.unit}  {_verdict(own.value, own.at_least, own.at_most)}"
+        for own in figures
+    )
+    return "\n".join([*([head] if rows else []), *lines, *measures])
+
+
+def _verdict(value: float, at_least: float | None = None, at_most: float | None = None) -> str:
+    """Whether a value reaches its target, where it has one."""
+    if at_least is not None:
+        return f"{'met' if value >= at_least else 'MISSED'} (>= {at_least:g})"
+    if at_most is not None:
+        return f"{'met' if value <= at_most else 'MISSED'} (<= {at_most:g})"
+    return ""
+
+
+def _spread(values: list[float]) -> str:
+    """median (least..most), in millions where that reads better."""
+    scale, letter = (1e6, "M") if np.median(values) >= 1e6 else (1.0, "")
+    middle, least, most = (f"{value / scale:.2f}" for value in (np.median(values), min(values), max(values)))
+    return f"{middle}{letter} ({least}..{most})"
