@@ -65,9 +65,7 @@ class Ratings:
         _check_lengths("users", users, "values", values)
         order = _order(n_items, users, items)
         folds = None if folds is None else np.asarray(folds)[order]
-        return cls(
-            _indptr(users, n_users), items[order], values[order], n_items, item_features, folds=folds, **labels
-        )
+        return cls(_indptr(users, n_users), items[order], values[order], n_items, item_features, folds=folds, **labels)
 
     @property
     def n_users(self) -> int:
