@@ -161,17 +161,17 @@ cdef void _lay_out(User *user, char *memory, Py_ssize_t nodes, Py_ssize_t edges)
 
 cdef double _solve(User *user, double *out) noexcept nogil:
     """Tighten violated edges, pass after pass, until none is left; the projection goes to `out`."""
-    cdef Py_ssize_t turn, i
+    cdef Py_ssize_t _turn, i, e
     cdef double size = 1.0
     for i in range(user.n):
         size = max(size, abs(user.x[i]))
     _start(user)
-    for turn in range(_PASSES):
+    for _turn in range(_PASSES):
         if not _pass(user, _TIGHT * (size + user.eps)):
             break
     _settle(user)  # anew, without what rounding added up on the way
-    for turn in range(user.m):
-        user.dual[turn] = max(user.dual[turn], 0.0)
+    for e in range(user.m):
+        user.dual[e] = max(user.dual[e], 0.0)
     _from_duals(user)
     cdef double gap = _gap(user)
     for i in range(user.n):
@@ -330,7 +330,7 @@ cdef void _tighten(User *user, Py_ssize_t edge) noexcept nogil:
     while True:
         middle = _gather(user, low, 0)
         if user.above[high] >= 0 and _among(user, high, middle):
-            _turn(user, edge)
+            _take_over(user, edge)
             continue
         end = _gather(user, high, middle)
         _weigh(user, 0, middle)
@@ -385,7 +385,7 @@ cdef void _move(User *user, Py_ssize_t start, Py_ssize_t end, double shift) noex
             user.dual[user.above[node]] += user.load[node] * (shift if _enters(user, node) else -shift)
 
 
-cdef void _turn(User *user, Py_ssize_t edge) noexcept nogil:
+cdef void _take_over(User *user, Py_ssize_t edge) noexcept nogil:
     """Both ends hang on one tree: send force round the circle until an edge of it lets go.
 
     The queue holds the tree from the edge's low end. On the way down from its high end, edges that point

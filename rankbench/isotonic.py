@@ -174,7 +174,8 @@ def _order_of(size: int, low: Ints, high: Ints, user: int) -> tuple[Ints, Ints, 
     edges = np.unique(np.column_stack([places[low], places[high]]).astype(np.int64), axis=0)
     low, high = edges.T.astype(np.int32)
     if size <= _REDUCIBLE:
-        kept = dag.reduced(size, *map(np.ascontiguousarray, (low, high)), np.searchsorted(low, np.arange(size + 1)))
+        low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        kept = dag.reduced(size, low, high, np.searchsorted(low, np.arange(size + 1)))
         low, high = low[kept], high[kept]
     return np.argsort(places), low, high
 

@@ -1,5 +1,7 @@
 """Projections onto orders against three other libraries, on orders, ties, weights and graphs that hypothesis makes."""
 
+from itertools import pairwise
+
 import clarabel
 import numpy as np
 import pytest
@@ -198,7 +200,7 @@ def batch():
 
 def test_a_batch_of_blocks_is_each_user_alone(batch):
     indptr, x, y = batch
-    alone = [project_blocks(x[a:b], y[a:b]) for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    alone = [project_blocks(x[a:b], y[a:b]) for a, b in pairwise(indptr)]
     together = [Blocks.of(indptr, y).project(x, threads=threads) for threads in (1, 2, 3)]
     assert together[0].tobytes() == np.concatenate(alone).tobytes()
     assert together[0].tobytes() == together[1].tobytes() == together[2].tobytes()
@@ -206,10 +208,10 @@ def test_a_batch_of_blocks_is_each_user_alone(batch):
 
 def test_a_batch_of_partial_orders_is_each_user_alone(batch):
     indptr, x, y = batch
-    edges = [all_pairs(y[a:b])[::7] for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    edges = [all_pairs(y[a:b])[::7] for a, b in pairwise(indptr)]
     edge_indptr = np.concatenate([[0], np.cumsum([len(one) for one in edges])])
     orders = PartialOrders.of(indptr, edge_indptr, *np.concatenate(edges).T)
-    alone = [project_dag(x[a:b], one).z for a, b, one in zip(indptr[:-1], indptr[1:], edges, strict=True)]
+    alone = [project_dag(x[a:b], one).z for (a, b), one in zip(pairwise(indptr), edges, strict=True)]
     results = [orders.project(x, threads=threads) for threads in (1, 2, 3)]
     assert results[0][0].tobytes() == np.concatenate(alone).tobytes()
     assert all(z.tobytes() == results[0][0].tobytes() for z, _ in results)
@@ -248,7 +250,7 @@ def test_the_circle_is_named_node_by_node():
 
 @pytest.mark.parametrize("eps", [0.0, -1.0, float("nan")])
 def test_a_margin_must_be_positive(eps):
-    with pytest.raises(UserError, match="eps=.* is out of range"):
+    with pytest.raises(UserError, match=r"eps=.* is out of range"):
         project_total(np.zeros(3), eps)
 
 
