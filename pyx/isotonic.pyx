@@ -1,0 +1,171 @@
+"""Projections onto orders with a margin, many users at once: PAV after a sort inside blocks of equals.
+
+A user's rows stand in `order`, by ascending rating; `depth` counts the blocks of equal rating below a
+row. The nearest z with z_i + eps (depth_k - depth_i) <= z_k for every row i in a lower block than k is
+found by sorting x inside each block and projecting x - eps depth onto ascending sequences.
+"""
+
+from cython.parallel cimport parallel, prange
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+
+from parallel cimport thread_id
+from sorting cimport argsort
+
+cdef struct Scratch:
+    # A thread's own memory, as long as the longest user.
+    double *sums
+    double *masses
+    int32_t *lengths
+    int32_t *places  # rows in the order that is projected
+    int32_t *spare
+
+cdef enum:
+    _BYTES = 2 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row; 4 keep the doubles aligned
+
+
+def project(
+    const int64_t[::1] indptr,
+    const int32_t[::1] order,
+    const int32_t[::1] depth,
+    const double[::1] x,
+    const double[::1] weights,
+    double eps,
+    double[::1] out,
+    int threads,
+):
+    """Every user's projection into `out`, which may be `x` itself; no weights are all ones.
+
+    O(n log n) per user at most, O(n) where no two ratings are equal.
+    """
+    cdef Py_ssize_t n_users = indptr.shape[0] - 1, user, row, longest = 1
+    cdef bint weighted = weights.shape[0] > 0
+    for user in range(n_users):
+        longest = max(longest, indptr[user + 1] - indptr[user])
+    cdef char *memory = <char *> malloc(threads * longest * _BYTES)
+    cdef Scratch *scratches = <Scratch *> malloc(threads * sizeof(Scratch))
+    cdef Scratch *scratch = scratches
+    try:
+        if memory == NULL or scratches == NULL:
+            raise MemoryError
+        with nogil, parallel(num_threads=threads):
+            scratch = &scratches[thread_id()]
+            _lay_out(scratch, memory + thread_id() * longest * _BYTES, longest)
+            for user in prange(n_users, schedule="dynamic", chunksize=64):
+                row = indptr[user]
+                if indptr[user + 1] > row:
+                    _project(
+                        &order[row], &depth[row], &x[row], &weights[row] if weighted else NULL,
+                        eps, &out[row], indptr[user + 1] - row, scratch,
+                    )
+    finally:
+        free(memory)
+        free(scratches)
+
+
+cdef void _lay_out(Scratch *scratch, char *memory, Py_ssize_t n) noexcept nogil:
+    scratch.sums = <double *> memory
+    scratch.masses = scratch.sums + n
+    scratch.lengths = <int32_t *> (scratch.masses + n)
+    scratch.places = scratch.lengths + n
+    scratch.spare = scratch.places + n
+
+
+cdef void _project(
+    const int32_t *order, const int32_t *depth, const double *x, const double *weights,
+    double eps, double *out, Py_ssize_t n, Scratch *scratch,
+) noexcept nogil:
+    """One user: arrange, pool, write back."""
+    cdef Py_ssize_t pools
+    cdef const int32_t *places = _arranged(order, depth, x, n, scratch)
+    if weights == NULL:
+        pools = _pool(places, depth, x, eps, n, scratch)
+    else:
+        pools = _pool_weighted(places, depth, x, weights, eps, n, scratch)
+    _write(places, depth, eps, pools, weights != NULL, out, scratch)
+
+
+cdef const int32_t *_arranged(
+    const int32_t *order, const int32_t *depth, const double *x, Py_ssize_t n, Scratch *scratch
+) noexcept nogil:
+    """The rows by depth, and by x where the depth is equal; `order` itself where it never is."""
+    cdef Py_ssize_t place, first = 0
+    if depth[n - 1] == n - 1:
+        return order
+    for place in range(n):
+        scratch.places[place] = order[place]
+    for place in range(1, n + 1):
+        if place == n or depth[place] != depth[first]:
+            if place - first > 1:
+                argsort(x, scratch.places + first, scratch.spare, place - first)
+            first = place
+    return scratch.places
+
+
+cdef Py_ssize_t _pool(
+    const int32_t *places, const int32_t *depth, const double *x, double eps, Py_ssize_t n, Scratch *scratch
+) noexcept nogil:
+    """Pool adjacent violators; how many pools are left.
+
+    Invariant: the pools 0..top and the last one, held in `total` and `mass`, cover the rows seen so far,
+    and their means ascend strictly. Means are compared by products, so that a row costs no division.
+    O(n): every row is pooled at most once.
+    """
+    cdef Py_ssize_t place, top = -1
+    cdef double total, mass, value
+    cdef double *sums = scratch.sums
+    cdef double *masses = scratch.masses
+    total, mass = x[places[0]] - eps * depth[0], 1.0
+    for place in range(1, n):
+        value = x[places[place]] - eps * depth[place]
+        if total < value * mass:
+            top += 1
+            sums[top], masses[top] = total, mass
+            total, mass = value, 1.0
+        else:
+            total += value
+            mass += 1.0
+            while top >= 0 and sums[top] * mass >= total * masses[top]:
+                total += sums[top]
+                mass += masses[top]
+                top -= 1
+    sums[top + 1], masses[top + 1] = total, mass
+    return top + 2
+
+
+cdef Py_ssize_t _pool_weighted(
+    const int32_t *places, const int32_t *depth, const double *x, const double *weights,
+    double eps, Py_ssize_t n, Scratch *scratch,
+) noexcept nogil:
+    """The same with a weight per row, where a pool's mass does not tell its length."""
+    cdef Py_ssize_t place, top = -1
+    cdef double total, mass
+    cdef int32_t length
+    cdef double *sums = scratch.sums
+    cdef double *masses = scratch.masses
+    for place in range(n):
+        mass, length = weights[places[place]], 1
+        total = mass * (x[places[place]] - eps * depth[place])
+        while top >= 0 and sums[top] * mass >= total * masses[top]:
+            total += sums[top]
+            mass += masses[top]
+            length += scratch.lengths[top]
+            top -= 1
+        top += 1
+        sums[top], masses[top], scratch.lengths[top] = total, mass, length
+    return top + 1
+
+
+cdef void _write(
+    const int32_t *places, const int32_t *depth, double eps, Py_ssize_t pools, bint weighted,
+    double *out, Scratch *scratch,
+) noexcept nogil:
+    """Every row's pool mean, with its margin put back."""
+    cdef Py_ssize_t pool, row = 0, end = 0
+    cdef double mean
+    for pool in range(pools):
+        mean = scratch.sums[pool] / scratch.masses[pool]
+        end += scratch.lengths[pool] if weighted else <Py_ssize_t> scratch.masses[pool]
+        while row < end:
+            out[places[row]] = mean + eps * depth[row]
+            row += 1

@@ -1,0 +1,241 @@
+"""Projections onto orders with a margin (Gunasekar et al. 2016, section 4): total orders, blocks, partial orders.
+
+A vector z respects an order with margin eps if z_i + eps <= z_k wherever k stands above i. `project_*`
+treat one user; `Blocks` and `PartialOrders` keep what depends on the orders alone and project every user
+of a CSR array at once, in parallel, the same bits for any number of threads. A user without rows in
+order is free, and keeps x.
+"""
+
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+import numpy as np
+
+from rankbench.contract import Floats, Ints
+from rankbench.errors import UserError
+from rankbench.kernels import dag
+from rankbench.kernels import isotonic as kernel
+
+_NO_WEIGHTS = np.empty(0)
+_REDUCIBLE = 20_000  # nodes up to which a bit per pair of them is cheap
+
+
+class Projection(NamedTuple):
+    """The nearest point of a partial order, its duality gap, and the multipliers to start the next one from."""
+
+    z: Floats
+    gap: float
+    duals: Floats
+
+
+def project_total(x: Floats, eps: float = 1.0, *, weights: Floats | None = None, out: Floats | None = None) -> Floats:
+    """The nearest z that ascends by at least eps: PAV(x - eps d) + eps d, d = 0, 1, 2, ...; O(n)."""
+    return project_blocks(x, np.arange(len(np.atleast_1d(x)), dtype=np.float64), eps, weights=weights, out=out)
+
+
+def project_blocks(
+    x: Floats, y: Floats, eps: float = 1.0, *, weights: Floats | None = None, out: Floats | None = None
+) -> Floats:
+    """The nearest z with z_i + eps <= z_k wherever y_i < y_k; O(n log n).
+
+    Between equal y there is no order, so the best z keeps the order of x there: sort x inside each block
+    of equal y and project as for a total order, with d the number of the block (Lemma 2; only between
+    blocks is there a margin, unlike printed in Table 1). out=x works in place.
+    """
+    x = _vector("x", x)
+    return Blocks.of(np.array([0, len(x)]), _vector("y", y, len(x))).project(x, eps, weights=weights, out=out)
+
+
+def project_dag(
+    x: Floats,
+    edges: Ints,
+    eps: float = 1.0,
+    *,
+    weights: Floats | None = None,
+    duals: Floats | None = None,
+) -> Projection:
+    """The nearest z with z_low + eps <= z_high for every row (low, high) of `edges`, and its duality gap.
+
+    The paper's recipe, to subtract eps times the longest chain below a node and project without margin,
+    is not this projection unless every edge joins consecutive depths: for edges a-b, b-c, d-c, eps = 1
+    and x = (0, 1, 2, 1) nothing is violated, yet the recipe wants x_d <= x_c - 2. So this solves the
+    dual over the edges of the transitive reduction. `duals` are those of an earlier call with the same
+    edges; a cycle is an error that names it.
+    """
+    x = _vector("x", x)
+    edges = np.asarray(edges).reshape(-1, 2)
+    orders = PartialOrders.of(np.array([0, len(x)]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
+    duals = np.zeros(orders.n_edges) if duals is None else _vector("duals", duals, orders.n_edges).copy()
+    z, gaps = orders.project(x, eps, weights=weights, duals=duals)
+    return Projection(z, float(gaps[0]), duals)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Each user's rows by ascending rating, and how many blocks of equal rating stand below each."""
+
+    indptr: Ints
+    order: Ints
+    depth: Ints
+
+    @classmethod
+    def of(cls, indptr: Ints, ratings: Floats) -> "Blocks":
+        """The blocks that ratings make, a user's rows being indptr[user]:indptr[user + 1]."""
+        indptr = np.ascontiguousarray(indptr, np.int64)
+        users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        rows = np.lexsort((ratings, users))
+        values = np.asarray(ratings, np.float64)[rows]
+        rises = np.ones(len(rows), np.int64)
+        rises[1:] = (values[1:] != values[:-1]) | (users[1:] != users[:-1])
+        number = np.cumsum(rises)
+        starts = indptr[users]
+        depth = number - number[starts] if len(rows) else number
+        return cls(indptr, (rows - starts).astype(np.int32), depth.astype(np.int32))
+
+    def project(
+        self,
+        x: Floats,
+        eps: float = 1.0,
+        *,
+        weights: Floats | None = None,
+        out: Floats | None = None,
+        threads: int = 1,
+    ) -> Floats:
+        """Every user's projection; out=x works in place."""
+        x, masses, out = _checked(x, eps, weights, out, len(self.order))
+        kernel.project(self.indptr, self.order, self.depth, x, masses, eps, out, threads)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class PartialOrders:
+    """Each user's edges after transitive reduction, nodes numbered so that edges point to higher numbers."""
+
+    indptr: Ints
+    nodes: Ints  # the row that stands at each place
+    edge_indptr: Ints
+    low: Ints  # places within the user
+    high: Ints
+
+    @classmethod
+    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints) -> "PartialOrders":
+        """The orders that edges make; `low` and `high` count a user's rows from 0."""
+        users = [
+            _order_of(int(size), np.asarray(low[start:end]), np.asarray(high[start:end]), user)
+            for user, (size, start, end) in enumerate(
+                zip(np.diff(indptr), edge_indptr[:-1], edge_indptr[1:], strict=True)
+            )
+        ]
+        nodes, lows, highs = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in zip(*users, strict=True))
+        counts = [len(kept) for _, kept, _ in users]
+        starts = np.repeat(np.asarray(indptr[:-1]), np.diff(indptr))
+        return cls(
+            np.ascontiguousarray(indptr, np.int64),
+            nodes + starts,
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            lows.astype(np.int32),
+            highs.astype(np.int32),
+        )
+
+    @property
+    def n_edges(self) -> int:
+        """How many edges the reduction left."""
+        return len(self.low)
+
+    def project(
+        self,
+        x: Floats,
+        eps: float = 1.0,
+        *,
+        weights: Floats | None = None,
+        duals: Floats | None = None,
+        out: Floats | None = None,
+        threads: int = 1,
+    ) -> tuple[Floats, Floats]:
+        """Every user's projection and duality gap; `duals` start the search and hold its end, out=x works in place."""
+        x, masses, out = _checked(x, eps, weights, out, len(self.nodes))
+        duals = np.zeros(self.n_edges) if duals is None else duals
+        gaps, placed = np.zeros(len(self.indptr) - 1), np.empty(len(x))
+        if len(masses):
+            masses = masses[self.nodes]
+        kernel_arguments = (self.indptr, self.edge_indptr, self.low, self.high, x[self.nodes], masses)
+        dag.project(*kernel_arguments, eps, duals, placed, gaps, threads)
+        out[self.nodes] = placed
+        return out, gaps
+
+
+def _order_of(size: int, low: Ints, high: Ints, user: int) -> tuple[Ints, Ints, Ints]:
+    """One user's nodes in topological order, and the reduced edges between their places."""
+    _check_edges(size, low, high, user)
+    places = _placed(size, low, high)
+    if (places < 0).any():
+        raise UserError(f"the order of user {user} goes in a circle: {_cycle(low, high)}")
+    edges = np.unique(np.column_stack([places[low], places[high]]).astype(np.int64), axis=0)
+    low, high = edges.T.astype(np.int32)
+    if size <= _REDUCIBLE:
+        low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        kept = dag.reduced(size, low, high, np.searchsorted(low, np.arange(size + 1)))
+        low, high = low[kept], high[kept]
+    return np.argsort(places), low, high
+
+
+def _placed(size: int, low: Ints, high: Ints) -> Ints:
+    """Each node's place in a topological order, -1 for those behind a cycle."""
+    order = np.argsort(low, kind="stable")
+    starts = np.searchsorted(low[order], np.arange(size + 1))
+    return dag.topological(size, np.ascontiguousarray(high[order], np.int32), starts)
+
+
+def _check_edges(size: int, low: Ints, high: Ints, user: int) -> None:
+    if len(low) == 0:
+        return
+    if not np.issubdtype(low.dtype, np.integer):
+        raise UserError(f"edges hold {low.dtype}: they must be whole numbers, a row (lower, higher) each")
+    if (same := low == high).any():
+        raise UserError(f"user {user} has an edge from {low[same][0]} to itself: leave it out")
+    if min(low.min(), high.min()) < 0 or max(low.max(), high.max()) >= size:
+        wrong = low.min() if low.min() < 0 else max(low.max(), high.max())
+        raise UserError(f"user {user} has an edge at {wrong}: nodes run from 0 to {size - 1}")
+
+
+def _cycle(low: Ints, high: Ints) -> str:
+    """A cycle in words, `2 < 5 < 3 < 2`."""
+    below: dict[int, list[int]] = {}
+    for one, other in zip(low.tolist(), high.tolist(), strict=True):
+        below.setdefault(other, []).append(one)
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as error:
+        return " < ".join(map(str, error.args[1]))
+    raise AssertionError("no cycle where one was found")
+
+
+def _checked(
+    x: Floats, eps: float, weights: Floats | None, out: Floats | None, size: int
+) -> tuple[Floats, Floats, Floats]:
+    """The arguments as the kernels take them."""
+    if not eps > 0:
+        raise UserError(f"eps={eps} is out of range: must be above 0")
+    x = _vector("x", x, size)
+    masses = _NO_WEIGHTS if weights is None else _vector("weights", weights, size)
+    if len(masses) and masses.min() <= 0:
+        raise UserError(f"weight {masses.min():g} is out of range: must be above 0")
+    return x, masses, np.empty_like(x) if out is None else _target(out, size)
+
+
+def _target(out: Floats, size: int) -> Floats:
+    """An array that can be written into as it stands."""
+    if out.dtype != np.float64 or out.shape != (size,) or not out.flags.c_contiguous:
+        raise UserError(f"out must be a contiguous vector of {size} 64-bit floats, not {out.dtype}{list(out.shape)}")
+    return out
+
+
+def _vector(name: str, values: Floats, size: int | None = None) -> Floats:
+    vector = np.ascontiguousarray(values, np.float64)
+    if vector.ndim != 1 or (size is not None and len(vector) != size):
+        raise UserError(f"{name} has shape {vector.shape}: expected a vector" + (f" of {size}" if size else ""))
+    if not np.isfinite(vector).all():
+        row = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise UserError(f"{name}[{row}] is {vector[row]}: must be finite")
+    return vector

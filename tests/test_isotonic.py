@@ -1,0 +1,269 @@
+"""Projections onto orders against three other libraries, on orders, ties, weights and graphs that hypothesis makes."""
+
+from itertools import pairwise
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
+from sklearn.isotonic import IsotonicRegression
+
+from rankbench.errors import UserError
+from rankbench.isotonic import Blocks, PartialOrders, project_blocks, project_dag, project_total
+
+FLOATS = st.floats(-50, 50, allow_nan=False)
+EPS = st.sampled_from([1e-3, 0.5, 1.0, 3.0])
+
+
+def quadratic_program(x, edges, eps, weights=None):
+    """The nearest point by an interior-point solver of somebody else."""
+    n, m = len(x), len(edges)
+    weights = np.ones(n) if weights is None else weights
+    rows = np.tile(np.arange(m), 2)
+    signs = np.repeat([1.0, -1.0], m)
+    order = scipy.sparse.csc_matrix((signs, (rows, edges.T.ravel())), shape=(m, n))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-11
+    quadratic = scipy.sparse.diags(weights, format="csc")
+    cone = [clarabel.NonnegativeConeT(m)]
+    solved = clarabel.DefaultSolver(quadratic, -weights * x, order, np.full(m, -eps), cone, settings).solve()
+    return np.array(solved.x)
+
+
+def distance(z, x, weights=None):
+    return 0.5 * float((np.square(z - x) * (1 if weights is None else weights)).sum())
+
+
+def all_pairs(y):
+    """Every (lower, higher) pair of the ratings."""
+    return np.argwhere(y[:, None] < y[None, :])
+
+
+@st.composite
+def graphs(draw):
+    """A random partial order under random names, with repeated edges."""
+    n = draw(st.integers(2, 12))
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] != pair[1])
+    edges = np.sort(np.array(draw(st.lists(pairs, min_size=1, max_size=30))), axis=1)
+    names = np.array(draw(st.permutations(range(n))))
+    return np.array(draw(st.lists(FLOATS, min_size=n, max_size=n))), names[edges]
+
+
+@st.composite
+def rated(draw):
+    """Values, ratings with ties, weights."""
+    n = draw(st.integers(1, 15))
+    x, y = (draw(st.lists(strategy, min_size=n, max_size=n)) for strategy in (FLOATS, st.integers(1, 4)))
+    weights = draw(st.lists(st.floats(0.1, 10), min_size=n, max_size=n))
+    return np.array(x), np.array(y, float), np.array(weights)
+
+
+# ---- total orders ----
+
+
+@given(rated(), EPS)
+def test_total_orders_agree_with_scipy_and_scikit_learn(problem, eps):
+    x, _, weights = problem
+    margins = eps * np.arange(len(x))
+    expected = isotonic_regression(x - margins, weights=weights).x + margins
+    np.testing.assert_allclose(project_total(x, eps, weights=weights), expected, rtol=1e-9, atol=1e-9)
+    other = IsotonicRegression().fit_transform(np.arange(len(x)), x - margins, sample_weight=weights) + margins
+    np.testing.assert_allclose(project_total(x, eps, weights=weights), other, rtol=1e-6, atol=1e-6)
+    plain = isotonic_regression(x - margins).x + margins
+    np.testing.assert_allclose(project_total(x, eps), plain, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_in_order_already_stays_as_it_is():
+    x = np.array([-3.0, 0.0, 1.5, 9.0])
+    assert project_total(x, 1.5).tolist() == x.tolist()
+
+
+# ---- blocks ----
+
+
+@given(rated(), EPS)
+def test_blocks_agree_with_the_quadratic_program(problem, eps):
+    x, y, weights = problem
+    edges = all_pairs(y)
+    if len(edges) == 0:
+        assert project_blocks(x, y, eps).tolist() == x.tolist()
+        return
+    for masses in (None, weights):
+        z = project_blocks(x, y, eps, weights=masses)
+        assert (z[edges[:, 1]] - z[edges[:, 0]] >= eps - 1e-9).all()
+        best = distance(quadratic_program(x, edges, eps, masses), x, masses)
+        assert distance(z, x, masses) == pytest.approx(best, rel=1e-7, abs=1e-7)
+
+
+def test_two_blocks_by_hand():
+    z = project_blocks(np.array([3.0, 0.0, 1.0]), np.array([1.0, 1.0, 2.0]), 1.0)
+    np.testing.assert_allclose(z, [1.5, 0.0, 2.5])  # 3 and 1 meet half way, a margin apart; 0 is free
+
+
+def test_in_place_gives_the_same_bits():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal(200), rng.integers(1, 6, 200).astype(float)
+    expected = project_blocks(x, y)
+    found = project_blocks(x, y, out=x)
+    assert found is x
+    assert found.tobytes() == expected.tobytes()
+
+
+# ---- partial orders ----
+
+
+def test_the_papers_recipe_is_not_the_projection():
+    """a -> b -> c and d -> c with eps 1: x violates nothing, so nothing may move."""
+    edges = np.array([[0, 1], [1, 2], [3, 2]])
+    found = project_dag(np.array([0.0, 1.0, 2.0, 1.0]), edges)
+    assert found.z.tolist() == [0.0, 1.0, 2.0, 1.0]
+    assert found.gap == 0.0
+
+
+@given(graphs(), EPS)
+def test_partial_orders_agree_with_the_quadratic_program(problem, eps):
+    x, edges = problem
+    found = project_dag(x, edges, eps)
+    best = distance(quadratic_program(x, edges, eps), x)
+    assert (found.z[edges[:, 1]] - found.z[edges[:, 0]] >= eps - 1e-9).all()
+    assert distance(found.z, x) == pytest.approx(best, rel=1e-8, abs=1e-8)
+    assert 0 <= found.gap <= 1e-11 * (1 + best)
+
+
+@given(graphs(), EPS, st.randoms(use_true_random=False))
+def test_weighted_partial_orders_agree_with_the_quadratic_program(problem, eps, random):
+    x, edges = problem
+    weights = np.array([random.uniform(0.1, 10) for _ in x])
+    found = project_dag(x, edges, eps, weights=weights)
+    best = distance(quadratic_program(x, edges, eps, weights), x, weights)
+    assert distance(found.z, x, weights) == pytest.approx(best, rel=1e-7, abs=1e-7)
+    assert 0 <= found.gap <= 1e-10 * (1 + best)
+
+
+@given(graphs(), EPS, st.randoms(use_true_random=False))
+def test_a_warm_start_ends_at_the_same_point(problem, eps, random):
+    x, edges = problem
+    earlier = project_dag(x + np.array([random.gauss(0, 5) for _ in x]), edges, eps)
+    warm, cold = project_dag(x, edges, eps, duals=earlier.duals), project_dag(x, edges, eps)
+    np.testing.assert_allclose(warm.z, cold.z, rtol=1e-9, atol=1e-9)
+
+
+@given(rated(), EPS)
+def test_a_chain_is_a_total_order_and_blocks_are_a_graph(problem, eps):
+    x, y, _ = problem
+    chain = np.column_stack([np.arange(len(x) - 1), np.arange(1, len(x))])
+    np.testing.assert_allclose(project_dag(x, chain, eps).z, project_total(x, eps), rtol=1e-9, atol=1e-9)
+    by_graph = project_dag(x, all_pairs(y), eps).z
+    np.testing.assert_allclose(by_graph, project_blocks(x, y, eps), rtol=1e-9, atol=1e-9)
+
+
+def test_duals_that_make_a_circle_of_edges_are_no_trouble():
+    """Warm starts come from the caller: 0-1, 0-2, 1-3, 2-3 all positive hold one edge too many."""
+    edges = np.array([[0, 1], [0, 2], [1, 3], [2, 3]])
+    x = np.array([5.0, 1.0, 2.0, -4.0])
+    warm = project_dag(x, edges, duals=np.full(4, 3.0))
+    np.testing.assert_allclose(warm.z, project_dag(x, edges).z, atol=1e-12)
+    assert warm.gap <= 1e-12
+
+
+def test_the_reduction_drops_what_paths_already_say():
+    edges = np.array([[0, 1], [1, 2], [0, 2], [0, 2]])
+    orders = PartialOrders.of(np.array([0, 3]), np.array([0, 4]), edges[:, 0], edges[:, 1])
+    assert orders.n_edges == 2
+
+
+def test_a_large_partial_order_is_exact():
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.integers(300, size=(3000, 2)), axis=1)
+    edges = rng.permutation(300)[ends[ends[:, 0] != ends[:, 1]]]
+    x = 10 * rng.standard_normal(300)
+    found = project_dag(x, edges)
+    assert found.gap <= 1e-11 * distance(found.z, x)
+    assert distance(found.z, x) == pytest.approx(distance(quadratic_program(x, edges, 1.0), x), rel=1e-8)
+
+
+# ---- many users at once ----
+
+
+@pytest.fixture
+def batch():
+    """Users of all lengths, an empty one among them."""
+    rng = np.random.default_rng(1)
+    counts = np.array([5, 0, 1, 40, 200, 3, 17])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return indptr, rng.standard_normal(indptr[-1]), rng.integers(1, 6, indptr[-1]).astype(float)
+
+
+def test_a_batch_of_blocks_is_each_user_alone(batch):
+    indptr, x, y = batch
+    alone = [project_blocks(x[a:b], y[a:b]) for a, b in pairwise(indptr)]
+    together = [Blocks.of(indptr, y).project(x, threads=threads) for threads in (1, 2, 3)]
+    assert together[0].tobytes() == np.concatenate(alone).tobytes()
+    assert together[0].tobytes() == together[1].tobytes() == together[2].tobytes()
+
+
+def test_a_batch_of_partial_orders_is_each_user_alone(batch):
+    indptr, x, y = batch
+    edges = [all_pairs(y[a:b])[::7] for a, b in pairwise(indptr)]
+    edge_indptr = np.concatenate([[0], np.cumsum([len(one) for one in edges])])
+    orders = PartialOrders.of(indptr, edge_indptr, *np.concatenate(edges).T)
+    alone = [project_dag(x[a:b], one).z for (a, b), one in zip(pairwise(indptr), edges, strict=True)]
+    results = [orders.project(x, threads=threads) for threads in (1, 2, 3)]
+    assert results[0][0].tobytes() == np.concatenate(alone).tobytes()
+    assert all(z.tobytes() == results[0][0].tobytes() for z, _ in results)
+    assert (results[0][1] <= 1e-11 * (1 + distance(results[0][0], x))).all()
+
+
+def test_a_user_without_edges_is_free():
+    x = np.array([3.0, 1.0, 2.0])
+    orders = PartialOrders.of(np.array([0, 3]), np.array([0, 0]), np.empty(0, int), np.empty(0, int))
+    assert orders.project(x)[0].tolist() == x.tolist()
+    assert project_dag(x, np.empty((0, 2), int)).z.tolist() == x.tolist()
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([[0, 1], [1, 2], [2, 0]], "the order of user 0 goes in a circle"),
+        ([[1, 1]], "an edge from 1 to itself"),
+        ([[0, 3]], "an edge at 3: nodes run from 0 to 2"),
+        ([[-1, 2]], "an edge at -1"),
+        ([[0.5, 2.0]], "edges hold float64"),
+    ],
+)
+def test_bad_edges_are_named(edges, message):
+    with pytest.raises(UserError, match=message):
+        project_dag(np.zeros(3), np.array(edges))
+
+
+def test_the_circle_is_named_node_by_node():
+    with pytest.raises(UserError, match=r"circle: (3 < 1 < 4 < 3|1 < 4 < 3 < 1|4 < 3 < 1 < 4)"):
+        project_dag(np.zeros(5), np.array([[3, 1], [1, 4], [4, 3], [0, 2]]))
+
+
+@pytest.mark.parametrize("eps", [0.0, -1.0, float("nan")])
+def test_a_margin_must_be_positive(eps):
+    with pytest.raises(UserError, match=r"eps=.* is out of range"):
+        project_total(np.zeros(3), eps)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_must_be_finite(value):
+    with pytest.raises(UserError, match=r"x\[1\] is (nan|inf): must be finite"):
+        project_total(np.array([0.0, value]))
+
+
+def test_lengths_weights_and_targets_are_checked():
+    with pytest.raises(UserError, match="y has shape"):
+        project_blocks(np.zeros(3), np.zeros(2))
+    with pytest.raises(UserError, match="weight 0 is out of range"):
+        project_total(np.zeros(2), weights=np.array([1.0, 0.0]))
+    with pytest.raises(UserError, match="out must be a contiguous vector"):
+        project_total(np.zeros(2), out=np.zeros(2, np.float32))
