@@ -121,14 +121,21 @@ def _value(record: Metric, values: Rows, test: Ratings, train: View | None) -> F
 
 def _unequal(test: Ratings) -> Flags:
     """Which users' held-out ratings are not all alike."""
-    users = test.users
-    steps = (test.values[1:] != test.values[:-1]) & (users[1:] == users[:-1])
-    return np.bincount(users[1:], steps, test.n_users) > 0
+    return _extreme(test, np.maximum) > _extreme(test, np.minimum)
 
 
 def _with_relevant(test: Ratings, threshold: float) -> Flags:
     """Which users have held-out ratings of at least so much."""
-    return np.bincount(test.users, test.values >= threshold, test.n_users) > 0
+    return _extreme(test, np.maximum) >= threshold
+
+
+def _extreme(test: Ratings, of_two: np.ufunc) -> Floats:
+    """The greatest, or least, of each user's held-out ratings; NaN for users without any."""
+    found = np.full(test.n_users, np.nan)
+    some = np.diff(test.indptr) > 0
+    if some.any():
+        found[some] = of_two.reduceat(test.values, test.indptr[:-1][some])
+    return found
 
 
 def _present(test: View, train: View) -> Flags:

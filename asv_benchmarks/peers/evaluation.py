@@ -1,0 +1,138 @@
+"""Measuring a model: against ranx, pytrec-eval and scipy, and how much memory a whole catalogue takes."""
+
+import multiprocessing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytrec_eval
+import ranx
+from scipy.stats import kendalltau
+from turns import Measure, Row, in_turns, seconds
+
+from rankbench import load, split
+from rankbench.contract import Floats, Ints
+from rankbench.data.views import Ratings
+from rankbench.metrics import evaluate, per_user
+from rankbench.models import Factors
+
+_AGREEMENT = 1e-9
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model whose scores of the held-out pairs are there already."""
+
+    scores: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """The scores in the order of the held-out pairs."""
+        return self.scores
+
+
+def evaluation(repeats: int) -> Iterator[Row | Measure]:
+    """Evaluation alone: scores, and what each library wants them in, are made before the clock; one thread."""
+    yield from _ndcg(repeats)
+    yield from _kendall(repeats)
+    yield from _whole_catalogue()
+
+
+def _ndcg(repeats: int) -> Iterator[Row]:
+    """70,000 users x 50 items; ranx has the gain 2^r - 1 as we do, trec_eval the gain r (our ndcg-linear)."""
+    ratings, scores = _rated(70_000, 50)
+    model, count = Given(scores), ratings.n_users
+    qrels, run = _as_ranx(ratings, scores)
+    evaluator, trec_run = _as_trec(ratings, scores)
+    peers = {
+        "ranx": lambda: ranx.evaluate(qrels, run, "ndcg_burges@10", make_comparable=False, threads=1),
+        "pytrec-eval": lambda: _mean(evaluator.evaluate(trec_run)),
+    }
+    ours = {"ranx": "ndcg@10", "pytrec-eval": "ndcg-linear@10"}
+    for peer, name in ours.items():
+        _same(name, evaluate(model, ratings, [name])[name], peers[peer]())
+        runs = {
+            "peer": lambda peer=peer: count / seconds(peers[peer]),
+            "ours": lambda name=name: count / seconds(lambda: per_user(model, ratings, [name])),
+        }
+        found = in_turns(repeats, runs)
+        yield Row(f"{name}, 70,000 users x 50 items : {peer}", "users/s", 20.0, found["peer"], found["ours"])
+
+
+def _kendall(repeats: int) -> Iterator[Row]:
+    """6,040 users x 100 items with ties among the ratings, against a loop over scipy's."""
+    ratings, scores = _rated(6040, 100)
+    rows, count = [slice(*ratings.indptr[user : user + 2]) for user in range(ratings.n_users)], ratings.n_users
+
+    def loop() -> list[float]:
+        return [kendalltau(ratings.values[row], scores[row]).statistic for row in rows]
+
+    model = Given(scores)
+    _same("kendall", evaluate(model, ratings, ["kendall"])["kendall"], float(np.mean(loop())))
+    runs = {
+        "peer": lambda: count / seconds(loop),
+        "ours": lambda: count / seconds(lambda: per_user(model, ratings, ["kendall"])),
+    }
+    found = in_turns(repeats, runs)
+    yield Row("kendall, 6,040 users x 100 items : scipy loop", "users/s", 50.0, found["peer"], found["ours"])
+
+
+def _whole_catalogue() -> Iterator[Measure]:
+    """All items as candidates for everyone at MovieLens-20M's size, in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        taken, peak = pool.apply(whole_catalogue)
+    yield Measure("138,493 users x 27,278 items as candidates, two threads", "s", taken)
+    yield Measure("the same, most memory of the whole process", "GiB", peak, at_most=1.0)
+
+
+def whole_catalogue() -> tuple[float, float]:
+    """Seconds, and the process's most memory in GiB, data and Python included."""
+    data = split(load("lookalike:ml-20m"), "leave-one-out")
+    rng = np.random.default_rng(0)
+    model = Factors(rng.standard_normal((138_493, 10)), rng.standard_normal((27_278, 10)))
+    names = ["ndcg@10[candidates=catalogue]", "precision@100[candidates=catalogue]"]
+    taken = seconds(lambda: evaluate(model, data.test, names, threads=2, train=data.train))
+    status = Path("/proc/self/status").read_text()
+    return taken, int(status.split("VmHWM:")[1].split()[0]) / 2**20
+
+
+def _rated(users: int, per_user: int) -> tuple[Ratings, Floats]:
+    """Random ratings from 1 to 5 of the first items, and scores without ties."""
+    rng = np.random.default_rng(0)
+    size = users * per_user
+    indptr, items = np.arange(0, size + 1, per_user), np.tile(np.arange(per_user), users)
+    values = rng.integers(1, 6, size).astype(float)
+    return Ratings(indptr, items, values, per_user), rng.standard_normal(size)
+
+
+def _as_ranx(ratings: Ratings, scores: Floats) -> tuple[ranx.Qrels, ranx.Run]:
+    """The same in ranx's own records, with names as long as our numbers."""
+    made = []
+    for record, values in ((ranx.Qrels, ratings.values.astype(int)), (ranx.Run, scores)):
+        made.append(record(_nested(ratings, values)))
+    return made[0], made[1]
+
+
+def _as_trec(ratings: Ratings, scores: Floats) -> tuple[pytrec_eval.RelevanceEvaluator, dict[str, dict[str, float]]]:
+    """The same in pytrec-eval's dictionaries."""
+    evaluator = pytrec_eval.RelevanceEvaluator(_nested(ratings, ratings.values.astype(int)), {"ndcg_cut.10"})
+    return evaluator, _nested(ratings, scores)
+
+
+def _nested(ratings: Ratings, values: Floats) -> dict[str, dict[str, float]]:
+    """user -> item -> value, by name."""
+    names = [str(item) for item in range(ratings.n_items)]
+    table = values.reshape(ratings.n_users, -1).tolist()
+    return {str(user): dict(zip(names, row, strict=True)) for user, row in enumerate(table)}
+
+
+def _mean(results: dict[str, dict[str, float]]) -> float:
+    """pytrec-eval gives a record for each user."""
+    return sum(record["ndcg_cut_10"] for record in results.values()) / len(results)
+
+
+def _same(name: str, own: float, other: float) -> None:
+    """Stop unless both give the same answer."""
+    if not abs(own - other) <= _AGREEMENT:
+        raise SystemExit(f"{name} is {own} here and {other} there: their times would mean nothing")
