@@ -278,15 +278,15 @@ def doctor() -> None:
 
 
 @data_app.command()
-def where() -> None:
-    """Print the folders that data is looked for in.
+def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) -> None:
+    """Print the folders that data is looked for in, of all data sets or of one.
 
-    Example: rankbench data where
+    Example: rankbench data where ml-1m
     """
-    from rankbench.describe import data_folders
+    from rankbench.describe import data_folders, places
     from rankbench.terminal import show
 
-    show(data_folders())
+    show(places(name) if name else data_folders())
 
 
 @data_app.command()

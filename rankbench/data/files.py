@@ -60,15 +60,17 @@ class Files:
 
     name: str
     paths: tuple[Path, ...]
+    remedy: str = ""  # the command that gets what is missing
 
     @classmethod
-    def of(cls, name: str) -> "Files":
+    def of(cls, name: str, remedy: str = "") -> "Files":
         """What lies in the folders of this data set, and archives of its name beside its own folder."""
         found: list[Path] = []
         for folder in folders(name):
             found += sorted(folder.parent.glob(f"{name}.*")) if folder.parent.is_dir() else []
             found += sorted(path for path in folder.rglob("*")) if folder.is_dir() else []
-        return cls(name, tuple(path for path in found if path.is_file() and path.suffix != ".partial"))
+        paths = tuple(path for path in found if path.is_file() and path.suffix != ".partial")
+        return cls(name, paths, remedy)
 
     def has(self, name: str) -> bool:
         """Whether a file of this name is at hand."""
@@ -80,7 +82,8 @@ class Files:
             if found := self._find(name):
                 return found
         where = " or ".join(str(folder) for folder in folders(self.name))
-        raise UserError(f"{self.name}: no file {' or '.join(names)} in {where}: rankbench data fetch {self.name}")
+        remedy = f": {self.remedy}" if self.remedy else ""
+        raise UserError(f"{self.name}: no file {' or '.join(names)} in {where}{remedy}")
 
     def matching(self, pattern: str) -> list[File]:
         """Every loose file whose name fits the pattern."""

@@ -12,9 +12,9 @@ from rankbench.errors import UserError
 class Publication:
     """An origin of files.
 
-    `needs` lists what must be there, each as alternatives: a file's own name, loose or inside an
-    archive. `hashes` are those of loose files. What can only be had from its owner has no downloads but
-    says in `how` what a person must do.
+    `spec` is what a command calls it, where that is the name with settings. `needs` lists what must be
+    there, each as alternatives: a file's own name, loose or inside an archive. `hashes` are those of loose
+    files. What can only be had from its owner has no downloads but says in `how` what a person must do.
     """
 
     name: str
@@ -25,19 +25,18 @@ class Publication:
     downloads: tuple[Download, ...] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)
     how: str = ""
+    spec: str = ""
 
     def files(self) -> Files:
         """What lies in the folders of this data set."""
-        return Files.of(self.name)
+        return Files.of(self.name, self._command())
 
     def missing(self) -> str | None:
         """The command that gets what is missing, None where nothing is."""
         files = self.files()
         if all(any(files.has(name) for name in names) for names in self.needs):
             return None
-        if self.downloads:
-            return f"rankbench data fetch {self.name}"
-        return f"rankbench data import {self.name} PATH ({self.how})"
+        return self._command()
 
     def held(self) -> list[Held]:
         """Every file in the folders of this data set."""
@@ -56,5 +55,11 @@ class Publication:
         for download in self.downloads:
             fetch(download, folders(self.name)[-1], tell, self._by_hand())
 
+    def _command(self) -> str:
+        """The command that gets the data."""
+        if self.downloads:
+            return f"rankbench data fetch {self.spec or self.name}"
+        return f"{self._by_hand()} ({self.how})"
+
     def _by_hand(self) -> str:
-        return f"rankbench data import {self.name} PATH"
+        return f"rankbench data import {self.spec or self.name} PATH"

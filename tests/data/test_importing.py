@@ -112,7 +112,7 @@ def test_an_archive_beside_the_folder_is_found(tmp_path):
 
 def test_a_file_that_is_nowhere_is_named_with_the_folders_and_the_command(tmp_path):
     with pytest.raises(UserError, match=r"no file a.txt or b.txt in .*own/thing or .*data/thing: rankbench data fetch"):
-        Files.of("thing").find("a.txt", "b.txt")
+        Files.of("thing", "rankbench data fetch thing").find("a.txt", "b.txt")
 
 
 @pytest.mark.parametrize("name", ["cut.zip", "cut.gz"])

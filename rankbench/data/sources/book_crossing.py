@@ -75,6 +75,7 @@ class BookCrossing:
         """The edition that is asked for."""
         return Publication(
             name="book-crossing",
+            spec="book-crossing" if self.edition == "full" else f"book-crossing[edition={self.edition}]",
             size=_SIZES[self.edition],
             licence="free for research with citation (Ziegler and others 2005)",
             home="C.-N. Ziegler, http://www2.informatik.uni-freiburg.de/~cziegler/BX/",

@@ -48,6 +48,7 @@ _ORIGINS = {
     "full": _FULL,
     "slice": replace(
         _FULL,
+        spec="hetrec2011-ml-2k[edition=slice]",
         size=str(_COUNTS["slice"]),
         needs=((_PARTS[0],), (_PARTS[1],), *_MOVIES),
         downloads=(),

@@ -52,6 +52,7 @@ class Jester:
         numbers = _NUMBERS[self.parts]
         return Publication(
             name="jester",
+            spec="jester" if self.parts == "1" else f"jester[parts={self.parts}]",
             size=str(_COUNTS[self.parts]),
             licence="free for research with citation (Goldberg and others 2001)",
             home="K. Goldberg, UC Berkeley, https://eigentaste.berkeley.edu/dataset/",

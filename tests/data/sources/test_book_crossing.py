@@ -115,6 +115,10 @@ def test_what_is_missing_depends_on_the_edition(own):
     put("book-crossing", {"book_ratings.dat": "user\titem\trating\n"})
     assert BookCrossing(edition="filtered").origin.missing() is None
     assert BookCrossing().origin.missing() is not None
+    with pytest.raises(
+        UserError, match=r"no file BX-Book-Ratings.*: rankbench data import book-crossing\[edition=first\]"
+    ):
+        view_of(BookCrossing(edition="first"))
 
 
 # ---- what is refused ----

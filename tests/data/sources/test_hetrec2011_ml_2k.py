@@ -126,7 +126,8 @@ def test_time_stamps_and_the_archive_make_no_difference(tiny):
 
 
 def test_the_slice_is_not_taken_for_the_full_set_nor_the_other_way_round(tiny):
-    remedy = f"rankbench data import {NAME} PATH (a third party's {PARTS[0]} and {PARTS[1]} beside the published files"
+    command = f"rankbench data import {NAME}[edition=slice] PATH"
+    remedy = f"{command} (a third party's {PARTS[0]} and {PARTS[1]} beside the published files"
     assert HetRecMovieLens2K(edition="slice").origin.missing().startswith(remedy)
     with pytest.raises(UserError, match=rf"{NAME}\[edition=slice\] is not at hand: rankbench data import"):
         view_of(HetRecMovieLens2K(edition="slice"))
