@@ -111,7 +111,8 @@ def _sweeps(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
         _add(lines.setdefault(label, Line(label, [], [], [], [])), place, values)
         if (value := table.get((group.place, group.solver, show_settings(group.settings)))) is not None:
             _add(published.setdefault(label, Line(f"{label}, published", [], [], [], [])), place, [value])
-    return [Panel("", list(lines.values()), list(published.values()))]
+    data = ", ".join(dict.fromkeys(parse(group.data).name for group in good))
+    return [Panel(_short(data), list(lines.values()), list(published.values()))]
 
 
 def _bars(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
