@@ -308,7 +308,7 @@ cdef Py_ssize_t _deal(User *user, Rows rows) noexcept nogil:
 
 
 cdef int64_t _merge_groups(
-    const double *source, double *target, Py_ssize_t *starts, Py_ssize_t groups
+    double *source, double *target, Py_ssize_t *starts, Py_ssize_t groups
 ) noexcept nogil:
     """Merge groups two by two and keep the starts of what they become; how many scores were exchanged."""
     cdef int64_t exchanges = 0

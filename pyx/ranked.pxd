@@ -20,88 +20,37 @@ cdef struct Tie:
     Py_ssize_t first  # the held-out ones among them are the items first .. end - 1
     Py_ssize_t end
 
-# Both sorts below run without a branch that depends on the numbers sorted: of random ones a processor would
+ctypedef fused Sortable:
+    Item
+    double
+
+# The sort below runs without a branch that depends on the numbers sorted: of random ones a processor would
 # guess every second wrong. Up to RUN numbers go each to the place that the count of those before it says.
 
 
 cdef inline void sort_items(Item *items, Item *scratch, Py_ssize_t n) noexcept nogil:
     """Arrange items best first; equal scores by falling truth, so that the order of the input never shows."""
     cdef Py_ssize_t first = 0, end, i
-    _sort_by_score(items, scratch, n)
+    sort_falling(items, scratch, n)
     while first < n:
         end = end_of_tie(items, first, n)
         if end - first > 1:
             for i in range(first, end):
                 items[i] = Item(items[i].truth, items[i].score)
-            _sort_by_score(items + first, scratch, end - first)
+            sort_falling(items + first, scratch, end - first)
             for i in range(first, end):
                 items[i] = Item(items[i].truth, items[i].score)
         first = end
 
 
-cdef inline void _sort_by_score(Item *items, Item *scratch, Py_ssize_t n) noexcept nogil:
-    """Falling scores. Invariant of the merging: `source` holds sorted runs of `width`."""
+cdef inline void sort_falling(Sortable *entries, Sortable *scratch, Py_ssize_t n) noexcept nogil:
+    """Falling keys. Invariant of the merging: `source` holds sorted runs of `width`."""
     cdef Py_ssize_t start = 0, width = RUN
-    cdef Item *source = scratch
-    cdef Item *target = items
-    cdef Item *swap
+    cdef Sortable *source = scratch
+    cdef Sortable *target = entries
+    cdef Sortable *swap
     while start < n:
-        _sort_run(items + start, scratch + start, min(<Py_ssize_t> RUN, n - start))
-        start += RUN
-    while width < n:
-        start = 0
-        while start < n:
-            _merge_items(source + start, target + start, min(width, n - start), min(2 * width, n - start))
-            start += 2 * width
-        swap = source
-        source = target
-        target = swap
-        width *= 2
-    if source != items:
-        for start in range(n):
-            items[start] = source[start]
-
-
-cdef inline void _sort_run(const Item *items, Item *sorted_run, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t place[RUN]
-    cdef Py_ssize_t i, j, above, own
-    for i in range(n):
-        own = i
-        for j in range(i):
-            above = items[i].score > items[j].score
-            own -= above
-            place[j] += above
-        place[i] = own
-    for i in range(n):
-        sorted_run[place[i]] = items[i]
-
-
-cdef inline void _merge_items(const Item *source, Item *target, Py_ssize_t middle, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t left = 0, right = middle, place = 0, from_right
-    while left < middle and right < n:
-        from_right = source[right].score > source[left].score
-        target[place] = source[left + from_right * (right - left)]
-        left += 1 - from_right
-        right += from_right
-        place += 1
-    while left < middle:
-        target[place] = source[left]
-        left += 1
-        place += 1
-    while right < n:
-        target[place] = source[right]
-        right += 1
-        place += 1
-
-
-cdef inline void sort_falling(double *values, double *scratch, Py_ssize_t n) noexcept nogil:
-    """Falling values. Invariant of the merging: `source` holds sorted runs of `width`."""
-    cdef Py_ssize_t start = 0, width = RUN
-    cdef double *source = scratch
-    cdef double *target = values
-    cdef double *swap
-    while start < n:
-        _sort_run_of_values(values + start, scratch + start, min(<Py_ssize_t> RUN, n - start))
+        _sort_run(entries + start, scratch + start, min(<Py_ssize_t> RUN, n - start))
         start += RUN
     while width < n:
         start = 0
@@ -112,33 +61,33 @@ cdef inline void sort_falling(double *values, double *scratch, Py_ssize_t n) noe
         source = target
         target = swap
         width *= 2
-    if source != values:
+    if source != entries:
         for start in range(n):
-            values[start] = source[start]
+            entries[start] = source[start]
 
 
-cdef inline void _sort_run_of_values(const double *values, double *sorted_run, Py_ssize_t n) noexcept nogil:
+cdef inline void _sort_run(Sortable *entries, Sortable *sorted_run, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t place[RUN]
     cdef Py_ssize_t i, j, above, own
     for i in range(n):
         own = i
         for j in range(i):
-            above = values[i] > values[j]
+            above = _key(entries[i]) > _key(entries[j])
             own -= above
             place[j] += above
         place[i] = own
     for i in range(n):
-        sorted_run[place[i]] = values[i]
+        sorted_run[place[i]] = entries[i]
 
 
 cdef inline int64_t merge_falling(
-    const double *source, double *target, Py_ssize_t middle, Py_ssize_t n
+    Sortable *source, Sortable *target, Py_ssize_t middle, Py_ssize_t n
 ) noexcept nogil:
-    """Merge two falling runs; how many pairs of a left and a strictly higher right value were exchanged."""
+    """Merge two falling runs; how many pairs of a left and a strictly higher right entry were exchanged."""
     cdef int64_t exchanges = 0
     cdef Py_ssize_t left = 0, right = middle, place = 0, from_right
     while left < middle and right < n:
-        from_right = source[right] > source[left]
+        from_right = _key(source[right]) > _key(source[left])
         target[place] = source[left + from_right * (right - left)]
         exchanges += from_right * (middle - left)  # all that still wait on the left are lower
         left += 1 - from_right
@@ -153,6 +102,14 @@ cdef inline int64_t merge_falling(
         right += 1
         place += 1
     return exchanges
+
+
+cdef inline double _key(Sortable entry) noexcept nogil:
+    """What is sorted by: an item's score, a number itself."""
+    if Sortable is Item:
+        return entry.score
+    else:
+        return entry
 
 
 cdef inline Py_ssize_t take_best(
