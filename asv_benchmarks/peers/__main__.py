@@ -16,7 +16,7 @@ from pathlib import Path
 
 from turns import Measure, Row, show
 
-TOPICS = ("pair_updates", "closed_forms", "evaluation", "harness_cost")
+TOPICS = tuple(sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - {"__main__", "turns"}))
 LIBRARIES = ("rankbench", "implicit", "scikit-learn", "numpy", "scipy")
 
 
