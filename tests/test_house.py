@@ -21,6 +21,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"solvers"},
     {"experiments"},
     {"harness"},
+    {"sklearn"},
     {"report"},
     {"terminal", "describe"},
     {"session"},

@@ -7,7 +7,7 @@ import scipy.sparse
 from rankbench import models
 from rankbench.arrays import fingerprint, pack
 from rankbench.errors import UserError
-from rankbench.models import MODELS, Factors, ItemScores, KernelScores, UserWeights, load, save
+from rankbench.models import MODELS, Factors, ItemScores, KernelScores, Stumps, UserWeights, load, save
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.standard_normal((5, 4)) * (RNG.random((5, 4)) < 0.6)
@@ -16,6 +16,9 @@ GRAM = FEATURES @ FEATURES.T
 COEFFICIENTS = RNG.standard_normal(6)
 INDPTR, ITEMS = np.array([0, 2, 2, 6]), np.array([1, 3, 0, 1, 2, 4], np.int32)
 EXPANSION = scipy.sparse.csr_array((COEFFICIENTS, ITEMS, INDPTR), shape=(3, 5)).toarray()
+STUMPS = np.array([[0, 1], [1, 1], [0, 0]], np.int32), RNG.standard_normal((3, 2)), RNG.standard_normal((3, 2))
+ABOVE = FEATURES[:, STUMPS[0]].transpose(1, 2, 0) > STUMPS[1][:, :, None]  # users x thresholds x items
+BOOSTED = np.einsum("ut,uti->ui", STUMPS[2], ABOVE) + OFFSETS[:, None]
 
 EXAMPLES = {
     "ItemScores": ItemScores(OFFSETS[[0, 1, 2, 0, 1]]),
@@ -24,6 +27,9 @@ EXAMPLES = {
     "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
     "UserWeights, sparse": UserWeights(scipy.sparse.csr_array(FEATURES), WEIGHTS, OFFSETS),
     "KernelScores": KernelScores(GRAM, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
+    "Stumps": Stumps(FEATURES, *STUMPS, OFFSETS),
+    "Stumps, sparse": Stumps(scipy.sparse.csr_array(FEATURES), *STUMPS, OFFSETS),
+    "Stumps without a threshold": Stumps(FEATURES, *(part[:, :0] for part in STUMPS), OFFSETS),
 }
 PRODUCTS = WEIGHTS @ FEATURES.T
 EXPECTED = {
@@ -33,6 +39,9 @@ EXPECTED = {
     "UserWeights": PRODUCTS + OFFSETS[:, None],
     "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
     "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
+    "Stumps": BOOSTED,
+    "Stumps, sparse": BOOSTED,
+    "Stumps without a threshold": np.tile(OFFSETS[:, None], 5),
 }
 USERS, OF_ITEMS = (grid.ravel() for grid in np.indices((3, 5)))
 every_model = pytest.mark.parametrize("name", EXAMPLES)

@@ -8,6 +8,7 @@ SOLVERS = Catalogue(
     {
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "mprank": "rankbench.solvers.mprank:MPRank",
+        "rankboost": "rankbench.solvers.rankboost:RankBoost",
         "sgd": "rankbench.solvers.sgd:SGD",
     },
     "rankbench.solvers",
