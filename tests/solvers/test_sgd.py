@@ -33,7 +33,7 @@ class TestSGD(SolverContract):
 
 
 class TestSGDWithLogisticLoss(SolverContract):
-    solver = SGD(rank=5, lam=0.5, step=0.1, decay=1e-4, loss="logistic")
+    solver = SGD(rank=3, lam=0.5, step=0.1, decay=1e-4, loss="logistic")
 
 
 @pytest.fixture
