@@ -28,7 +28,7 @@ class Partition:
     @property
     def bound(self) -> float:
         """The greatest speed-up that the parts allow: one over the largest one's share."""
-        return float(1 / self.shares.max())
+        return float(1 / self.shares.max()) if self.shares.any() else 1.0
 
 
 def loads(better: Ints, worse: Ints, n_items: int) -> Ints:
@@ -107,10 +107,15 @@ def _cut(graph: Any, load: Ints, parts: int) -> Ints:
         import pymetis  # noqa: PLC0415
     except ImportError:
         raise UserError(_NO_PYMETIS) from None
-    options = pymetis.Options(seed=0)
-    rows = [np.ascontiguousarray(column, np.int32) for column in (graph.indptr, graph.indices)]
-    weights = {"vweights": load.astype(np.int32), "eweights": graph.data}
-    return np.array(pymetis.part_graph(parts, xadj=rows[0], adjncy=rows[1], **weights, options=options)[1], np.int32)
+    rows = (np.ascontiguousarray(column, np.int32) for column in (graph.indptr, graph.indices))
+    found = pymetis.part_graph(
+        parts,
+        pymetis.CSRAdjacency(*rows),
+        vweights=load.astype(np.int32),
+        eweights=graph.data,
+        options=pymetis.Options(seed=0),
+    )
+    return np.array(found.vertex_part, np.int32)
 
 
 def _measured(chosen: Ints, better: Ints, worse: Ints, parts: int) -> Partition:

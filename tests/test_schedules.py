@@ -98,6 +98,12 @@ def test_with_a_part_for_every_item_everything_is_cut():
     assert found.parts[[0, 1, 3]].tolist() == [0, 1, 2]
 
 
+def test_nothing_to_compare_is_no_failure():
+    nothing = np.array([], np.int32)
+    found = partition(nothing, nothing, 3, 2)
+    assert (found.cut, found.bound, found.parts.tolist()) == (0, 1, [0, 0, 0])
+
+
 def test_loads_count_both_sides():
     assert loads(np.array([0, 0, 3]), np.array([1, 3, 1]), 5).tolist() == [2, 2, 0, 2, 0]
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.factors import check_rank, seed_of, start
 from rankbench.kernels import sgd as kernel
@@ -80,8 +80,8 @@ class SGD:
         yield Step(model, objective)
         if not len(train):
             return
-        shrinks = (self.lam / np.maximum(counts, 1) for counts in (per_user, per_item))
-        factors = (users, items, *shrinks, self.step, self.decay)
+        shrink_users, shrink_items = (self.lam / np.maximum(counts, 1) for counts in (per_user, per_item))
+        factors = (users, items, shrink_users, shrink_items, self.step, self.decay)
         one_pass = _PASSES[self.schedule](loss, train, factors, self.parts, rng, threads)
         updates = 0
         while True:
@@ -100,7 +100,9 @@ def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
     return rotation(train.indptr, train.better, train.worse, user_groups, item_groups, parts)
 
 
-Factored = tuple[Any, ...]  # users, items, their shrinkages, step and decay, as the kernels take them
+Factored = tuple[
+    Floats, Floats, Floats, Floats, float, float
+]  # users, items, their shrinkages, step and decay, as the kernels take them
 
 
 def _serial(
@@ -132,7 +134,7 @@ def _in_rounds(schedule: str) -> Callable[..., Pass]:
     ) -> Pass:
         """Round by round, the tasks of a round side by side."""
         plan = rotation_of(train, schedule, parts)
-        rows: tuple[Ints, ...] = plan.starts, plan.users, plan.better, plan.worse
+        rows = plan.starts, plan.users, plan.better, plan.worse
 
         def one_pass(updates: int) -> None:
             """Rounds in a new order."""
