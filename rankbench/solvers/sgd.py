@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -80,8 +80,11 @@ class SGD:
         yield Step(model, objective)
         if not len(train):
             return
-        shrink_users, shrink_items = (self.lam / np.maximum(counts, 1) for counts in (per_user, per_item))
-        factors = (users, items, shrink_users, shrink_items, self.step, self.decay)
+        shrinks = {
+            "user_shrink": self.lam / np.maximum(per_user, 1),
+            "item_shrink": self.lam / np.maximum(per_item, 1),
+        }
+        factors = {"users": users, "items": items, **shrinks, "step": self.step, "decay": self.decay}
         one_pass = _PASSES[self.schedule](loss, train, factors, self.parts, rng, threads)
         updates = 0
         while True:
@@ -100,9 +103,7 @@ def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
     return rotation(train.indptr, train.better, train.worse, user_groups, item_groups, parts)
 
 
-Factored = tuple[
-    Floats, Floats, Floats, Floats, float, float
-]  # users, items, their shrinkages, step and decay, as the kernels take them
+Factored = dict[str, Any]  # users, items, their shrinkages, step and decay, by the kernels' names
 
 
 def _serial(
@@ -110,7 +111,7 @@ def _serial(
 ) -> Pass:
     """User by user, on one thread."""
     rows = train.indptr, train.better, train.worse
-    return lambda updates: kernel.serial_pass(loss, *rows, *factors, updates, rng)
+    return lambda updates: kernel.serial_pass(loss, *rows, **factors, updates=updates, rng=rng)
 
 
 def _hogwild(
@@ -123,7 +124,7 @@ def _hogwild(
         """Users in a new order."""
         order = rng.permutation(train.n_users).astype(np.int32)
         before: Floats = updates + np.concatenate([[0.0], np.cumsum(per_user[order])[:-1]])
-        kernel.hogwild_pass(loss, order, before, *rows, *factors, seed_of(rng), threads)
+        kernel.hogwild_pass(loss, order, before, *rows, **factors, seed=seed_of(rng), threads=threads)
 
     return one_pass
 
@@ -139,7 +140,8 @@ def _in_rounds(schedule: str) -> Callable[..., Pass]:
         def one_pass(updates: int) -> None:
             """Rounds in a new order."""
             starts, tasks, before = plan.order(rng)
-            kernel.rounds_pass(loss, starts, tasks, *rows, *factors, updates + before, seed_of(rng), threads)
+            moved = {**factors, "updates": updates + before}
+            kernel.rounds_pass(loss, starts, tasks, *rows, **moved, seed=seed_of(rng), threads=threads)
 
         return one_pass
 
