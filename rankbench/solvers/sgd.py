@@ -1,57 +1,72 @@
-"""Pairwise stochastic gradient descent on factors (Park and Zhang 2014, section 3)."""
+"""Pairwise stochastic gradient descent on factors (Park and Zhang 2014, sections 3 and 5)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
+from rankbench.factors import check_rank, seed_of, start
 from rankbench.kernels import sgd as kernel
 from rankbench.models import Factors
+from rankbench.rotation import Rotation, rotation
+from rankbench.schedules import balanced, loads, partition
 from rankbench.specs import Limits, check
 
 _LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
-_LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero and stays so
+
+Pass = Callable[[int], None]  # visits every comparison once, after so many updates
 
 
 @dataclass(frozen=True)
 class SGD:
-    """A vector per user and item, by stochastic gradient descent over comparisons, user by user.
+    """A vector per user and item, by stochastic gradient descent over comparisons.
 
     min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), one comparison at a time. With g
     = L'(margin), each update takes u_i -= eta (g (v_j - v_k) + lam/|Omega_i| u_i), v_j -= eta (g u_i +
     lam/|Omega^j| v_j), v_k -= eta (-g u_i + lam/|Omega^k| v_k), all from the old values, and eta = step
     / (1 + decay t) after t updates. (The report's Algorithms 1 and 2 print the data terms with the
     wrong sign, update v from the new u, and skip the regulariser where the margin is met; these are the
-    formulas of its text.) A pass visits users in random order and each user's comparisons in random
-    order. Users and items that are in no comparison score NaN.
+    formulas of its text.) Users and items that are in no comparison score NaN.
+
+    Schedules say who visits which comparison when. `serial`: users in random order, each one's
+    comparisons in random order. `tournament`: items in `parts` groups of like load, users too; a task is
+    a pair of item groups and a user group, and the tasks of a round share neither user nor item, so any
+    number of threads gives the same bits. `nomad`: the same, with METIS cutting the item graph into the
+    parts; a part stays where it is while the groups of users travel from part to part. (The report lets
+    two workers race for the items of a comparison across the cut. Here these wait until their two parts
+    meet, and the bits stay the same.) `hogwild`: a thread per user at a time, items without locks, as
+    the report's random SGD but user by user. At most half as many threads as parts find work at all times.
     """
 
     rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(low=0)] = 0.1
+    lam: Annotated[float, Limits(above=0)] = 0.1
     step: Annotated[float, Limits(above=0)] = 0.05
     decay: Annotated[float, Limits(low=0)] = 1e-5
     loss: Literal["squared-hinge", "logistic"] = "squared-hinge"
+    schedule: Literal["serial", "tournament", "hogwild", "nomad"] = "serial"
+    parts: Annotated[int, Limits(low=1, high=128)] = 16
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
-    determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
 
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def determinism(self) -> Determinism:
+        """Exact, but for `hogwild`."""
+        return Determinism.RACY if self.schedule == "hogwild" else Determinism.EXACT
+
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all comparisons."""
-        per_user = np.diff(train.indptr)
-        per_item = np.bincount(train.better, minlength=train.n_items) + np.bincount(
-            train.worse, minlength=train.n_items
-        )
-        users, items = (_start(rng, counts, self.rank) for counts in (per_user, per_item))
-        shrink_users, shrink_items = (self.lam / np.maximum(counts, 1) for counts in (per_user, per_item))
-        rows = (train.indptr, train.better, train.worse)
-        loss = _LOSSES[self.loss]
+        if len(train):
+            check_rank("SGD", self.rank, train.n_users, train.n_items)
+        per_user, per_item = np.diff(train.indptr), loads(train.better, train.worse, train.n_items)
+        users, items = (start(rng, counts, self.rank) for counts in (per_user, per_item))
+        loss, rows = _LOSSES[self.loss], (train.indptr, train.better, train.worse)
         model = Factors(users[:, : self.rank], items[:, : self.rank])
         seen = per_user > 0, per_item > 0
 
@@ -63,18 +78,79 @@ class SGD:
             return float(losses.sum() + self.lam / 2 * size)
 
         yield Step(model, objective)
+        if not len(train):
+            return
+        shrinks = {
+            "user_shrink": self.lam / np.maximum(per_user, 1),
+            "item_shrink": self.lam / np.maximum(per_item, 1),
+        }
+        factors = {"users": users, "items": items, **shrinks, "step": self.step, "decay": self.decay}
+        one_pass = _PASSES[self.schedule](loss, train, factors, self.parts, rng, threads)
         updates = 0
-        while len(train):
-            kernel.serial_pass(
-                loss, *rows, users, items, shrink_users, shrink_items, self.step, self.decay, updates, rng
-            )
+        while True:
+            one_pass(updates)
             updates += len(train)
             yield Step(model, objective)
 
 
-def _start(rng: np.random.Generator, counts: Ints, rank: int) -> Floats:
-    """Normal rows of expected length one, padded to whole lanes; NaN for whoever is never compared."""
-    rows = np.zeros((len(counts), -(-rank // _LANES) * _LANES))
-    rows[:, :rank] = rng.standard_normal((len(counts), rank)) / np.sqrt(rank)
-    rows[counts == 0] = np.nan
-    return rows
+def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
+    """The tasks and rounds of `tournament` or `nomad`; their `bound` is how much threads can speed them up."""
+    if schedule == "nomad":
+        item_groups = partition(train.better, train.worse, train.n_items, parts).parts
+    else:
+        item_groups = balanced(loads(train.better, train.worse, train.n_items), parts)
+    user_groups = balanced(np.diff(train.indptr), parts)
+    return rotation(train.indptr, train.better, train.worse, user_groups, item_groups, parts)
+
+
+Factored = dict[str, Any]  # users, items, their shrinkages, step and decay, by the kernels' names
+
+
+def _serial(
+    loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
+) -> Pass:
+    """User by user, on one thread."""
+    rows = train.indptr, train.better, train.worse
+    return lambda updates: kernel.serial_pass(loss, *rows, **factors, updates=updates, rng=rng)
+
+
+def _hogwild(
+    loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
+) -> Pass:
+    """User by user, threads side by side."""
+    rows, per_user = (train.indptr, train.better, train.worse), np.diff(train.indptr)
+
+    def one_pass(updates: int) -> None:
+        """Users in a new order."""
+        order = rng.permutation(train.n_users).astype(np.int32)
+        before: Floats = updates + np.concatenate([[0.0], np.cumsum(per_user[order])[:-1]])
+        kernel.hogwild_pass(loss, order, before, *rows, **factors, seed=seed_of(rng), threads=threads)
+
+    return one_pass
+
+
+def _in_rounds(schedule: str) -> Callable[..., Pass]:
+    def passes(
+        loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
+    ) -> Pass:
+        """Round by round, the tasks of a round side by side."""
+        plan = rotation_of(train, schedule, parts)
+        rows = plan.starts, plan.users, plan.better, plan.worse
+
+        def one_pass(updates: int) -> None:
+            """Rounds in a new order."""
+            starts, tasks, before = plan.order(rng)
+            moved = {**factors, "updates": updates + before}
+            kernel.rounds_pass(loss, starts, tasks, *rows, **moved, seed=seed_of(rng), threads=threads)
+
+        return one_pass
+
+    return passes
+
+
+_PASSES: dict[str, Callable[..., Pass]] = {
+    "serial": _serial,
+    "tournament": _in_rounds("tournament"),
+    "hogwild": _hogwild,
+    "nomad": _in_rounds("nomad"),
+}

@@ -1,5 +1,6 @@
 """Pairwise SGD against its formulas: one update, one pass number by number, and what a run achieves."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,11 @@ from solvers.contract import SolverContract
 from rankbench.contract import Floats, Ints, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
+from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.kernels import sgd as kernel
 from rankbench.metrics import evaluate
-from rankbench.solvers.sgd import SGD
+from rankbench.solvers.sgd import SGD, rotation_of
 
 LOSSES: dict[str, Callable[[Any], Any]] = {
     "squared-hinge": lambda margin: np.maximum(0, 1 - margin) ** 2,
@@ -33,7 +35,19 @@ class TestSGD(SolverContract):
 
 
 class TestSGDWithLogisticLoss(SolverContract):
-    solver = SGD(rank=5, lam=0.5, step=0.1, decay=1e-4, loss="logistic")
+    solver = SGD(rank=3, lam=0.5, step=0.1, decay=1e-4, loss="logistic")
+
+
+class TestSGDInTournaments(SolverContract):
+    solver = SGD(rank=4, lam=0.5, schedule="tournament", parts=6)
+
+
+class TestNomadicSGD(SolverContract):
+    solver = SGD(rank=4, lam=0.5, schedule="nomad", parts=3)
+
+
+class TestHogwildSGD(SolverContract):
+    solver = SGD(rank=4, lam=0.5, schedule="hogwild")
 
 
 @pytest.fixture
@@ -124,19 +138,142 @@ def shuffled(rng: np.random.Generator, n: int) -> Any:
 def one_pass(
     train: Comparisons, solver: SGD, users: Floats, items: Floats, done: int, rng: np.random.Generator
 ) -> None:
-    """What a pass does, in the formulas of the report's text, update by update."""
+    """What a serial pass does: users in random order, each one's rows in random order."""
+    rows = (
+        (i, train.better[train.indptr[i] + place], train.worse[train.indptr[i] + place])
+        for i in shuffled(rng, train.n_users)
+        for place in shuffled(rng, int(np.diff(train.indptr)[i]))
+    )
+    visit(rows, train, solver, users, items, done)
+
+
+def visit(rows: Any, train: Comparisons, solver: SGD, users: Floats, items: Floats, done: int) -> None:
+    """The formulas of the report's text, update by update."""
     per_user = np.diff(train.indptr)
     per_item = np.bincount(np.concatenate([train.better, train.worse]), minlength=train.n_items)
-    for i in shuffled(rng, train.n_users):
-        for place in shuffled(rng, per_user[i]):
-            j, k = train.better[train.indptr[i] + place], train.worse[train.indptr[i] + place]
-            u, v, w = users[i].copy(), items[j].copy(), items[k].copy()
-            eta = solver.step / (1 + solver.decay * done)
-            g = SLOPES[solver.loss](u @ (v - w))
-            users[i] -= eta * (g * (v - w) + solver.lam / per_user[i] * u)
-            items[j] -= eta * (g * u + solver.lam / per_item[j] * v)
-            items[k] -= eta * (-g * u + solver.lam / per_item[k] * w)
-            done += 1
+    for t, (i, j, k) in enumerate(rows, start=done):
+        u, v, w = users[i].copy(), items[j].copy(), items[k].copy()
+        eta = solver.step / (1 + solver.decay * t)
+        g = SLOPES[solver.loss](u @ (v - w))
+        users[i] -= eta * (g * (v - w) + solver.lam / per_user[i] * u)
+        items[j] -= eta * (g * u + solver.lam / per_item[j] * v)
+        items[k] -= eta * (-g * u + solver.lam / per_item[k] * w)
+
+
+# parallel schedules
+
+
+def mixed(x: int) -> int:
+    """SplitMix64's finaliser."""
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+def own_order(seed: int, number: int, n: int) -> list[int]:
+    """0 .. n-1 in the order that a task draws from its own stream."""
+    state, order = mixed((seed + mixed(number + 1)) % 2**64), list(range(n))
+    for place in range(n):
+        while True:
+            state = (state + 0x9E3779B97F4A7C15) % 2**64
+            drawn, rest = divmod((mixed(state) >> 32) * (place + 1), 2**32)
+            if rest >= 2**32 % (place + 1):
+                break
+        order[place], order[drawn] = order[drawn], place
+    return order
+
+
+def rows_in_rounds(solver: SGD, train: Comparisons, rng: np.random.Generator) -> Any:
+    """The comparisons in the order of a pass of the tournament or of NOMAD, were there a single thread."""
+    plan = rotation_of(train, solver.schedule, solver.parts)
+    _, tasks, _ = plan.order(rng)
+    seed = int(rng.integers(2**63))
+    for task in tasks:
+        first, end = plan.starts[task], plan.starts[task + 1]
+        for row in own_order(seed, int(task), end - first):
+            yield plan.users[first + row], plan.better[first + row], plan.worse[first + row]
+
+
+def rows_without_locks(train: Comparisons, rng: np.random.Generator) -> Any:
+    """The comparisons in the order of a pass of Hogwild on one thread."""
+    order, seed = rng.permutation(train.n_users), int(rng.integers(2**63))
+    for user in order:
+        first, end = train.indptr[user], train.indptr[user + 1]
+        for row in own_order(seed, int(user), end - first):
+            yield user, train.better[first + row], train.worse[first + row]
+
+
+@each_loss
+@pytest.mark.parametrize("schedule", ["tournament", "nomad", "hogwild"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_parallel_passes_are_those_of_the_formulas(schedule, threads, loss, train):
+    if schedule == "hogwild" and threads > 1:
+        pytest.skip("threads race on purpose")
+    solver = SGD(rank=3, lam=0.7, step=0.1, decay=0.01, loss=loss, schedule=schedule, parts=4)
+    rng, twin = np.random.default_rng(5), np.random.default_rng(5)
+    steps = solver.steps(train, rng, threads)
+    users, items = factors(next(steps))
+    twin.standard_normal(users.size + items.size)  # the start
+    for done in (0, len(train)):
+        rows = rows_without_locks(train, twin) if schedule == "hogwild" else rows_in_rounds(solver, train, twin)
+        visit(rows, train, solver, users, items, done)
+        model = next(steps).model
+        np.testing.assert_allclose(model.users, users, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(model.items, items, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("schedule", ["tournament", "nomad"])
+@pytest.mark.parametrize("parts", [1, 2, 5, 16])
+def test_any_number_of_threads_gives_the_bytes_of_one(schedule, parts, halves):
+    solver = SGD(rank=6, schedule=schedule, parts=parts)
+    found = [fit(solver, halves[0], steps=3, threads=threads) for threads in (1, 2, 3, 7)]
+    assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
+
+
+@pytest.mark.parametrize("schedule", ["serial", "tournament", "nomad", "hogwild"])
+def test_every_schedule_reaches_about_the_same_objective(schedule, halves):
+    best = min(objectives(SGD(rank=2, lam=1.0), halves[0], threads=1))
+    assert min(objectives(SGD(rank=2, lam=1.0, schedule=schedule), halves[0], threads=2)) < 1.05 * best
+
+
+def objectives(solver: SGD, train: Comparisons, threads: int) -> list[float]:
+    """After each of twenty passes."""
+    steps = solver.steps(train, np.random.default_rng(0), threads)
+    return [next(steps).objective() for _ in range(21)]
+
+
+# bad input
+
+
+def test_a_rank_above_both_sides_is_refused(train):
+    with pytest.raises(UserError, match=r"rank=13 is larger than both sides, 12 users and 9 items: take at most 12"):
+        next(SGD(rank=13).steps(train, np.random.default_rng(0)))
+    next(SGD(rank=12).steps(train, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("lam", [0, -1])
+def test_a_penalty_must_be_above_zero(lam):
+    with pytest.raises(UserError, match=f"lam={lam} is out of range: must be above 0"):
+        SGD(lam=lam)
+
+
+def test_an_item_against_itself_and_ids_out_of_range_are_refused():
+    with pytest.raises(UserError, match="comparison 0 holds item 3 against itself"):
+        Comparisons.from_triples([0], [3], [3])
+    with pytest.raises(UserError, match="item id 7 is out of range"):
+        Comparisons.from_triples([0], [7], [1], n_items=5)
+
+
+def test_nomad_without_pymetis_names_the_extra(monkeypatch, train):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    steps = SGD(schedule="nomad", parts=2).steps(train, np.random.default_rng(0))
+    next(steps)
+    with pytest.raises(UserError, match=r"pip install 'rankbench\[partition\]'"):
+        next(steps)
+
+
+def test_more_threads_than_cores_are_allowed(train):
+    fit(SGD(schedule="tournament"), train, steps=2, threads=64)
 
 
 @each_loss

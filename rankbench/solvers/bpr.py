@@ -1,0 +1,111 @@
+"""Bayesian personalised ranking from implicit feedback (Rendle, Freudenthaler, Gantner and Schmidt-Thieme 2009)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.factors import check_rank, seed_of, start
+from rankbench.kernels import bpr as kernel
+from rankbench.kernels import sgd
+from rankbench.models import Factors
+from rankbench.rotation import rotation
+from rankbench.schedules import balanced
+from rankbench.specs import Limits, check
+
+
+@dataclass(frozen=True)
+class BPR:
+    """A vector per user and item, such that what a user chose stands above what they did not.
+
+    A rating is a positive if it is at least `least`; without `least` every rating is one, whatever its
+    value. For each positive j of user i a negative k is drawn, evenly from all items of the catalogue
+    that are no positive of i, rated or not. With x = u_i . (v_j - v_k) an update goes down the gradient of
+    -ln sigma(x) + lam/2 (|u_i|^2 + |v_j|^2 + |v_k|^2), as the paper's figure 4 has it, all from the old
+    values, by a step of step / (1 + decay t) after t updates. A pass visits every positive once (the paper
+    draws them with replacement) and draws new negatives.
+
+    The bits are the same for any number of threads: every user draws negatives from a stream of their own,
+    and the drawn comparisons are run in rounds of tasks that share neither user nor item. The objective is
+    the mean over the negatives that the paper's BPR-Opt has, estimated by one negative per positive that
+    is drawn at the start and kept. Users without a rating score NaN; those whose ratings are all below
+    `least`, or who have every item, score 0 for all.
+    """
+
+    rank: Annotated[int, Limits(low=1)] = 10
+    lam: Annotated[float, Limits(above=0)] = 0.01
+    step: Annotated[float, Limits(above=0)] = 0.05
+    decay: Annotated[float, Limits(low=0)] = 0.0
+    least: float | None = None
+    parts: Annotated[int, Limits(low=1, high=128)] = 16
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.least is not None and isnan(self.least):
+            raise UserError("BPR: least=nan is no rating: leave it out, and every rating is a positive")
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The random start, then a model after each pass over all positives."""
+        indptr, positives = positives_of(train, self.least)
+        per_user = np.diff(indptr)
+        if len(positives):
+            check_rank("BPR", self.rank, train.n_users, train.n_items)
+        users, items = start(rng, per_user, self.rank), start(rng, np.ones(train.n_items, int), self.rank)
+        users[(per_user == 0) & (np.diff(train.indptr) > 0)] = 0
+        model = Factors(users[:, : self.rank], items[:, : self.rank])
+        kept = _drawn(indptr, positives, train.n_items, rng, threads)
+
+        def objective() -> float:
+            losses = np.zeros(train.n_users)
+            if len(positives):
+                sgd.losses(sgd.LOGISTIC, indptr, positives, kept, users, items, losses, threads)
+            return float(losses.sum() + self.lam / 2 * _size(users, items, per_user, (positives, kept)))
+
+        yield Step(model, objective)
+        factors: dict[str, Any] = {"users": users, "items": items, "step": self.step, "decay": self.decay}
+        shrinks = {"user_shrink": np.full(train.n_users, self.lam), "item_shrink": np.full(train.n_items, self.lam)}
+        item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
+        groups = balanced(per_user, self.parts), balanced(item_load, self.parts)
+        updates = 0
+        while len(positives):
+            plan = rotation(
+                indptr, positives, _drawn(indptr, positives, train.n_items, rng, threads), *groups, self.parts
+            )
+            starts, tasks, before = plan.order(rng)
+            rows = plan.starts, plan.users, plan.better, plan.worse
+            moved = {**factors, **shrinks, "updates": updates + before, "seed": seed_of(rng), "threads": threads}
+            sgd.rounds_pass(sgd.LOGISTIC, starts, tasks, *rows, **moved)
+            updates += len(positives)
+            yield Step(model, objective)
+
+
+def positives_of(train: Ratings, least: float | None) -> tuple[Ints, Ints]:
+    """Each user's positives, ascending, as CSR; none of a user who has every item, for there is no negative."""
+    chosen = np.ones(len(train), bool) if least is None else train.values >= least
+    counts = np.bincount(train.users[chosen], minlength=train.n_users)
+    chosen &= (counts < train.n_items)[train.users]
+    counts[counts == train.n_items] = 0
+    return np.concatenate([[0], np.cumsum(counts)]), train.items[chosen]
+
+
+def _drawn(indptr: Ints, positives: Ints, n_items: int, rng: np.random.Generator, threads: int) -> Ints:
+    """A negative beside each positive."""
+    out = np.empty(len(positives), np.int32)
+    kernel.draw_negatives(indptr, positives, n_items, seed_of(rng), out, threads)
+    return out
+
+
+def _size(users: Floats, items: Floats, per_user: Ints, columns: tuple[Ints, ...]) -> float:
+    """The sum over rows of |u|^2 + |v|^2 + |w|^2."""
+    of_users, of_items = (np.square(block).sum(axis=1) for block in (users, items))
+    known = per_user > 0
+    return float(per_user[known] @ of_users[known] + sum(of_items[column].sum() for column in columns))

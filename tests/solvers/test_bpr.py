@@ -1,0 +1,135 @@
+"""BPR: its negatives are even draws, its update is the gradient, and it recommends what users would choose."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.stats import chisquare
+from solvers.contract import SolverContract
+
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.harness.training import fit
+from rankbench.kernels import bpr as kernel
+from rankbench.solvers.bpr import BPR, positives_of
+
+
+class TestBPR(SolverContract):
+    solver = BPR(rank=3, least=1.0, step=0.1)
+
+
+class TestBPRFromEveryRating(SolverContract):
+    solver = BPR(rank=2, parts=3)
+    learns = False  # which ratings are high is nothing to it
+
+
+@pytest.fixture
+def ratings() -> Ratings:
+    """Two camps of users and two of items; half of what a user would choose is seen, and some of the rest."""
+    rng = np.random.default_rng(0)
+    liked = (np.arange(80)[:, None] < 40) == (np.arange(60)[None, :] < 30)
+    seen = rng.random((80, 60)) < 0.5 * liked + 0.1 * ~liked
+    users, items = np.nonzero(seen)
+    return Ratings.from_triples(users, items, np.where(liked, 5.0, 1.0)[seen], 80, 60)
+
+
+# negatives
+
+
+def draws(positives: list[int], n_items: int, times: int) -> np.ndarray:
+    """What is drawn for a user with these positives, by users who are all alike."""
+    indptr = np.arange(times + 1, dtype=np.int64) * len(positives)
+    out = np.empty(times * len(positives), np.int32)
+    kernel.draw_negatives(indptr, np.tile(np.array(positives, np.int32), times), n_items, 7, out, 2)
+    return out
+
+
+@pytest.mark.parametrize("positives", [[0], [9], [0, 1, 2], [7, 8, 9], [1, 4, 5, 8], [0, 1, 2, 3, 5, 6, 7, 8, 9]])
+def test_every_missing_item_is_as_likely_as_any_other_and_no_positive_is_drawn(positives):
+    found, times = np.unique(draws(positives, 10, 4000), return_counts=True)
+    assert sorted({*found, *positives}) == list(range(10)) and not set(found) & set(positives)
+    assert len(times) == 1 or chisquare(times).pvalue > 0.001
+
+
+def test_what_counts_as_positive(ratings):
+    indptr, items = positives_of(ratings, None)
+    assert indptr.tolist() == ratings.indptr.tolist() and items.tolist() == ratings.items.tolist()
+    indptr, items = positives_of(ratings, 5.0)
+    assert len(items) == (ratings.values >= 5).sum()
+    for user in range(ratings.n_users):
+        rows = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        expected = ratings.items[rows][ratings.values[rows] >= 5]
+        assert items[indptr[user] : indptr[user + 1]].tolist() == expected.tolist()
+
+
+def test_who_has_every_item_or_no_positive_ties_them_all_and_who_has_no_rating_scores_nan():
+    view = Ratings.from_triples([0, 0, 0, 1, 2], [0, 1, 2, 1, 0], [3, 3, 3, 3, 1], 4, 3)
+    model = fit(BPR(rank=2, least=2.0), view, steps=3)
+    assert model.score(np.repeat([0, 2], 3), np.tile(np.arange(3), 2)).tolist() == [0] * 6
+    assert np.isnan(model.score(np.array([3]), np.array([0]))).all()
+    assert np.ptp(model.score(np.repeat(1, 3), np.arange(3))) > 0
+
+
+# updates
+
+
+def test_an_update_goes_down_the_gradient():
+    view = Ratings.from_triples([0], [0], [1.0], 1, 2)  # one positive, and one item that can be its negative
+    steps = BPR(rank=2, lam=0.3, step=1e-3).steps(view, np.random.default_rng(3))
+    model = next(steps).model
+    before = np.vstack([model.users, model.items])
+
+    def loss(flat):
+        u, v, w = flat.reshape(3, 2)
+        return np.logaddexp(0, -u @ (v - w)) + 0.15 * np.square(flat).sum()
+
+    gradient = approx_fprime(before.ravel(), loss, 1e-7).reshape(3, 2)
+    model = next(steps).model
+    moved = (before - np.vstack([model.users, model.items])) / 1e-3
+    np.testing.assert_allclose(moved, gradient, rtol=1e-5, atol=1e-5)
+
+
+def test_the_objective_is_the_sum_over_positives_and_negatives_kept_from_the_start():
+    view = Ratings.from_triples([0, 1], [0, 1], [1.0, 1.0], 2, 2)
+    for _, step in zip(range(3), BPR(rank=2, lam=0.5).steps(view, np.random.default_rng(0)), strict=False):
+        (u, s), (v, w) = step.model.users, step.model.items
+        size = sum(2 * np.square(row).sum() for row in (v, w)) + np.square(u).sum() + np.square(s).sum()
+        losses = np.logaddexp(0, -u @ (v - w)) + np.logaddexp(0, -s @ (w - v))
+        assert step.objective() == pytest.approx(losses + 0.25 * size, rel=1e-12)
+
+
+def test_its_objective_comes_down(ratings):
+    steps = BPR(rank=3).steps(ratings, np.random.default_rng(0))
+    objectives = [next(steps).objective() for _ in range(21)]
+    assert objectives[20] < objectives[5] < objectives[0]
+
+
+@pytest.mark.parametrize("least", [None, 5.0])
+def test_it_recommends_what_users_would_choose(ratings, least):
+    model = fit(BPR(rank=3, least=least, step=0.1), ratings, steps=30)
+    scores = model.score(*(ids.ravel() for ids in np.indices((80, 60)))).reshape(80, 60)
+    seen = np.zeros((80, 60), bool)
+    seen[ratings.users, ratings.items] = True
+    liked = (np.arange(80)[:, None] < 40) == (np.arange(60)[None, :] < 30)
+    correct = [
+        np.mean(row[own & ~used][:, None] > row[~own & ~used])
+        for row, own, used in zip(scores, liked, seen, strict=True)
+    ]
+    assert np.mean(correct) > 0.9
+
+
+def test_any_number_of_threads_gives_the_bytes_of_one(ratings):
+    found = [fit(BPR(rank=5, parts=4), ratings, steps=4, threads=threads) for threads in (1, 2, 3, 5)]
+    assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
+
+
+# bad input
+
+
+def test_a_rank_above_both_sides_is_refused(ratings):
+    with pytest.raises(UserError, match="rank=81 is larger than both sides, 80 users and 60 items"):
+        next(BPR(rank=81).steps(ratings, np.random.default_rng(0)))
+
+
+def test_a_penalty_must_be_above_zero():
+    with pytest.raises(UserError, match="lam=0 is out of range: must be above 0"):
+        BPR(lam=0)

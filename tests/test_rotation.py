@@ -1,0 +1,68 @@
+"""Rotations: every comparison is in one task, and tasks of one round share neither user nor item."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+from rankbench.data.synthetic import LowRank
+from rankbench.data.views import Comparisons
+from rankbench.rotation import Rotation, rotation
+from rankbench.solvers.sgd import rotation_of
+
+
+@pytest.fixture(scope="module")
+def train() -> Comparisons:
+    return LowRank(users=60, items=50, per_user=12).view(np.random.default_rng(0)).comparisons()
+
+
+def rows_of(plan: Rotation, task: int) -> slice:
+    return slice(plan.starts[task], plan.starts[task + 1])
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 8, 16])
+@pytest.mark.parametrize("schedule", ["tournament", "nomad"])
+def test_every_comparison_is_in_one_task_of_one_round(schedule, parts, train):
+    plan = rotation_of(train, schedule, parts)
+    found = sorted(zip(plan.users, plan.better, plan.worse, strict=True))
+    assert found == sorted(zip(train.users, train.better, train.worse, strict=True))
+    tasks = np.concatenate(plan.rounds)
+    assert sorted(tasks) == np.flatnonzero(np.diff(plan.starts)).tolist()
+
+
+@pytest.mark.parametrize("parts", [2, 3, 8, 16])
+@pytest.mark.parametrize("schedule", ["tournament", "nomad"])
+def test_tasks_of_one_round_share_neither_user_nor_item(schedule, parts, train):
+    plan = rotation_of(train, schedule, parts)
+    assert max(map(len, plan.rounds)) > 1
+    for together in plan.rounds:
+        rows = [rows_of(plan, task) for task in together]
+        held = [(set(plan.users[own]), {*plan.better[own], *plan.worse[own]}) for own in rows]
+        for (users, items), (other_users, other_items) in combinations(held, 2):
+            assert not users & other_users and not items & other_items
+
+
+def test_within_a_task_rows_keep_their_order(train):
+    plan = rotation_of(train, "tournament", 4)
+    place = {row: number for number, row in enumerate(zip(train.users, train.better, train.worse, strict=True))}
+    for task in range(len(plan.starts) - 1):
+        rows = rows_of(plan, task)
+        found = [place[row] for row in zip(plan.users[rows], plan.better[rows], plan.worse[rows], strict=True)]
+        assert found == sorted(found)
+
+
+def test_every_order_holds_all_rounds_and_counts_what_comes_before(train):
+    plan = rotation_of(train, "tournament", 4)
+    starts, tasks, before = plan.order(np.random.default_rng(0))
+    sizes = np.diff(plan.starts)
+    rounds = [tuple(tasks[first:end]) for first, end in pairwise(starts)]
+    assert sorted(rounds) == sorted(map(tuple, plan.rounds)) and rounds != list(map(tuple, plan.rounds))
+    assert [sizes[tasks[:place]].sum() for place in range(len(tasks))] == before.tolist()
+
+
+def test_the_bound_is_that_of_the_longest_task_of_each_round():
+    users = np.repeat([0, 1], [3, 1])
+    view = Comparisons.from_triples(users, [0, 0, 0, 2], [1, 1, 1, 3])
+    groups = np.array([0, 1], np.int32), np.array([0, 0, 1, 1], np.int32)
+    plan = rotation(view.indptr, view.better, view.worse, *groups, 2)
+    assert plan.bound == pytest.approx(4 / 3)  # both side by side, and the longer one takes three
