@@ -6,6 +6,7 @@ from rankbench.specs import Catalogue
 SOLVERS = Catalogue(
     "solver",
     {
+        "convex-erm": "rankbench.solvers.convex_erm:ConvexERM",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "sgd": "rankbench.solvers.sgd:SGD",

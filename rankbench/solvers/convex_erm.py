@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse.linalg
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
-from rankbench.descent import descend
+from rankbench.descent import Function, descend
 from rankbench.entries import Entries
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
@@ -18,9 +18,13 @@ from rankbench.specs import Limits, check
 _SPARE = 4  # singular vectors sought beyond those that X has
 _POWERS = 2  # products with M and its transpose per search
 _VANISHED = 1e-13  # of the radius: a singular value that is none
-_STALLED = 1e-15  # of the objective: a decrease that is none
+_STALLED = 1e-14  # of the objective: a decrease that is none
+_ROUNDING = 1e-15  # of the objective
+_PATIENCE = 10  # steps without a decrease: X, and with it the gap, still moves to the optimum
 _ON_THE_SPHERE = 1e-9
 _TRIALS = 60
+_FEW = 40  # users or items, whose own products are as good
+_EXACT = 1e-11  # of a singular value may be missing: Lanczos works with squares, and so with the root of this
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,11 @@ class ConvexERM:
         problem = _Problem(self, Entries.of(train, threads), rng)
         point = problem.at(*problem.nothing())
         yield problem.step(point)
-        curvature = 1.0
-        while len(train):
+        curvature, stalls = 1.0, 0
+        while len(train) and stalls < _PATIENCE:
             found, curvature = _projected(problem, point, curvature)
             found = _corrected(problem, found, self.corrections)
-            if not found.objective < point.objective * (1 - _STALLED):
-                return
+            stalls = 0 if found.objective < point.objective * (1 - _STALLED) else stalls + 1
             point = found
             yield problem.step(point)
 
@@ -118,12 +121,15 @@ class _Problem:
         return float(point.slopes @ point.scores) + self.radius * self._largest(point.slopes)
 
     def _largest(self, slopes: Floats) -> float:
-        """The largest singular value of the gradient, by Lanczos to machine precision."""
-        if min(self.entries.shape) < 2 or not slopes.any():
-            return float(np.linalg.norm(slopes))
-        start = self.start[: min(self.entries.shape), 0]
-        matrix = self.entries.matrix(slopes)
-        return float(scipy.sparse.linalg.svds(matrix, 1, v0=start, tol=1e-12, return_singular_vectors=False)[0])
+        """The largest singular value of the gradient, by Lanczos; what may be missing of it is put on top."""
+        matrix, smaller = self.entries.matrix(slopes), min(self.entries.shape)
+        if smaller <= _FEW or not slopes.any():
+            if matrix.shape[0] > smaller:
+                matrix = matrix.T
+            return float(np.sqrt(max(0.0, np.linalg.eigvalsh((matrix @ matrix.T).toarray())[-1])))
+        options: Any = {"v0": self.start[:smaller, 0], "ncv": _FEW - 1, "maxiter": 100 * smaller}
+        (found,) = scipy.sparse.linalg.svds(matrix, 1, tol=_EXACT**0.5, return_singular_vectors=False, **options)
+        return float(found) * (1 + _EXACT)
 
 
 def _projected(problem: _Problem, point: _Point, curvature: float) -> tuple[_Point, float]:
@@ -134,8 +140,8 @@ def _projected(problem: _Problem, point: _Point, curvature: float) -> tuple[_Poi
         candidate = problem.at(left, sizes, basis)
         change = candidate.scores - point.scores
         bound = point.objective + float(point.slopes @ change) + curvature / 2 * _distance(candidate, point)
-        if candidate.objective <= bound:
-            return (candidate, curvature / 2) if candidate.objective < point.objective else (point, curvature)
+        if candidate.objective <= bound + _ROUNDING * point.objective:
+            return candidate, curvature / 2
         curvature *= 2
     return point, curvature
 
@@ -207,7 +213,7 @@ def _corrected(problem: _Problem, point: _Point, corrections: int) -> _Point:
     return corrected if corrected.objective < point.objective else point
 
 
-def _on_factors(problem: _Problem, rank: int, size: float | None):  # type: ignore[no-untyped-def]
+def _on_factors(problem: _Problem, rank: int, size: float | None) -> Function:
     """The objective of both factors, one above the other; scaled to a size first where there is one."""
     users = problem.entries.shape[0]
 
@@ -234,9 +240,10 @@ def _balanced(problem: _Problem, point: _Point, x: Floats, rank: int) -> _Point:
     turned, sizes, back = np.linalg.svd(one @ other.T)
     sizes = np.where(sizes > _VANISHED * problem.radius, sizes, 0.0)
     width = len(point.sizes)
-    right = _orthonormal(np.hstack([right @ back.T, point.right[:, rank:]]))
+    right = right @ back.T
+    spare = _orthonormal(np.hstack([right, point.right[:, rank:]]))[:, rank:]
     left = np.hstack([left @ turned, np.zeros((users, width - rank))])
-    return problem.at(left, np.concatenate([sizes, np.zeros(width - rank)]), right)
+    return problem.at(left, np.concatenate([sizes, np.zeros(width - rank)]), np.hstack([right, spare]))
 
 
 def _orthonormal(columns: Floats) -> Floats:
