@@ -133,15 +133,17 @@ cdef double _user_slopes(
     int loss, Py_ssize_t first, Py_ssize_t end, const int32_t *better, const int32_t *worse,
     Py_ssize_t n, const double *scores, double *slopes,
 ) noexcept nogil:
-    cdef double total = 0.0, margin, slope
+    """Logistic log(1 + e^-m); squared hinge h^2 with h = max(0, 1 - m); smooth hinge h^2 / 2, from h = 1 on h - 1/2."""
+    cdef double total = 0.0, margin, slope, small
     cdef Py_ssize_t row
     for row in range(n):
         slopes[row] = 0.0
     for row in range(first, end):
         margin = scores[better[row]] - scores[worse[row]]
         if loss == _LOGISTIC:
-            total += log1p(exp(-abs(margin))) + max(0.0, -margin)
-            slope = -_logistic_pull(margin)
+            small = exp(-abs(margin))
+            total += log1p(small) + max(0.0, -margin)
+            slope = -(small if margin > 0.0 else 1.0) / (1.0 + small)
         elif loss == _SQUARED_HINGE:
             slope = -2.0 * max(0.0, 1.0 - margin)
             total += 0.25 * slope * slope
@@ -151,12 +153,6 @@ cdef double _user_slopes(
         slopes[better[row]] += slope
         slopes[worse[row]] -= slope
     return total
-
-
-cdef inline double _logistic_pull(double margin) noexcept nogil:
-    """1 / (1 + e^m)."""
-    cdef double small = exp(-abs(margin))
-    return (small if margin > 0.0 else 1.0) / (1.0 + small)
 
 
 cdef inline double _inner(const double *x, const double *y, Py_ssize_t n) noexcept nogil:

@@ -11,7 +11,7 @@ Function = Callable[[Floats], tuple[float, Floats]]  # a value, and the gradient
 
 _SUFFICIENT = 1e-4  # of the decrease that the slope promises (Armijo)
 _CURVATURE = 0.9  # of the slope may be left (Wolfe)
-_TRIALS = 40
+_TRIALS = 20
 
 
 @dataclass(frozen=True, eq=False)

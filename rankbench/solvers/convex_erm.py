@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.descent import Function, descend
 from rankbench.entries import Entries
@@ -251,7 +251,7 @@ def _orthonormal(columns: Floats) -> Floats:
     return basis
 
 
-def _known_rows(rows: Floats, known: Floats) -> Floats:
+def _known_rows(rows: Floats, known: Ints) -> Floats:
     out = np.full(rows.shape, np.nan)
     out[known] = rows[known]
     return out

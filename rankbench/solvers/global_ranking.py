@@ -73,7 +73,9 @@ class _Problem:
     """The objective over a tournament of items."""
 
     def __init__(self, train: Comparisons, loss: int, lam: float, threads: int) -> None:
-        self.indptr, self.opponents, *self.counts = kernel.tournament(train.better, train.worse, train.n_items)
+        self.indptr, self.opponents, self.wins, self.losses = kernel.tournament(
+            train.better, train.worse, train.n_items
+        )
         self.loss, self.lam, self.threads = loss, lam, threads
 
     def at(self, scores: Floats) -> _Point:
@@ -81,7 +83,7 @@ class _Problem:
         losses, gradient, diagonal = np.zeros((3, len(scores)))
         curvature = np.empty(len(self.opponents))
         if len(curvature):
-            rows = self.indptr, self.opponents, *self.counts
+            rows = self.indptr, self.opponents, self.wins, self.losses
             kernel.sweep(self.loss, *rows, scores, losses, gradient, diagonal, curvature, self.threads)
         objective = float(losses.sum()) + self.lam / 2 * _square(scores)
         gradient += self.lam * scores

@@ -1,5 +1,6 @@
 """Convex risk minimisation against clarabel's cones, a dense NumPy solver, and its own certificate."""
 
+from collections.abc import Iterator
 from itertools import islice
 
 import clarabel
@@ -12,6 +13,7 @@ from rankbench.contract import Floats, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
 from rankbench.solvers.convex_erm import ConvexERM
 
 LOSSES = {
@@ -20,6 +22,12 @@ LOSSES = {
     "smooth-hinge": lambda margins: np.where(margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2),
 }
 each_loss = pytest.mark.parametrize("loss", list(LOSSES))
+
+
+@pytest.fixture(autouse=True)
+def as_the_harness_does() -> Iterator[None]:
+    with single_threaded_blas():
+        yield
 
 
 class TestConvexERM(SolverContract):
