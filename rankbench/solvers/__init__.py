@@ -8,6 +8,7 @@ SOLVERS = Catalogue(
     {
         "convex-erm": "rankbench.solvers.convex_erm:ConvexERM",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
+        "lcr": "rankbench.solvers.lcr:LCR",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "sgd": "rankbench.solvers.sgd:SGD",
     },
