@@ -1,25 +1,59 @@
-"""Loss, gradient, curvature and duality gap of one score per item, item by item.
+"""Loss, gradient and curvature of one score per item, item by item.
 
 Comparisons are gathered beforehand into a symmetric CSR matrix: row j lists each opponent k once, with
 how often j won and lost against it. Then each item sums its own row, threads share nothing, and the
 cost is the number of distinct pairs, however often they were compared.
 """
 
+import numpy as np
+
 from cython.parallel cimport prange
 from libc.math cimport exp, log1p
 from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
 
 SQUARED_HINGE, LOGISTIC = range(2)
 
 cdef enum Loss:
     _SQUARED_HINGE, _LOGISTIC
 
-cdef struct Point:
-    # A loss at a margin m: L(m), a = -L'(m), L''(m), and -L*(-a), its share of the dual.
-    double loss
-    double pull
-    double curvature
-    double dual
+cdef struct Slopes:
+    # Of a pair that the item won, at a margin m, and of one that it lost, at -m: -L'(m), -L'(-m), L''(m), L''(-m).
+    double won
+    double lost
+    double won_curvature
+    double lost_curvature
+
+
+def tournament(const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items):
+    """indptr, opponents, wins and losses: each item's opponents in ascending order, each one once.
+
+    Both sides of every comparison are laid out opponent by opponent; reading them so, each item meets
+    its opponents in order. A first reading counts the different ones, a second fills the rows. Cost and
+    scratch memory are linear: 8 bytes per comparison.
+    """
+    cdef Py_ssize_t n = better.shape[0], item
+    cdef int64_t[::1] starts = np.zeros(n_items + 1, np.int64), indptr = np.zeros(n_items + 1, np.int64)
+    cdef int32_t *sides = <int32_t *> malloc((2 * n + n_items + 1) * sizeof(int32_t))
+    cdef int32_t *last = sides + 2 * n
+    cdef int32_t[::1] opponents
+    cdef double[::1] wins, losses
+    if sides == NULL:
+        raise MemoryError
+    with nogil:
+        _lay_out(better, worse, starts, sides)
+        _count_opponents(starts, sides, last, indptr)
+    try:
+        opponents = np.empty(indptr[n_items], np.int32)
+        wins, losses = np.zeros(indptr[n_items]), np.zeros(indptr[n_items])
+        with nogil:
+            _fill_rows(starts, sides, last, indptr, opponents, wins, losses)
+    finally:
+        free(sides)
+    for item in range(n_items, 0, -1):  # filling moved each row's place on to its end
+        indptr[item] = indptr[item - 1]
+    indptr[0] = 0
+    return np.asarray(indptr), np.asarray(opponents), np.asarray(wins), np.asarray(losses)
 
 
 def sweep(
@@ -30,17 +64,20 @@ def sweep(
     const double[::1] losses,
     const double[::1] scores,
     double[::1] loss_out,
-    double[::1] dual_out,
     double[::1] gradient_out,
+    double[::1] diagonal_out,
     double[::1] curvature_out,
     int threads,
 ):
-    """One pass over the pairs: per item its share of loss, dual and gradient, per pair the curvature."""
+    """One pass over the pairs: per item its share of the loss, the gradient and its sum of curvatures; these per pair.
+
+    The diagonal of the losses' Hessian is that sum of curvatures.
+    """
     cdef Py_ssize_t item
     for item in prange(scores.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _sweep_item(
             loss, item, &indptr[0], &opponents[0], &wins[0], &losses[0], &scores[0],
-            &loss_out[0], &dual_out[0], &gradient_out[0], &curvature_out[0],
+            &loss_out[0], &gradient_out[0], &diagonal_out[0], &curvature_out[0],
         )
 
 
@@ -58,26 +95,90 @@ def curvature_times(
         out[item] = _curvature_times(item, &indptr[0], &opponents[0], &curvature[0], &direction[0])
 
 
+cdef void _lay_out(
+    const int32_t[::1] better, const int32_t[::1] worse, int64_t[::1] starts, int32_t *sides
+) noexcept nogil:
+    """sides[starts[k]:starts[k + 1]] are those who met k: j where j won, ~j where j lost."""
+    cdef Py_ssize_t row, item, n_items = starts.shape[0] - 1
+    for row in range(better.shape[0]):
+        starts[better[row]] += 1
+        starts[worse[row]] += 1
+    for item in range(1, n_items + 1):  # starts[k] becomes the end of k's part, and moves down as it is filled
+        starts[item] += starts[item - 1]
+    for row in range(better.shape[0] - 1, -1, -1):
+        starts[worse[row]] -= 1
+        sides[starts[worse[row]]] = better[row]
+        starts[better[row]] -= 1
+        sides[starts[better[row]]] = ~worse[row]
+
+
+cdef inline int32_t _met(int32_t side) noexcept nogil:
+    return side if side >= 0 else ~side
+
+
+cdef void _count_opponents(
+    const int64_t[::1] starts, const int32_t *sides, int32_t *last, int64_t[::1] indptr
+) noexcept nogil:
+    """indptr of the rows; last[j] is the opponent that j met last, while opponents pass in ascending order."""
+    cdef Py_ssize_t item, place, n_items = starts.shape[0] - 1
+    cdef int32_t met
+    for item in range(n_items):
+        last[item] = -1
+    for item in range(n_items):
+        for place in range(starts[item], starts[item + 1]):
+            met = _met(sides[place])
+            if last[met] != item:
+                last[met] = <int32_t> item
+                indptr[met + 1] += 1
+    for item in range(n_items):
+        indptr[item + 1] += indptr[item]
+        last[item] = -1
+
+
+cdef void _fill_rows(
+    const int64_t[::1] starts, const int32_t *sides, int32_t *last, int64_t[::1] indptr,
+    int32_t[::1] opponents, double[::1] wins, double[::1] losses,
+) noexcept nogil:
+    """The rows; indptr[j] moves from the start of j's row to its end."""
+    cdef Py_ssize_t item, place, n_items = starts.shape[0] - 1
+    cdef int32_t met
+    for item in range(n_items):
+        for place in range(starts[item], starts[item + 1]):
+            met = _met(sides[place])
+            if last[met] != item:
+                last[met] = <int32_t> item
+                opponents[indptr[met]] = <int32_t> item
+                indptr[met] += 1
+            if sides[place] >= 0:
+                wins[indptr[met] - 1] += 1.0
+            else:
+                losses[indptr[met] - 1] += 1.0
+
+
 cdef void _sweep_item(
     int loss, Py_ssize_t item, const int64_t *indptr, const int32_t *opponents,
     const double *wins, const double *losses, const double *scores,
-    double *loss_out, double *dual_out, double *gradient_out, double *curvature_out,
+    double *loss_out, double *gradient_out, double *diagonal_out, double *curvature_out,
 ) noexcept nogil:
-    """Loss and dual are counted on the winner's side only, the gradient on both."""
-    cdef double total = 0.0, dual = 0.0, gradient = 0.0, margin
-    cdef Point won, lost
+    """Each pair's loss is counted once, by the item with the lower number; the gradient on both sides."""
+    cdef double total = 0.0, gradient = 0.0, diagonal = 0.0, margin, curvature
+    cdef Slopes slopes
     cdef Py_ssize_t edge
     for edge in range(indptr[item], indptr[item + 1]):
         margin = scores[item] - scores[opponents[edge]]
-        won = _squared_hinge(margin) if loss == _SQUARED_HINGE else _logistic(margin)
-        lost = _squared_hinge(-margin) if loss == _SQUARED_HINGE else _logistic(-margin)
-        total += wins[edge] * won.loss
-        dual += wins[edge] * won.dual
-        gradient += losses[edge] * lost.pull - wins[edge] * won.pull
-        curvature_out[edge] = wins[edge] * won.curvature + losses[edge] * lost.curvature
+        slopes = _squared_hinge_slopes(margin) if loss == _SQUARED_HINGE else _logistic_slopes(margin)
+        gradient += losses[edge] * slopes.lost - wins[edge] * slopes.won
+        curvature = wins[edge] * slopes.won_curvature + losses[edge] * slopes.lost_curvature
+        curvature_out[edge] = curvature
+        diagonal += curvature
+        if opponents[edge] > item:
+            if loss == _SQUARED_HINGE:
+                total += wins[edge] * _squared_hinge(margin) + losses[edge] * _squared_hinge(-margin)
+            else:
+                total += _logistic(margin, wins[edge], losses[edge])
     loss_out[item] = total
-    dual_out[item] = dual
     gradient_out[item] = gradient
+    diagonal_out[item] = diagonal
 
 
 cdef double _curvature_times(
@@ -91,17 +192,30 @@ cdef double _curvature_times(
     return total
 
 
-cdef Point _squared_hinge(double margin) noexcept nogil:
-    """L = max(0, 1 - m)^2; a = 2 max(0, 1 - m); -L*(-a) = a - a^2 / 4."""
+cdef inline double _squared_hinge(double margin) noexcept nogil:
+    """L = max(0, 1 - m)^2."""
     cdef double missing = max(0.0, 1.0 - margin)
-    return Point(
-        missing * missing, 2.0 * missing, 2.0 if missing > 0.0 else 0.0, 2.0 * missing - missing * missing
+    return missing * missing
+
+
+cdef inline Slopes _squared_hinge_slopes(double margin) noexcept nogil:
+    """-L' = 2 max(0, 1 - m); L'' = 2 below 1."""
+    return Slopes(
+        2.0 * max(0.0, 1.0 - margin), 2.0 * max(0.0, 1.0 + margin),
+        2.0 if margin < 1.0 else 0.0, 2.0 if margin > -1.0 else 0.0,
     )
 
 
-cdef Point _logistic(double margin) noexcept nogil:
-    """L = log(1 + e^-m); a = 1 / (1 + e^m); -L*(-a) = the entropy of a, which is L + a m."""
+cdef inline double _logistic(double margin, double wins, double losses) noexcept nogil:
+    """wins x L(m) + losses x L(-m), L = log(1 + e^-m)."""
+    cdef double both = log1p(exp(-abs(margin)))
+    return wins * (both + max(0.0, -margin)) + losses * (both + max(0.0, margin))
+
+
+cdef inline Slopes _logistic_slopes(double margin) noexcept nogil:
+    """-L' = 1 / (1 + e^m), and 1 less that for the other side; L'' is their product on both."""
     cdef double small = exp(-abs(margin))
-    cdef double loss = log1p(small) + max(0.0, -margin)
-    cdef double pull = (small if margin > 0.0 else 1.0) / (1.0 + small)
-    return Point(loss, pull, small / ((1.0 + small) * (1.0 + small)), loss + pull * margin)
+    cdef double greater = 1.0 / (1.0 + small), lesser = small / (1.0 + small)
+    if margin > 0.0:
+        return Slopes(lesser, greater, lesser * greater, lesser * greater)
+    return Slopes(greater, lesser, lesser * greater, lesser * greater)

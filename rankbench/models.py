@@ -50,6 +50,35 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
+class BlendedFactors:
+    """A weighted mean of many low-rank models, as two products: score = u . v / (a . b).
+
+    The rows of `users` and `items` hold all models' factors side by side, each times its weight for that user
+    or item; the weights themselves are the rows of `user_weights` and `item_weights`.
+    """
+
+    users: Floats
+    items: Floats
+    user_weights: Floats
+    item_weights: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """u . v / (a . b); NaN for whoever has a row of NaN."""
+
+        def block(u: Ints, i: Ints) -> Floats:
+            weights: Floats = np.einsum("pk,pk->p", self.user_weights[u], self.item_weights[i])
+            return np.einsum("pk,pk->p", self.users[u], self.items[i]) / weights
+
+        return _in_blocks(block, users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A row of inner products for each of these users, over a row of weights."""
+        products = _products(self.users, users, self.items, threads)
+        products /= _products(self.user_weights, users, self.item_weights, threads)
+        return products
+
+
+@dataclass(frozen=True, eq=False)
 class UserWeights:
     """A linear function of item features per user: score = x_item . w_user + offset_user."""
 
@@ -131,7 +160,17 @@ class Stumps:
         return np.ascontiguousarray(values, np.float64), features, self.cuts, self.weights, self.offsets
 
 
-MODELS: dict[str, type] = {cls.__name__: cls for cls in (ItemScores, Factors, UserWeights, KernelScores, Stumps)}
+MODELS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        ItemScores,
+        Factors,
+        BlendedFactors,
+        UserWeights,
+        KernelScores,
+        Stumps,
+    )
+}
 
 
 def save(model: Model, path: str | Path) -> None:

@@ -12,14 +12,14 @@ import rankbench
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
-    {"errors", "contract", "streams", "arrays", "specs"},
+    {"errors", "contract", "streams", "arrays", "specs", "descent"},
     {"kernels"},
     {"schedules", "factors"},
     {"rotation"},
     {"isotonic"},
     {"models"},
     {"data"},
-    {"metrics"},
+    {"metrics", "entries"},
     {"solvers"},
     {"experiments"},
     {"harness"},

@@ -284,9 +284,9 @@ def test_users_without_comparisons_are_not_moved_and_lose_nothing():
 
 def test_items_that_never_met_have_no_loss_and_no_gradient():
     rows = indptr_of([1, 0, 1]), np.array([2, 0], np.int32)
-    outs, curvature = np.ones((3, 3)), np.zeros(2)
-    global_ranking.sweep(global_ranking.LOGISTIC, *rows, np.ones(2), np.ones(2), np.zeros(3), *outs, curvature, 2)
-    assert not outs[:, 1].any() and outs[:2, [0, 2]].all()
+    outs, curvature, wins = np.ones((3, 3)), np.zeros(2), np.array([2.0, 1.0])
+    global_ranking.sweep(global_ranking.LOGISTIC, *rows, wins, wins[::-1].copy(), np.zeros(3), *outs, curvature, 2)
+    assert not outs[:, 1].any() and outs[1:, [0, 2]].all() and outs[0, 0] > 0
     global_ranking.curvature_times(*rows, curvature, np.arange(3.0), outs[0], 2)
     assert outs[0, 1] == 0 and outs[0, [0, 2]].all()
 

@@ -1,10 +1,11 @@
-"""Loss, gradient, curvature and duality gap of one score per item; indptr is int64, opponents int32."""
+"""Loss, gradient and curvature of one score per item; indptr is int64, ids of items int32."""
 
 from rankbench.contract import Floats, Ints
 
 SQUARED_HINGE: int
 LOGISTIC: int
 
+def tournament(better: Ints, worse: Ints, n_items: int) -> tuple[Ints, Ints, Floats, Floats]: ...
 def sweep(
     loss: int,
     indptr: Ints,
@@ -13,8 +14,8 @@ def sweep(
     losses: Floats,
     scores: Floats,
     loss_out: Floats,
-    dual_out: Floats,
     gradient_out: Floats,
+    diagonal_out: Floats,
     curvature_out: Floats,
     threads: int,
 ) -> None: ...

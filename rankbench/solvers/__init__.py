@@ -7,7 +7,9 @@ SOLVERS = Catalogue(
     "solver",
     {
         "bpr": "rankbench.solvers.bpr:BPR",
+        "convex-erm": "rankbench.solvers.convex_erm:ConvexERM",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
+        "lcr": "rankbench.solvers.lcr:LCR",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "rankboost": "rankbench.solvers.rankboost:RankBoost",
         "sgd": "rankbench.solvers.sgd:SGD",

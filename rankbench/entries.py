@@ -1,0 +1,83 @@
+"""Comparisons as functions of the scores of the (user, item) pairs that they name, and nothing else."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.contract import Floats, Ints
+from rankbench.data.views import Comparisons
+from rankbench.kernels import entries as kernel
+
+LOSSES = {"logistic": kernel.LOGISTIC, "squared-hinge": kernel.SQUARED_HINGE, "smooth-hinge": kernel.SMOOTH_HINGE}
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The distinct (user, item) pairs of comparisons: a sparse matrix's places, and sums over them.
+
+    Whatever scores the entries is trained through them: `slopes` gives the loss of the scores and its
+    derivatives, `times` and `transposed_times` carry these on to the factors of users and items.
+    """
+
+    comparisons: Ints  # whose rows belong to which user
+    better: Ints  # places among the user's entries
+    worse: Ints
+    indptr: Ints  # whose entries belong to which user
+    items: Ints
+    item_indptr: Ints  # the same entries item by item
+    item_users: Ints
+    by_item: Ints  # entry numbers in that order
+    threads: int
+
+    @classmethod
+    def of(cls, train: Comparisons, threads: int) -> "Entries":
+        """The entries of these comparisons."""
+        indptr, items, better, worse = kernel.gather(train.indptr, train.better, train.worse, train.n_items)
+        users = np.repeat(np.arange(train.n_users, dtype=np.int32), np.diff(indptr))
+        by_item = np.argsort(items, kind="stable")
+        item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=train.n_items))])
+        return cls(train.indptr, better, worse, indptr, items, item_indptr, users[by_item], by_item, threads)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many users and items there are."""
+        return len(self.indptr) - 1, len(self.item_indptr) - 1
+
+    @property
+    def seen(self) -> tuple[Ints, Ints]:
+        """The users and the items that are in some comparison."""
+        return np.flatnonzero(np.diff(self.indptr)), np.flatnonzero(np.diff(self.item_indptr))
+
+    def slopes(self, loss: str, scores: Floats) -> tuple[float, Floats]:
+        """The sum of losses at these scores of the entries, and its derivative by each."""
+        losses, slopes = np.zeros(self.shape[0]), np.zeros(len(self.items))
+        if len(self.better):
+            rows = self.comparisons, self.better, self.worse, self.indptr
+            kernel.slopes(LOSSES[loss], *rows, scores, losses, slopes, self.threads)
+        return float(losses.sum()), slopes
+
+    def products(self, users: Floats, items: Floats) -> Floats:
+        """The inner product of the user's and the item's row, entry by entry."""
+        out = np.zeros(len(self.items))
+        if out.size and users.size:
+            kernel.products(self.indptr, self.items, users, items, out, self.threads)
+        return out
+
+    def times(self, weights: Floats, items: Floats) -> Floats:
+        """The users x items matrix of these weights, times a matrix with a row for each item."""
+        return self._sums(self.indptr, self.items, weights, items)
+
+    def transposed_times(self, weights: Floats, users: Floats) -> Floats:
+        """Its transpose times a matrix with a row for each user."""
+        return self._sums(self.item_indptr, self.item_users, weights[self.by_item], users)
+
+    def matrix(self, weights: Floats) -> scipy.sparse.csr_array:
+        """The users x items matrix itself, sparse."""
+        return scipy.sparse.csr_array((weights, self.items, self.indptr), self.shape)
+
+    def _sums(self, indptr: Ints, columns: Ints, weights: Floats, rows: Floats) -> Floats:
+        out = np.zeros((len(indptr) - 1, rows.shape[1]))
+        if out.size and len(columns):
+            kernel.sums(indptr, columns, weights, np.ascontiguousarray(rows), out, self.threads)
+        return out

@@ -1,0 +1,137 @@
+"""Local collaborative ranking: low-rank models around anchors, blended by kernels (Lee et al., WWW 2014)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.views import Comparisons
+from rankbench.descent import Point, descend
+from rankbench.entries import Entries
+from rankbench.models import BlendedFactors
+from rankbench.specs import Limits, check
+
+_START = 0.1  # of the standard normal factors
+_POWERS = 8
+
+
+@dataclass(frozen=True)
+class LCR:
+    """Many low-rank models, each at home around an anchor (user, item), learned together from comparisons.
+
+    f(u, i) = sum_t w_t(u, i) U_t[u] . V_t[i] / sum_t w_t(u, i), w_t(u, i) = K(u, u_t) K(i, i_t) around
+    the anchor (u_t, i_t), drawn from the pairs that are compared; K = max(0, 1 - (angle / width)^2) is
+    Epanechnikov's kernel of the angle, in radians, between preliminary factors. All models minimise one
+    risk, sum log(1 + exp(f(u, k) - f(u, j))) + lam/2 sum_t (|U_t|^2 + |V_t|^2) over comparisons of u
+    who prefers j to k, by L-BFGS on all factors at once: its gradient costs one product per compared
+    pair of user and item, not one per comparison, and a step never raises the objective. (The paper
+    descends stochastically.)
+
+    What differs, and why. The paper has ratings, weighs each pair by the difference of its ratings, and
+    takes preliminary factors from their matrix; comparisons tell of no difference, so each counts 1,
+    and the matrix holds a user's wins less losses with each item: where all pairs of ratings are
+    compared this is the rating's place in the user's order. A pair beyond the width of every anchor would
+    have no score: so one more model, of weight `everywhere` for all, has no anchor.
+    Users and items that are in no comparison score NaN.
+    """
+
+    rank: Annotated[int, Limits(low=1)] = 5
+    anchors: Annotated[int, Limits(low=0)] = 10
+    lam: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
+    width: Annotated[float, Limits(above=0, high=np.pi)] = 0.8
+    everywhere: Annotated[float, Limits(above=0, below=np.inf)] = 0.1
+    prior_rank: Annotated[int, Limits(low=1)] = 5
+    learns_from: ClassVar = Comparisons
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The random start, then a model after each iteration, until none leads lower."""
+        entries = Entries.of(train, threads)
+        weights = _weights(self, entries, rng)
+        problem = _Problem(self, entries, *weights)
+        for point in descend(problem.objective, problem.start(rng)):
+            yield problem.step(point)
+
+
+class _Problem:
+    """The risk of all models' factors, one matrix with a row per user, then a row per item."""
+
+    def __init__(self, solver: LCR, entries: Entries, user_weights: Floats, item_weights: Floats) -> None:
+        self.entries, self.lam = entries, solver.lam
+        self.weights = user_weights, item_weights
+        self.spread = np.repeat(np.vstack(self.weights), solver.rank, axis=1)  # over the columns of each model
+        self.totals = entries.products(user_weights, item_weights)
+        self.known = np.concatenate([entries.seen[0], entries.shape[0] + entries.seen[1]])
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """Small random factors, 0 for whoever is in no comparison."""
+        drawn = _START * rng.standard_normal(self.spread.shape)
+        factors = np.zeros_like(drawn)
+        factors[self.known] = drawn[self.known]
+        return factors.ravel()
+
+    def weighed(self, x: Floats) -> tuple[Floats, Floats]:
+        """The factors of users and of items, each times its weight."""
+        both = x.reshape(self.spread.shape) * self.spread
+        return both[: self.entries.shape[0]], both[self.entries.shape[0] :]
+
+    def objective(self, x: Floats) -> tuple[float, Floats]:
+        """Risk and penalty, and their gradient."""
+        users, items = self.weighed(x)
+        risk, slopes = self.entries.slopes("logistic", self.entries.products(users, items) / self.totals)
+        slopes /= self.totals
+        gradient = np.vstack([self.entries.times(slopes, items), self.entries.transposed_times(slopes, users)])
+        return risk + self.lam / 2 * float(x @ x), (gradient * self.spread).ravel() + self.lam * x
+
+    def step(self, point: Point) -> Step:
+        """The blend as a model, NaN for whoever is in no comparison."""
+        sides = zip((*self.weighed(point.x), *self.weights), (*self.entries.seen, *self.entries.seen), strict=True)
+        return Step(BlendedFactors(*(_known_rows(rows, ids) for rows, ids in sides)), lambda: point.value)
+
+
+def _weights(solver: LCR, entries: Entries, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """K between every user, every item, and the anchors; the last column is the model that is everywhere."""
+    places = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
+    homes = np.searchsorted(entries.indptr, places, side="right") - 1, entries.items[places]
+    columns = np.sqrt(solver.everywhere)
+    users, items = (
+        np.hstack([_kernel(side, home, solver.width), np.full((len(side), 1), columns)])
+        for side, home in zip(_preliminary(solver, entries, rng), homes, strict=True)
+    )
+    return users, items
+
+
+def _kernel(factors: Floats, homes: Ints, width: float) -> Floats:
+    """max(0, 1 - (angle / width)^2) between every row and those at home; rows of zeros are near to nobody."""
+    sizes = np.linalg.norm(factors, axis=1, keepdims=True)
+    directions = np.divide(factors, sizes, out=np.zeros_like(factors), where=sizes > 0)
+    angles = np.arccos(np.clip(directions @ directions[homes].T, -1.0, 1.0))
+    kernel: Floats = np.where(sizes > 0, np.maximum(0.0, 1.0 - (angles / width) ** 2), 0.0)
+    return kernel
+
+
+def _preliminary(solver: LCR, entries: Entries, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Factors of wins less losses, users scaled alike, by subspace iteration."""
+    _, losses = entries.slopes("smooth-hinge", np.zeros(len(entries.items)))  # 1 for each lost, -1 for each won
+    users = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
+    squares = np.bincount(users, losses**2, entries.shape[0])
+    weights = -losses / np.sqrt(np.maximum(1.0, squares))[users]
+    basis = rng.standard_normal((entries.shape[1], min(solver.prior_rank, *entries.shape)))
+    for _ in range(_POWERS):
+        image, _ = np.linalg.qr(entries.times(weights, np.linalg.qr(basis)[0]))
+        basis = entries.transposed_times(weights, image)
+    left, sizes, right = np.linalg.svd(basis, full_matrices=False)
+    return image @ right.T * np.sqrt(sizes), left * np.sqrt(sizes)
+
+
+def _known_rows(rows: Floats, known: Ints) -> Floats:
+    out = np.full(rows.shape, np.nan)
+    out[known] = rows[known]
+    return out

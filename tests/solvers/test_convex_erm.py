@@ -1,0 +1,239 @@
+"""Convex risk minimisation against clarabel's cones, a dense NumPy solver, and its own certificate."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from solvers.contract import SolverContract
+
+from rankbench.contract import Floats, Step
+from rankbench.data.synthetic import BTL
+from rankbench.data.views import Comparisons
+from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.solvers.convex_erm import ConvexERM
+
+LOSSES = {
+    "logistic": lambda margins: np.logaddexp(0, -margins),
+    "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
+    "smooth-hinge": lambda margins: np.where(margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2),
+}
+each_loss = pytest.mark.parametrize("loss", list(LOSSES))
+
+
+@pytest.fixture(autouse=True)
+def as_the_harness_does() -> Iterator[None]:
+    with single_threaded_blas():
+        yield
+
+
+class TestConvexERM(SolverContract):
+    solver = ConvexERM(lam=2.0, corrections=3)
+    descends = True
+
+
+class TestConvexERMWithSquaredHinge(SolverContract):
+    solver = ConvexERM(lam=0.5, loss="squared-hinge")
+    descends = True
+
+
+class TestConvexERMByProjectionsAlone(SolverContract):
+    solver = ConvexERM(loss="smooth-hinge", corrections=0)
+    descends = True
+
+
+@pytest.fixture
+def train() -> Comparisons:
+    """Few enough for cones: 7 users, 6 items, an eighth user and a seventh item without a comparison."""
+    view = BTL(users=7, items=6, comparisons=9, rank=2).view(np.random.default_rng(1))
+    return Comparisons(np.append(view.indptr, view.indptr[-1]), view.better, view.worse, 7)
+
+
+def last(solver: ConvexERM, train: Comparisons, steps: int = 300) -> Step:
+    *_, step = islice(solver.steps(train, np.random.default_rng(0)), steps)
+    return step
+
+
+def matrix_of(step: Step) -> Floats:
+    return np.nan_to_num(step.model.users) @ np.nan_to_num(step.model.items).T
+
+
+def risk(scores: Floats, train: Comparisons, loss: str) -> float:
+    return float(LOSSES[loss](scores[train.users, train.better] - scores[train.users, train.worse]).sum())
+
+
+def radius_of(train: Comparisons, lam: float) -> float:
+    return float(np.sqrt(lam * len(np.unique(train.users)) * len(np.unique([train.better, train.worse]))))
+
+
+# somebody else's optimum
+
+
+def differences(train: Comparisons, n: int) -> Floats:
+    """A row per comparison that takes the margin out of the triangle of [[A, X], [X^T, B]], column by column.
+
+    clarabel scales what lies beside the diagonal by the root of 2.
+    """
+    rows = np.zeros((len(train), n * (n + 1) // 2))
+    for row, (user, better, worse) in enumerate(zip(train.users, train.better, train.worse, strict=True)):
+        for item, sign in ((better, 1.0), (worse, -1.0)):
+            column = train.n_users + item
+            rows[row, column * (column + 1) // 2 + user] = sign / np.sqrt(2)
+    return rows
+
+
+def by_cones(train: Comparisons, lam: float, loss: str) -> float:
+    """The optimum by clarabel: |X|_* <= radius is trace(A) + trace(B) <= 2 radius for a semidefinite whole.
+
+    Squared hinge: min sum h^2 over h >= 1 - m, h >= 0. Logistic: t >= log(1 + e^-m) is e^(-m - t) + e^-t <= 1.
+    """
+    n = train.n_users + train.n_items
+    width, m = n * (n + 1) // 2, len(train)
+    margins = sp.csc_array(differences(train, n))
+    diagonal = np.zeros((1, width))
+    diagonal[0, [k * (k + 3) // 2 for k in range(n)]] = 1.0
+    extra = m if loss == "squared-hinge" else 3 * m
+    none, unit = sp.csc_array((width, extra)), sp.eye_array(m, format="csc")
+    blocks = [sp.hstack([-sp.eye_array(width), none]), sp.hstack([diagonal, sp.csc_array((1, extra))])]
+    cones = [clarabel.PSDTriangleConeT(n), clarabel.NonnegativeConeT(1)]
+    bounds = [np.zeros(width), [2 * radius_of(train, lam)]]
+    quadratic, linear = np.zeros(width + extra), np.zeros(width + extra)
+    if loss == "squared-hinge":
+        quadratic[width:] = 2.0
+        blocks += [sp.hstack([-margins, -unit]), sp.hstack([sp.csc_array((m, width)), -unit])]
+        cones += [clarabel.NonnegativeConeT(2 * m)]
+        bounds += [-np.ones(m), np.zeros(m)]
+    else:  # columns: t, e^(-m - t), e^-t, each a block of m
+        linear[width : width + m] = 1.0
+        blocks += [sp.hstack([sp.csc_array((m, width + m)), unit, unit])]
+        cones += [clarabel.NonnegativeConeT(m)]
+        bounds += [np.ones(m)]
+        for row in range(m):
+            for part, margin in ((1, margins[[row]]), (2, sp.csc_array((1, width)))):
+                pick = sp.csc_array(([1.0], ([0], [row])), (1, m))
+                nought = sp.csc_array((1, m))
+                power = part == 1
+                blocks += [
+                    sp.hstack([margin, pick, nought, nought]),
+                    sp.csc_array((1, width + extra)),
+                    sp.hstack([sp.csc_array((1, width)), nought, *((-pick, nought) if power else (nought, -pick))]),
+                ]
+                cones += [clarabel.ExponentialConeT()]
+                bounds += [np.array([0.0, 1.0, 0.0])]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    solver = clarabel.DefaultSolver(
+        sp.csc_matrix(sp.diags_array(quadratic)), linear, sp.csc_matrix(sp.vstack(blocks)),
+        np.concatenate(bounds), cones, settings,
+    )  # fmt: skip
+    return float(solver.solve().obj_val)
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+@pytest.mark.parametrize("lam", [0.05, 1.0, 6.0])
+def test_the_objective_is_that_of_a_semidefinite_programme(train, loss, lam):
+    step = last(ConvexERM(lam, loss), train)
+    expected = by_cones(train, lam, loss)
+    assert step.objective() == pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+def by_dense_projections(train: Comparisons, lam: float, loss: str, iterations: int = 4000) -> float:
+    """The optimum by accelerated projected gradients on the whole matrix, each with a whole decomposition."""
+    radius, curvature = radius_of(train, lam), {"logistic": 0.25, "squared-hinge": 2.0, "smooth-hinge": 1.0}[loss]
+    u, b, w = train.users, train.better, train.worse
+    times = np.zeros((train.n_users, train.n_items))
+    np.add.at(times, (u, b), 1)
+    np.add.at(times, (u, w), 1)
+    step = 1 / (2 * curvature * times.max())
+    here = there = np.zeros_like(times)
+    momentum = 1.0
+    for _ in range(iterations):
+        margins, gradient = there[u, b] - there[u, w], np.zeros_like(times)
+        slopes = (LOSSES[loss](margins + 1e-6) - LOSSES[loss](margins - 1e-6)) / 2e-6
+        np.add.at(gradient, (u, b), slopes)
+        np.add.at(gradient, (u, w), -slopes)
+        left, sizes, right = np.linalg.svd(there - step * gradient, full_matrices=False)
+        if sizes.sum() > radius:
+            cuts = (np.cumsum(sizes) - radius) / np.arange(1, len(sizes) + 1)
+            sizes = np.maximum(0, sizes - cuts.max())
+        moved, following = left * sizes @ right, (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        if ((there - moved) * (moved - here)).sum() > 0:  # it turned back: start the momentum anew
+            momentum = following = 1.0
+        there = moved + (momentum - 1) / following * (moved - here)
+        here, momentum = moved, following
+    return risk(here, train, loss)
+
+
+@each_loss
+@pytest.mark.parametrize("lam", [0.1, 2.0])
+def test_the_objective_is_that_of_a_dense_solver(loss, lam):
+    train = BTL(users=16, items=12, comparisons=20).view(np.random.default_rng(2))
+    expected = by_dense_projections(train, lam, loss)
+    assert last(ConvexERM(lam, loss), train).objective() == pytest.approx(expected, rel=1e-6)
+
+
+# the certificate
+
+
+@each_loss
+@pytest.mark.parametrize("corrections", [0, 7])
+def test_objective_gap_and_radius_are_those_of_the_whole_matrix(train, loss, corrections):
+    lam = 1.5
+    for step in islice(ConvexERM(lam, loss, corrections).steps(train, np.random.default_rng(0)), 8):
+        scores = matrix_of(step)
+        assert step.objective() == pytest.approx(risk(scores, train, loss), rel=1e-10)
+        gradient, nudge = np.zeros_like(scores), 1e-6
+        for place in np.ndindex(scores.shape):
+            ahead, behind = scores.copy(), scores.copy()
+            ahead[place], behind[place] = scores[place] + nudge, scores[place] - nudge
+            gradient[place] = (risk(ahead, train, loss) - risk(behind, train, loss)) / (2 * nudge)
+        expected = (gradient * scores).sum() + radius_of(train, lam) * np.linalg.norm(gradient, 2)
+        assert step.gap() == pytest.approx(expected, rel=1e-4, abs=1e-4)
+        assert np.linalg.norm(scores, "nuc") <= radius_of(train, lam) * (1 + 1e-9)
+
+
+@each_loss
+@pytest.mark.parametrize("lam", [0.1, 3.0])
+def test_the_gap_closes_on_more_users_and_items_than_lanczos_is_spared(loss, lam):
+    train = BTL(users=90, items=60, comparisons=60).view(np.random.default_rng(3))
+    step = last(ConvexERM(lam, loss), train)
+    assert 0 <= step.gap() <= 1e-6 * step.objective()
+
+
+@pytest.mark.parametrize("items", [50, 41, 40, 12, 2])
+def test_the_largest_singular_value_is_that_of_numpy(items):
+    train = BTL(users=60, items=items, comparisons=30).view(np.random.default_rng(4))
+    start = next(ConvexERM(1.0).steps(train, np.random.default_rng(0)))
+    gradient = np.zeros((60, items))  # at X = 0 every slope is -1/2
+    np.add.at(gradient, (train.users, train.better), -0.5)
+    np.add.at(gradient, (train.users, train.worse), 0.5)
+    assert start.gap() == pytest.approx(radius_of(train, 1.0) * np.linalg.norm(gradient, 2), rel=1e-9)
+
+
+def test_a_radius_that_binds_nobody_leaves_no_loss_where_tastes_agree_with_themselves():
+    train = Comparisons.from_triples([0, 0, 1, 2], [0, 1, 2, 0], [1, 2, 0, 2])
+    step = last(ConvexERM(1e4, "squared-hinge"), train)
+    assert step.objective() == pytest.approx(0, abs=1e-10)
+    assert np.linalg.norm(matrix_of(step), "nuc") < radius_of(train, 1e4) / 2
+
+
+def test_steps_on_factors_get_further_than_as_many_projections():
+    train = BTL(users=60, items=40, comparisons=40).view(np.random.default_rng(5))
+    with_factors, alone = (last(ConvexERM(30.0, corrections=c), train, 12).objective() for c in (10, 0))
+    assert with_factors < alone
+
+
+def test_idle_users_and_items_change_nothing_and_have_no_score(train):
+    fewer = Comparisons(train.indptr[:-1], train.better, train.worse, train.n_items - 1)
+    assert last(ConvexERM(1.0), fewer).objective() == pytest.approx(last(ConvexERM(1.0), train).objective(), rel=1e-9)
+    scores = last(ConvexERM(1.0), train).model.score([0, 7, 0], [0, 0, 6])
+    np.testing.assert_array_equal(np.isnan(scores), [False, True, True])
+
+
+def test_a_bound_without_bound_is_refused():
+    with pytest.raises(UserError, match="ConvexERM: lam=inf is out of range: must be above 0 and below inf"):
+        ConvexERM(lam=float("inf"))
