@@ -14,14 +14,15 @@ from sorting cimport argsort
 
 cdef struct Scratch:
     # A thread's own memory, as long as the longest user.
+    double *values  # x - eps depth, in the order that is projected; later each pool's mean
     double *sums
     double *masses
-    int32_t *lengths
+    int32_t *ends  # of the pools
     int32_t *places  # rows in the order that is projected
     int32_t *spare
 
 cdef enum:
-    _BYTES = 2 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row; 4 keep the doubles aligned
+    _BYTES = 3 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row; 4 keep the doubles aligned
 
 
 def project(
@@ -64,10 +65,11 @@ def project(
 
 
 cdef void _lay_out(Scratch *scratch, char *memory, Py_ssize_t n) noexcept nogil:
-    scratch.sums = <double *> memory
+    scratch.values = <double *> memory
+    scratch.sums = scratch.values + n
     scratch.masses = scratch.sums + n
-    scratch.lengths = <int32_t *> (scratch.masses + n)
-    scratch.places = scratch.lengths + n
+    scratch.ends = <int32_t *> (scratch.masses + n)
+    scratch.places = scratch.ends + n
     scratch.spare = scratch.places + n
 
 
@@ -76,21 +78,28 @@ cdef void _project(
     double eps, double *out, Py_ssize_t n, Scratch *scratch,
 ) noexcept nogil:
     """One user: arrange, pool, write back."""
-    cdef Py_ssize_t pools
+    cdef Py_ssize_t pools, place
     cdef const int32_t *places = _arranged(order, depth, x, n, scratch)
+    for place in range(n):
+        scratch.values[place] = x[places[place]] - eps * depth[place]
     if weights == NULL:
-        pools = _pool(places, depth, x, eps, n, scratch)
+        pools = _pool(n, scratch)
     else:
-        pools = _pool_weighted(places, depth, x, weights, eps, n, scratch)
-    _write(places, depth, eps, pools, weights != NULL, out, scratch)
+        pools = _pool_weighted(places, weights, n, scratch)
+    _write(places, depth, x, eps, n, pools, out, scratch)
 
 
 cdef const int32_t *_arranged(
     const int32_t *order, const int32_t *depth, const double *x, Py_ssize_t n, Scratch *scratch
 ) noexcept nogil:
-    """The rows by depth, and by x where the depth is equal; `order` itself where it never is."""
+    """The rows by depth, and by x where the depth is equal; `order` itself where it is that already."""
     cdef Py_ssize_t place, first = 0
+    cdef int falls = 0
     if depth[n - 1] == n - 1:
+        return order
+    for place in range(1, n):
+        falls |= (x[order[place]] < x[order[place - 1]]) & (depth[place] == depth[place - 1])
+    if not falls:
         return order
     for place in range(n):
         scratch.places[place] = order[place]
@@ -102,70 +111,74 @@ cdef const int32_t *_arranged(
     return scratch.places
 
 
-cdef Py_ssize_t _pool(
-    const int32_t *places, const int32_t *depth, const double *x, double eps, Py_ssize_t n, Scratch *scratch
-) noexcept nogil:
+cdef Py_ssize_t _pool(Py_ssize_t n, Scratch *scratch) noexcept nogil:
     """Pool adjacent violators; how many pools are left.
 
     Invariant: the pools 0..top and the last one, held in `total` and `mass`, cover the rows seen so far,
-    and their means ascend strictly. Means are compared by products, so that a row costs no division.
-    O(n): every row is pooled at most once.
+    and their means ascend. Means are compared by products, so that a row costs no division. Equal means
+    stay apart: what is in order already is not touched. O(n): every row is pooled at most once.
     """
-    cdef Py_ssize_t place, top = -1
+    cdef Py_ssize_t place, top = 0
     cdef double total, mass, value
+    cdef const double *values = scratch.values
     cdef double *sums = scratch.sums
     cdef double *masses = scratch.masses
-    total, mass = x[places[0]] - eps * depth[0], 1.0
+    total, mass = values[0], 1.0
     for place in range(1, n):
-        value = x[places[place]] - eps * depth[place]
-        if total < value * mass:
+        value = values[place]
+        if total <= value * mass:
+            sums[top], masses[top], scratch.ends[top] = total, mass, <int32_t> place
             top += 1
-            sums[top], masses[top] = total, mass
             total, mass = value, 1.0
         else:
             total += value
             mass += 1.0
-            while top >= 0 and sums[top] * mass >= total * masses[top]:
+            while top > 0 and sums[top - 1] * mass > total * masses[top - 1]:
+                top -= 1
                 total += sums[top]
                 mass += masses[top]
-                top -= 1
-    sums[top + 1], masses[top + 1] = total, mass
-    return top + 2
-
-
-cdef Py_ssize_t _pool_weighted(
-    const int32_t *places, const int32_t *depth, const double *x, const double *weights,
-    double eps, Py_ssize_t n, Scratch *scratch,
-) noexcept nogil:
-    """The same with a weight per row, where a pool's mass does not tell its length."""
-    cdef Py_ssize_t place, top = -1
-    cdef double total, mass
-    cdef int32_t length
-    cdef double *sums = scratch.sums
-    cdef double *masses = scratch.masses
-    for place in range(n):
-        mass, length = weights[places[place]], 1
-        total = mass * (x[places[place]] - eps * depth[place])
-        while top >= 0 and sums[top] * mass >= total * masses[top]:
-            total += sums[top]
-            mass += masses[top]
-            length += scratch.lengths[top]
-            top -= 1
-        top += 1
-        sums[top], masses[top], scratch.lengths[top] = total, mass, length
+    sums[top], masses[top], scratch.ends[top] = total, mass, <int32_t> n
     return top + 1
 
 
-cdef void _write(
-    const int32_t *places, const int32_t *depth, double eps, Py_ssize_t pools, bint weighted,
-    double *out, Scratch *scratch,
+cdef Py_ssize_t _pool_weighted(
+    const int32_t *places, const double *weights, Py_ssize_t n, Scratch *scratch
 ) noexcept nogil:
-    """Every row's pool mean, with its margin put back."""
-    cdef Py_ssize_t pool, row = 0, end = 0
-    cdef double mean
+    """The same with a weight per row."""
+    cdef Py_ssize_t place, top = 0
+    cdef double total, mass
+    cdef double *sums = scratch.sums
+    cdef double *masses = scratch.masses
+    for place in range(n):
+        mass = weights[places[place]]
+        total = mass * scratch.values[place]
+        while top > 0 and sums[top - 1] * mass > total * masses[top - 1]:
+            top -= 1
+            total += sums[top]
+            mass += masses[top]
+        sums[top], masses[top], scratch.ends[top] = total, mass, <int32_t> (place + 1)
+        top += 1
+    return top
+
+
+cdef void _write(
+    const int32_t *places, const int32_t *depth, const double *x, double eps,
+    Py_ssize_t n, Py_ssize_t pools, double *out, Scratch *scratch,
+) noexcept nogil:
+    """Every row's pool mean with its margin put back; a row that is a pool by itself keeps its x to the bit.
+
+    One loop over all rows, without a branch on where a pool ends: no processor foretells that.
+    """
+    cdef Py_ssize_t pool, row, start = 0
+    cdef const int32_t *ends = scratch.ends
+    cdef double *means = scratch.values
+    cdef double *alone = scratch.sums
     for pool in range(pools):
-        mean = scratch.sums[pool] / scratch.masses[pool]
-        end += scratch.lengths[pool] if weighted else <Py_ssize_t> scratch.masses[pool]
-        while row < end:
-            out[places[row]] = mean + eps * depth[row]
-            row += 1
+        means[pool] = scratch.sums[pool] / scratch.masses[pool]
+    for pool in range(pools):
+        alone[pool] = 1.0 if ends[pool] - start == 1 else 0.0
+        start = ends[pool]
+    pool = 0
+    for row in range(n):
+        pool += row >= ends[pool]
+        out[places[row]] = x[places[row]] if alone[pool] > 0.0 else means[pool] + eps * depth[row]
