@@ -8,21 +8,25 @@ found by sorting x inside each block and projecting x - eps depth onto ascending
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from parallel cimport thread_id
 from sorting cimport argsort
 
 cdef struct Scratch:
     # A thread's own memory, as long as the longest user.
-    double *values  # x - eps depth, in the order that is projected; later each pool's mean
     double *sums
     double *masses
     int32_t *ends  # of the pools
     int32_t *places  # rows in the order that is projected
     int32_t *spare
+    char *heads  # per row in that order: what begins there
 
 cdef enum:
-    _BYTES = 3 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row; 4 keep the doubles aligned
+    _BYTES = 2 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row, of which 3 keep the doubles aligned
+
+cdef enum Head:
+    _NOTHING, _POOL, _SINGLE
 
 
 def project(
@@ -65,12 +69,12 @@ def project(
 
 
 cdef void _lay_out(Scratch *scratch, char *memory, Py_ssize_t n) noexcept nogil:
-    scratch.values = <double *> memory
-    scratch.sums = scratch.values + n
+    scratch.sums = <double *> memory
     scratch.masses = scratch.sums + n
     scratch.ends = <int32_t *> (scratch.masses + n)
     scratch.places = scratch.ends + n
     scratch.spare = scratch.places + n
+    scratch.heads = <char *> (scratch.spare + n)
 
 
 cdef void _project(
@@ -78,14 +82,12 @@ cdef void _project(
     double eps, double *out, Py_ssize_t n, Scratch *scratch,
 ) noexcept nogil:
     """One user: arrange, pool, write back."""
-    cdef Py_ssize_t pools, place
+    cdef Py_ssize_t pools
     cdef const int32_t *places = _arranged(order, depth, x, n, scratch)
-    for place in range(n):
-        scratch.values[place] = x[places[place]] - eps * depth[place]
     if weights == NULL:
-        pools = _pool(n, scratch)
+        pools = _pool(places, depth, x, eps, n, scratch)
     else:
-        pools = _pool_weighted(places, weights, n, scratch)
+        pools = _pool_weighted(places, depth, x, weights, eps, n, scratch)
     _write(places, depth, x, eps, n, pools, out, scratch)
 
 
@@ -111,7 +113,9 @@ cdef const int32_t *_arranged(
     return scratch.places
 
 
-cdef Py_ssize_t _pool(Py_ssize_t n, Scratch *scratch) noexcept nogil:
+cdef Py_ssize_t _pool(
+    const int32_t *places, const int32_t *depth, const double *x, double eps, Py_ssize_t n, Scratch *scratch
+) noexcept nogil:
     """Pool adjacent violators; how many pools are left.
 
     Invariant: the pools 0..top and the last one, held in `total` and `mass`, cover the rows seen so far,
@@ -120,12 +124,11 @@ cdef Py_ssize_t _pool(Py_ssize_t n, Scratch *scratch) noexcept nogil:
     """
     cdef Py_ssize_t place, top = 0
     cdef double total, mass, value
-    cdef const double *values = scratch.values
     cdef double *sums = scratch.sums
     cdef double *masses = scratch.masses
-    total, mass = values[0], 1.0
+    total, mass = x[places[0]] - eps * depth[0], 1.0
     for place in range(1, n):
-        value = values[place]
+        value = x[places[place]] - eps * depth[place]
         if total <= value * mass:
             sums[top], masses[top], scratch.ends[top] = total, mass, <int32_t> place
             top += 1
@@ -142,7 +145,8 @@ cdef Py_ssize_t _pool(Py_ssize_t n, Scratch *scratch) noexcept nogil:
 
 
 cdef Py_ssize_t _pool_weighted(
-    const int32_t *places, const double *weights, Py_ssize_t n, Scratch *scratch
+    const int32_t *places, const int32_t *depth, const double *x, const double *weights,
+    double eps, Py_ssize_t n, Scratch *scratch,
 ) noexcept nogil:
     """The same with a weight per row."""
     cdef Py_ssize_t place, top = 0
@@ -151,7 +155,7 @@ cdef Py_ssize_t _pool_weighted(
     cdef double *masses = scratch.masses
     for place in range(n):
         mass = weights[places[place]]
-        total = mass * scratch.values[place]
+        total = mass * (x[places[place]] - eps * depth[place])
         while top > 0 and sums[top - 1] * mass > total * masses[top - 1]:
             top -= 1
             total += sums[top]
@@ -167,18 +171,23 @@ cdef void _write(
 ) noexcept nogil:
     """Every row's pool mean with its margin put back; a row that is a pool by itself keeps its x to the bit.
 
-    One loop over all rows, without a branch on where a pool ends: no processor foretells that.
+    A pool's mean goes to its first row and from there along the rows, without a branch on where the
+    next pool begins: no processor foretells that.
     """
-    cdef Py_ssize_t pool, row, start = 0
-    cdef const int32_t *ends = scratch.ends
-    cdef double *means = scratch.values
-    cdef double *alone = scratch.sums
+    cdef Py_ssize_t pool, row, place, start = 0
+    cdef double mean = 0.0, found
+    cdef bint single
+    if n < 1:
+        return  # which the compiler cannot know
+    memset(scratch.heads, _NOTHING, n)
     for pool in range(pools):
-        means[pool] = scratch.sums[pool] / scratch.masses[pool]
-    for pool in range(pools):
-        alone[pool] = 1.0 if ends[pool] - start == 1 else 0.0
-        start = ends[pool]
-    pool = 0
+        single = scratch.ends[pool] - start == 1
+        place = places[start]
+        mean = scratch.sums[pool] / scratch.masses[pool]
+        out[place] = x[place] if single else mean
+        scratch.heads[start] = _SINGLE if single else _POOL
+        start = scratch.ends[pool]
     for row in range(n):
-        pool += row >= ends[pool]
-        out[places[row]] = x[places[row]] if alone[pool] > 0.0 else means[pool] + eps * depth[row]
+        found = out[places[row]]
+        mean = found if scratch.heads[row] else mean
+        out[places[row]] = found if scratch.heads[row] == _SINGLE else mean + eps * depth[row]
