@@ -10,7 +10,7 @@ which is sparse plus low-rank; its leading singular vectors come from a subspace
 where the last step's ended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -20,10 +20,12 @@ import scipy.sparse.linalg
 
 from rankbench.contract import Floats, Ints
 from rankbench.kernels import completion as kernel
+from rankbench.models import Factors
 
 _LANES = 4  # the kernel's rows of factors are padded to whole lanes
 _SPARE = 10  # singular vectors looked for beyond those of the last step
 _FIRST_PASSES = 3  # of the subspace iteration, when it begins at random
+_BETWEEN_CHECKS = 10  # steps between two looks at the gap, which costs about as much as a step
 _SURE = 1e-9  # relative accuracy of the squared singular value in a certificate
 
 
@@ -72,6 +74,12 @@ class LowRank:
     def transposed_times(self, dense: Floats) -> Floats:
         """X^T dense."""
         return self.items @ (self.values[:, None] * (self.users.T @ dense))
+
+    def factors(self) -> Factors:
+        """The model that scores by the matrix; of rank 1 at least, for zeros need a column too."""
+        if self.rank == 0:
+            return Factors(np.zeros((len(self.users), 1)), np.zeros((len(self.items), 1)))
+        return Factors(self.users * self.values, self.items)
 
     def inner(self, other: "LowRank") -> float:
         """<X, other>, the sum over all places of the products."""
@@ -169,17 +177,26 @@ class Descent:
     change: float  # |X - X_previous| / |X| in the Frobenius norm
     saturated: bool = False  # whether more singular values were above lam than were looked for
 
+    @classmethod
+    def zero(cls, places: Places) -> "Descent":
+        """Where a descent begins unless told otherwise."""
+        return cls(LowRank.zero(*places.shape), np.zeros(len(places.items)), np.inf)
+
 
 def descend(
-    places: Places, target: Target, lam: float, rng: np.random.Generator, most: int | None = None,
-    start: "Descent | None" = None,
+    places: Places,
+    target: Target,
+    lam: float,
+    rng: np.random.Generator,
+    most: int | None = None,
+    start: Descent | None = None,
 ) -> Iterator[Descent]:
     """The points of an accelerated proximal gradient descent, without end; `start` is the end of another one.
 
     The momentum starts anew where it points uphill, <Y - X_new, X_new - X> > 0 (O'Donoghue and Candes
     2015). `most` bounds the rank.
     """
-    now = start or Descent(LowRank.zero(*places.shape), np.zeros(len(places.items)), np.inf)
+    now = start or Descent.zero(places)
     before, momentum = now, 1.0
     widest = min(places.shape) if most is None else min(*places.shape, most)
     basis = _widened(now.matrix.items, now.matrix.rank + _SPARE, widest, rng)
@@ -199,21 +216,55 @@ def descend(
         passes = 1
 
 
-def gap(places: Places, target: Target, lam: float, point: Descent) -> tuple[float, float]:
-    """The objective at a point, and how far above the optimum it can be at most.
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Which matrix of low nuclear norm fits what is observed: min over X of lam |X|_* + f(X at the places)."""
 
-    With f the half squared distance from a convex set C, the dual is max over w of inf_{v in C} <w, v> -
-    |w|^2 / 2 such that no singular value of P*(w) exceeds lam. The pull is w at the optimum; here it is
-    scaled until it is feasible, or better.
-    """
-    pull = target.measure(point.entries)
-    objective = lam * float(point.matrix.values.sum()) + pull.loss
-    square = float(pull.values @ pull.values)
-    if square == 0.0:
-        return objective, objective
-    norm = places.holding(pull.values).norm()
-    scale = max(min(lam / norm, pull.support / square), 0.0)
-    return objective, objective - (scale * pull.support - scale**2 / 2 * square)
+    places: Places
+    target: Target
+    most: int | None = None  # bounds the rank
+    tolerance: float = 1e-5  # the gap, relative to the objective, at which a descent has arrived
+
+    def descent(self, lam: float, rng: np.random.Generator, start: Descent | None = None) -> Iterator[Descent]:
+        """The points of a descent until one of them has arrived."""
+        points = descend(self.places, self.target, lam, rng, self.most, start)
+        for place, point in enumerate(points, start=1):
+            yield point
+            if place % _BETWEEN_CHECKS == 0 and self.gap(lam, point) <= self.tolerance * self.objective(lam, point):
+                return
+
+    def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
+        """Each lam with the steps it took and where they ended, largest first, each begun at the end of the last."""
+        point = None
+        for lam in sorted(lams, reverse=True):
+            steps = 0
+            for point in self.descent(lam, rng, point):
+                steps += 1
+            if point is not None:
+                yield lam, steps, point
+
+    def largest(self) -> float:
+        """The least lam that leaves nothing of X but zeros."""
+        return self.places.holding(self.target.pull(np.zeros(len(self.places.items)))).norm()
+
+    def objective(self, lam: float, point: Descent) -> float:
+        """lam |X|_* + f(X at the places)."""
+        return lam * float(point.matrix.values.sum()) + self.target.measure(point.entries).loss
+
+    def gap(self, lam: float, point: Descent) -> float:
+        """How far the objective can be above the optimum, at most.
+
+        With f the half squared distance from a convex set C, the dual is max over w of inf_{v in C} <w, v> -
+        |w|^2 / 2 such that no singular value of P*(w) exceeds lam. The pull is w at the optimum; elsewhere
+        the best feasible multiple of it is taken.
+        """
+        pull = self.target.measure(point.entries)
+        objective = lam * float(point.matrix.values.sum()) + pull.loss
+        square = float(pull.values @ pull.values)
+        if square == 0.0:
+            return objective
+        scale = max(min(lam / self.places.holding(pull.values).norm(), pull.support / square), 0.0)
+        return objective - (scale * pull.support - scale**2 / 2 * square)
 
 
 class Inner(NamedTuple):

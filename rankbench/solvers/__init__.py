@@ -8,7 +8,9 @@ SOLVERS = Catalogue(
     {
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "mprank": "rankbench.solvers.mprank:MPRank",
+        "rmc": "rankbench.solvers.rmc:RMC",
         "sgd": "rankbench.solvers.sgd:SGD",
+        "smc": "rankbench.solvers.smc:SMC",
     },
     "rankbench.solvers",
     "rankbench list solvers",
