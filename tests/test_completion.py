@@ -1,6 +1,7 @@
 """Sparse plus low-rank matrices against SciPy's sparse and NumPy's dense ones."""
 
 import tracemalloc
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,6 +11,14 @@ import scipy.sparse
 
 from rankbench.completion import Completion, LowRank, Places, Pull, descend
 from rankbench.contract import Floats
+from rankbench.harness.threads import single_threaded_blas
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    """As in the harness."""
+    with single_threaded_blas():
+        yield
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,11 +26,12 @@ def last(solver: Any, train: Any, threads: int = 1) -> Step:
     return found
 
 
+@single_threaded_blas()
 def dense_optimum(
     train: Ratings, lam: float, nearest: Callable[[Floats], Floats], steps: int = 250
 ) -> tuple[float, Floats]:
     """The optimal value of lam |X|_* + 1/2 |nearest(x) - x|^2, x = X at the ratings, and X; with X dense."""
-    x_new = before = now = np.zeros((train.n_users, train.n_items))
+    before = now = np.zeros((train.n_users, train.n_items))
     places, momentum = (train.users, train.items), 1.0
     for _ in range(steps):
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

@@ -1,5 +1,6 @@
 """Retargeted matrix completion against dense singular value decompositions and SciPy's isotonic regression."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -12,8 +13,16 @@ from rankbench.contract import Floats
 from rankbench.data.synthetic import LowRank, PartialOrders
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
 from rankbench.solvers.rmc import RMC
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    """As in the harness."""
+    with single_threaded_blas():
+        yield
 
 
 class TestRMC(SolverContract):

@@ -1,5 +1,6 @@
 """Standard matrix completion against dense singular value decompositions."""
 
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -9,7 +10,15 @@ from solvers.contract import SolverContract
 
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
 from rankbench.solvers.smc import SMC
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    """As in the harness."""
+    with single_threaded_blas():
+        yield
 
 
 class TestSMC(SolverContract):
