@@ -8,6 +8,7 @@ found by sorting x inside each block and projecting x - eps depth onto ascending
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from parallel cimport thread_id
 from sorting cimport argsort
@@ -16,12 +17,16 @@ cdef struct Scratch:
     # A thread's own memory, as long as the longest user.
     double *sums
     double *masses
-    int32_t *lengths
+    int32_t *ends  # of the pools
     int32_t *places  # rows in the order that is projected
     int32_t *spare
+    char *heads  # per row in that order: what begins there
 
 cdef enum:
-    _BYTES = 2 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row; 4 keep the doubles aligned
+    _BYTES = 2 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row, of which 3 keep the doubles aligned
+
+cdef enum Head:
+    _NOTHING, _POOL, _SINGLE
 
 
 def project(
@@ -66,9 +71,10 @@ def project(
 cdef void _lay_out(Scratch *scratch, char *memory, Py_ssize_t n) noexcept nogil:
     scratch.sums = <double *> memory
     scratch.masses = scratch.sums + n
-    scratch.lengths = <int32_t *> (scratch.masses + n)
-    scratch.places = scratch.lengths + n
+    scratch.ends = <int32_t *> (scratch.masses + n)
+    scratch.places = scratch.ends + n
     scratch.spare = scratch.places + n
+    scratch.heads = <char *> (scratch.spare + n)
 
 
 cdef void _project(
@@ -82,15 +88,20 @@ cdef void _project(
         pools = _pool(places, depth, x, eps, n, scratch)
     else:
         pools = _pool_weighted(places, depth, x, weights, eps, n, scratch)
-    _write(places, depth, eps, pools, weights != NULL, out, scratch)
+    _write(places, depth, x, eps, n, pools, out, scratch)
 
 
 cdef const int32_t *_arranged(
     const int32_t *order, const int32_t *depth, const double *x, Py_ssize_t n, Scratch *scratch
 ) noexcept nogil:
-    """The rows by depth, and by x where the depth is equal; `order` itself where it never is."""
+    """The rows by depth, and by x where the depth is equal; `order` itself where it is that already."""
     cdef Py_ssize_t place, first = 0
+    cdef int falls = 0
     if depth[n - 1] == n - 1:
+        return order
+    for place in range(1, n):
+        falls |= (x[order[place]] < x[order[place - 1]]) & (depth[place] == depth[place - 1])
+    if not falls:
         return order
     for place in range(n):
         scratch.places[place] = order[place]
@@ -108,64 +119,75 @@ cdef Py_ssize_t _pool(
     """Pool adjacent violators; how many pools are left.
 
     Invariant: the pools 0..top and the last one, held in `total` and `mass`, cover the rows seen so far,
-    and their means ascend strictly. Means are compared by products, so that a row costs no division.
-    O(n): every row is pooled at most once.
+    and their means ascend. Means are compared by products, so that a row costs no division. Equal means
+    stay apart: what is in order already is not touched. O(n): every row is pooled at most once.
     """
-    cdef Py_ssize_t place, top = -1
+    cdef Py_ssize_t place, top = 0
     cdef double total, mass, value
     cdef double *sums = scratch.sums
     cdef double *masses = scratch.masses
     total, mass = x[places[0]] - eps * depth[0], 1.0
     for place in range(1, n):
         value = x[places[place]] - eps * depth[place]
-        if total < value * mass:
+        if total <= value * mass:
+            sums[top], masses[top], scratch.ends[top] = total, mass, <int32_t> place
             top += 1
-            sums[top], masses[top] = total, mass
             total, mass = value, 1.0
         else:
             total += value
             mass += 1.0
-            while top >= 0 and sums[top] * mass >= total * masses[top]:
+            while top > 0 and sums[top - 1] * mass > total * masses[top - 1]:
+                top -= 1
                 total += sums[top]
                 mass += masses[top]
-                top -= 1
-    sums[top + 1], masses[top + 1] = total, mass
-    return top + 2
+    sums[top], masses[top], scratch.ends[top] = total, mass, <int32_t> n
+    return top + 1
 
 
 cdef Py_ssize_t _pool_weighted(
     const int32_t *places, const int32_t *depth, const double *x, const double *weights,
     double eps, Py_ssize_t n, Scratch *scratch,
 ) noexcept nogil:
-    """The same with a weight per row, where a pool's mass does not tell its length."""
-    cdef Py_ssize_t place, top = -1
+    """The same with a weight per row."""
+    cdef Py_ssize_t place, top = 0
     cdef double total, mass
-    cdef int32_t length
     cdef double *sums = scratch.sums
     cdef double *masses = scratch.masses
     for place in range(n):
-        mass, length = weights[places[place]], 1
+        mass = weights[places[place]]
         total = mass * (x[places[place]] - eps * depth[place])
-        while top >= 0 and sums[top] * mass >= total * masses[top]:
+        while top > 0 and sums[top - 1] * mass > total * masses[top - 1]:
+            top -= 1
             total += sums[top]
             mass += masses[top]
-            length += scratch.lengths[top]
-            top -= 1
+        sums[top], masses[top], scratch.ends[top] = total, mass, <int32_t> (place + 1)
         top += 1
-        sums[top], masses[top], scratch.lengths[top] = total, mass, length
-    return top + 1
+    return top
 
 
 cdef void _write(
-    const int32_t *places, const int32_t *depth, double eps, Py_ssize_t pools, bint weighted,
-    double *out, Scratch *scratch,
+    const int32_t *places, const int32_t *depth, const double *x, double eps,
+    Py_ssize_t n, Py_ssize_t pools, double *out, Scratch *scratch,
 ) noexcept nogil:
-    """Every row's pool mean, with its margin put back."""
-    cdef Py_ssize_t pool, row = 0, end = 0
-    cdef double mean
+    """Every row's pool mean with its margin put back; a row that is a pool by itself keeps its x to the bit.
+
+    A pool's mean goes to its first row and from there along the rows, without a branch on where the
+    next pool begins: no processor foretells that.
+    """
+    cdef Py_ssize_t pool, row, place, start = 0
+    cdef double mean = 0.0, found
+    cdef bint single
+    if n < 1:
+        return  # which the compiler cannot know
+    memset(scratch.heads, _NOTHING, n)
     for pool in range(pools):
+        single = scratch.ends[pool] - start == 1
+        place = places[start]
         mean = scratch.sums[pool] / scratch.masses[pool]
-        end += scratch.lengths[pool] if weighted else <Py_ssize_t> scratch.masses[pool]
-        while row < end:
-            out[places[row]] = mean + eps * depth[row]
-            row += 1
+        out[place] = x[place] if single else mean
+        scratch.heads[start] = _SINGLE if single else _POOL
+        start = scratch.ends[pool]
+    for row in range(n):
+        found = out[places[row]]
+        mean = found if scratch.heads[row] else mean
+        out[places[row]] = found if scratch.heads[row] == _SINGLE else mean + eps * depth[row]

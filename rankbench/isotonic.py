@@ -8,6 +8,7 @@ order is free, and keeps x.
 
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -119,13 +120,14 @@ class PartialOrders:
     high: Ints
 
     @classmethod
-    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints) -> "PartialOrders":
-        """The orders that edges make; `low` and `high` count a user's rows from 0."""
+    def of(
+        cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None
+    ) -> "PartialOrders":
+        """The orders that edges make; `low` and `high` count a user's rows from 0, `names` says what errors call them."""
+        names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [
-            _order_of(int(size), np.asarray(low[start:end]), np.asarray(high[start:end]), user)
-            for user, (size, start, end) in enumerate(
-                zip(np.diff(indptr), edge_indptr[:-1], edge_indptr[1:], strict=True)
-            )
+            _order_of(names[slice(*rows)], np.asarray(low[slice(*edges)]), np.asarray(high[slice(*edges)]), user)
+            for user, (rows, edges) in enumerate(zip(pairwise(indptr), pairwise(edge_indptr), strict=True))
         ]
         nodes, lows, highs = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in zip(*users, strict=True))
         counts = [len(kept) for _, kept, _ in users]
@@ -142,6 +144,13 @@ class PartialOrders:
     def n_edges(self) -> int:
         """How many edges the reduction left."""
         return len(self.low)
+
+    def forces(self, duals: Floats) -> Floats:
+        """For each row the multipliers of the edges that lead to it less those of the edges that leave it."""
+        starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
+        out = np.bincount(self.nodes[starts + self.high], duals, len(self.nodes))
+        out -= np.bincount(self.nodes[starts + self.low], duals, len(self.nodes))
+        return out
 
     def project(
         self,
@@ -165,12 +174,13 @@ class PartialOrders:
         return out, gaps
 
 
-def _order_of(size: int, low: Ints, high: Ints, user: int) -> tuple[Ints, Ints, Ints]:
+def _order_of(names: Ints, low: Ints, high: Ints, user: int) -> tuple[Ints, Ints, Ints]:
     """One user's nodes in topological order, and the reduced edges between their places."""
+    size = len(names)
     _check_edges(size, low, high, user)
     places = _placed(size, low, high)
     if (places < 0).any():
-        raise UserError(f"the order of user {user} goes in a circle: {_cycle(low, high)}")
+        raise UserError(f"the order of user {user} goes in a circle: {_cycle(names[low], names[high])}")
     edges = np.unique(np.column_stack([places[low], places[high]]).astype(np.int64), axis=0)
     low, high = edges.T.astype(np.int32)
     if size <= _REDUCIBLE:

@@ -19,19 +19,35 @@ EPS = st.sampled_from([1e-3, 0.5, 1.0, 3.0])
 
 
 def quadratic_program(x, edges, eps, weights=None):
-    """The nearest point by an interior-point solver of somebody else."""
+    """The squared distance of the nearest point by an interior-point solver of somebody else: a dual and a primal value.
+
+    It is asked for the way from x with the largest violation as the unit, since its tolerances are absolute.
+    Where it does not reach a tolerance it stops far away, and a wider one is asked for.
+    """
     n, m = len(x), len(edges)
-    weights = np.ones(n) if weights is None else weights
-    rows = np.tile(np.arange(m), 2)
-    signs = np.repeat([1.0, -1.0], m)
+    missing = eps - (x[edges[:, 1]] - x[edges[:, 0]])
+    unit = max(missing.max(initial=0.0), 0.0)
+    if unit == 0.0:
+        return 0.0, 0.0
+    signs, rows = np.repeat([1.0, -1.0], m), np.tile(np.arange(m), 2)
     order = scipy.sparse.csc_matrix((signs, (rows, edges.T.ravel())), shape=(m, n))
+    quadratic = scipy.sparse.diags(np.ones(n) if weights is None else weights, format="csc")
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-11
-    quadratic = scipy.sparse.diags(weights, format="csc")
-    cone = [clarabel.NonnegativeConeT(m)]
-    solved = clarabel.DefaultSolver(quadratic, -weights * x, order, np.full(m, -eps), cone, settings).solve()
-    return np.array(solved.x)
+    for tolerance in (1e-12, 1e-11, 1e-10, 1e-9, 1e-8):
+        settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = tolerance
+        cone = [clarabel.NonnegativeConeT(m)]
+        solved = clarabel.DefaultSolver(quadratic, np.zeros(n), order, -missing / unit, cone, settings).solve()
+        if str(solved.status) == "Solved":
+            return solved.obj_val_dual * unit**2, solved.obj_val * unit**2
+    raise AssertionError(f"the oracle gives up: {solved.status}")
+
+
+def assert_nearest(z, x, edges, eps, weights=None):
+    """As far as the oracle can tell, and to a relative 1e-8 where it can tell that."""
+    assert (z[edges[:, 1]] - z[edges[:, 0]] >= eps - 1e-9).all()
+    low, high = quadratic_program(x, edges, eps, weights)
+    assert low * (1 - 1e-8) - 1e-15 <= distance(z, x, weights) <= high * (1 + 1e-8) + 1e-15
 
 
 def distance(z, x, weights=None):
@@ -93,10 +109,7 @@ def test_blocks_agree_with_the_quadratic_program(problem, eps):
         assert project_blocks(x, y, eps).tolist() == x.tolist()
         return
     for masses in (None, weights):
-        z = project_blocks(x, y, eps, weights=masses)
-        assert (z[edges[:, 1]] - z[edges[:, 0]] >= eps - 1e-9).all()
-        best = distance(quadratic_program(x, edges, eps, masses), x, masses)
-        assert distance(z, x, masses) == pytest.approx(best, rel=1e-7, abs=1e-7)
+        assert_nearest(project_blocks(x, y, eps, weights=masses), x, edges, eps, masses)
 
 
 def test_two_blocks_by_hand():
@@ -128,10 +141,8 @@ def test_the_papers_recipe_is_not_the_projection():
 def test_partial_orders_agree_with_the_quadratic_program(problem, eps):
     x, edges = problem
     found = project_dag(x, edges, eps)
-    best = distance(quadratic_program(x, edges, eps), x)
-    assert (found.z[edges[:, 1]] - found.z[edges[:, 0]] >= eps - 1e-9).all()
-    assert distance(found.z, x) == pytest.approx(best, rel=1e-8, abs=1e-8)
-    assert 0 <= found.gap <= 1e-11 * (1 + best)
+    assert_nearest(found.z, x, edges, eps)
+    assert 0 <= found.gap <= 1e-9 * distance(found.z, x) + 1e-13
 
 
 @given(graphs(), EPS, st.randoms(use_true_random=False))
@@ -139,9 +150,8 @@ def test_weighted_partial_orders_agree_with_the_quadratic_program(problem, eps, 
     x, edges = problem
     weights = np.array([random.uniform(0.1, 10) for _ in x])
     found = project_dag(x, edges, eps, weights=weights)
-    best = distance(quadratic_program(x, edges, eps, weights), x, weights)
-    assert distance(found.z, x, weights) == pytest.approx(best, rel=1e-7, abs=1e-7)
-    assert 0 <= found.gap <= 1e-10 * (1 + best)
+    assert_nearest(found.z, x, edges, eps, weights)
+    assert 0 <= found.gap <= 1e-9 * distance(found.z, x, weights) + 1e-12
 
 
 @given(graphs(), EPS, st.randoms(use_true_random=False))
@@ -183,7 +193,7 @@ def test_a_large_partial_order_is_exact():
     x = 10 * rng.standard_normal(300)
     found = project_dag(x, edges)
     assert found.gap <= 1e-11 * distance(found.z, x)
-    assert distance(found.z, x) == pytest.approx(distance(quadratic_program(x, edges, 1.0), x), rel=1e-8)
+    assert_nearest(found.z, x, edges, 1.0)
 
 
 # ---- many users at once ----

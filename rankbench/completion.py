@@ -1,0 +1,348 @@
+"""Matrices that are sparse plus low-rank, and the nuclear norm on them: nothing dense of users x items is ever made.
+
+What every completion by the nuclear norm has in common: min over X of lam |X|_* + f(X at the observed
+places), with f convex and its gradient 1-Lipschitz, by accelerated proximal gradient. X is kept as the
+factors of its singular value decomposition. A step takes the singular values above lam, less lam, of
+
+    M = Y + P*(pull),   Y = X + beta (X - X_previous),   pull = -f'(Y at the places),
+
+which is sparse plus low-rank; its leading singular vectors come from a subspace iteration that begins
+where the last step's ended.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
+
+from rankbench.contract import Floats, Ints
+from rankbench.kernels import completion as kernel
+from rankbench.models import Factors
+
+_LANES = 4  # the kernel's rows of factors are padded to whole lanes
+_SPARE = 10  # singular vectors looked for beyond those of the last step
+_FIRST_PASSES = 3  # of the subspace iteration, when it begins at random
+_BETWEEN_CHECKS = 10  # steps between two looks at the gap, which costs about as much as a step
+_SURE = 1e-9  # relative accuracy of the squared singular value in a certificate
+
+
+class Pull(NamedTuple):
+    """The negative gradient of f at x, what f is there, and the lower bound that its multiples certify."""
+
+    values: Floats  # w
+    loss: float  # f(x)
+    support: float  # the least <w, v> over all v that f calls perfect
+
+
+class Target(Protocol):
+    """A loss of the values at the observed places: half the squared distance from a convex set."""
+
+    def pull(self, x: Floats) -> Floats:
+        """The way from x to the nearest point of the set."""
+        ...
+
+    def measure(self, x: Floats) -> Pull:
+        """The same with what a certificate needs."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """A matrix by its singular value decomposition, users diag(values) items^T."""
+
+    users: Floats
+    values: Floats
+    items: Floats
+
+    @classmethod
+    def zero(cls, n_users: int, n_items: int) -> "LowRank":
+        """The matrix of zeros, whose rank is 0."""
+        return cls(np.zeros((n_users, 0)), np.zeros(0), np.zeros((n_items, 0)))
+
+    @property
+    def rank(self) -> int:
+        """How many singular values there are."""
+        return len(self.values)
+
+    def times(self, dense: Floats) -> Floats:
+        """X dense."""
+        return self.users @ (self.values[:, None] * (self.items.T @ dense))
+
+    def transposed_times(self, dense: Floats) -> Floats:
+        """X^T dense."""
+        return self.items @ (self.values[:, None] * (self.users.T @ dense))
+
+    def factors(self) -> Factors:
+        """The model that scores by the matrix; of rank 1 at least, for zeros need a column too."""
+        if self.rank == 0:
+            return Factors(np.zeros((len(self.users), 1)), np.zeros((len(self.items), 1)))
+        return Factors(self.users * self.values, self.items)
+
+    def inner(self, other: "LowRank") -> float:
+        """<X, other>, the sum over all places of the products."""
+        users = (self.users * self.values).T @ (other.users * other.values)
+        return float((users * (self.items.T @ other.items)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The observed places, by user and by item."""
+
+    indptr: Ints
+    items: Ints
+    item_indptr: Ints
+    users: Ints
+    by_item: Ints  # where the places by item stand among those by user
+    threads: int
+
+    @classmethod
+    def of(cls, indptr: Ints, items: Ints, n_items: int, threads: int) -> "Places":
+        """The places (user, item), the items of a user being items[indptr[user]:indptr[user + 1]]."""
+        users = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+        by_item = np.argsort(items, kind="stable")
+        item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
+        return cls(indptr, items, item_indptr.astype(np.int64), users[by_item], by_item, threads)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Users and items."""
+        return len(self.indptr) - 1, len(self.item_indptr) - 1
+
+    def entries(self, matrix: LowRank) -> Floats:
+        """The values of a matrix at the places."""
+        out = np.empty(len(self.items))
+        factors = _padded(matrix.users * matrix.values), _padded(matrix.items)
+        kernel.entries(self.indptr, self.items, *factors, out, self.threads)
+        return out
+
+    def holding(self, values: Floats) -> "Sparse":
+        """The sparse matrix with these values at the places."""
+        return Sparse(self, values, values[self.by_item])
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """Values at the observed places, zero elsewhere."""
+
+    places: Places
+    by_user: Floats
+    by_item: Floats
+
+    def times(self, dense: Floats) -> Floats:
+        """S dense."""
+        out = np.empty((self.places.shape[0], dense.shape[1]))
+        rows = self.places.indptr, self.places.items, self.by_user
+        kernel.products(*rows, np.ascontiguousarray(dense), out, self.places.threads)
+        return out
+
+    def transposed_times(self, dense: Floats) -> Floats:
+        """S^T dense."""
+        out = np.empty((self.places.shape[1], dense.shape[1]))
+        rows = self.places.item_indptr, self.places.users, self.by_item
+        kernel.products(*rows, np.ascontiguousarray(dense), out, self.places.threads)
+        return out
+
+    def norm(self) -> float:
+        """The largest singular value, or a little more: what a certificate may rely on."""
+        if not self.by_user.any():
+            return 0.0
+        if min(self.places.shape) <= 2:
+            return float(np.linalg.norm(self._small(), 2)) * (1 + _SURE)
+        n = self.places.shape[1]
+
+        def square(v: Floats) -> Floats:
+            return self.transposed_times(self.times(v.reshape(-1, 1))).ravel()
+
+        operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=square, dtype=np.float64)
+        start = np.random.default_rng(0).standard_normal(n)
+        found = scipy.sparse.linalg.eigsh(operator, 1, v0=start, tol=_SURE, return_eigenvectors=False)
+        return float(np.sqrt(found[0] * (1 + _SURE)))
+
+    def _small(self) -> Floats:
+        """The matrix itself where one side of it has two rows at most."""
+        if self.places.shape[1] <= self.places.shape[0]:
+            return self.times(np.eye(self.places.shape[1]))
+        return self.transposed_times(np.eye(self.places.shape[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """A point on the way: X, what it holds at the places, and how far the last step went."""
+
+    matrix: LowRank
+    entries: Floats
+    change: float  # |X - X_previous| / |X| in the Frobenius norm
+    saturated: bool = False  # whether more singular values were above lam than were looked for
+
+    @classmethod
+    def zero(cls, places: Places) -> "Descent":
+        """Where a descent begins unless told otherwise."""
+        return cls(LowRank.zero(*places.shape), np.zeros(len(places.items)), np.inf)
+
+
+def descend(
+    places: Places,
+    target: Target,
+    lam: float,
+    rng: np.random.Generator,
+    most: int | None = None,
+    start: Descent | None = None,
+) -> Iterator[Descent]:
+    """The points of an accelerated proximal gradient descent, without end; `start` is the end of another one.
+
+    The momentum starts anew where it points uphill, <Y - X_new, X_new - X> > 0 (O'Donoghue and Candes
+    2015). `most` bounds the rank.
+    """
+    now = start or Descent.zero(places)
+    before, momentum = now, 1.0
+    widest = min(places.shape) if most is None else min(*places.shape, most)
+    basis = _widened(now.matrix.items, now.matrix.rank + _SPARE, widest, rng)
+    passes = 1 if start else _FIRST_PASSES
+    while True:
+        faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        beta = (momentum - 1) / faster
+        y = now.entries + beta * (now.entries - before.entries)
+        moved = Moved(places.holding(target.pull(y)), now.matrix, before.matrix, beta)
+        matrix, basis, saturated = _shrunk(moved, basis, lam, passes)
+        inner = moved.products(matrix)
+        change = np.sqrt(max(inner.step, 0.0)) / max(np.sqrt(inner.size), np.finfo(float).tiny)
+        momentum = 1.0 if inner.uphill > 0 else faster
+        before, now = now, Descent(matrix, places.entries(matrix), float(change), saturated)
+        yield now
+        basis = _widened(basis, 2 * basis.shape[1] if saturated else matrix.rank + _SPARE, widest, rng)
+        passes = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Which matrix of low nuclear norm fits what is observed: min over X of lam |X|_* + f(X at the places)."""
+
+    places: Places
+    target: Target
+    most: int | None = None  # bounds the rank
+    tolerance: float = 1e-5  # the gap, relative to the objective, at which a descent has arrived
+
+    def descent(self, lam: float, rng: np.random.Generator, start: Descent | None = None) -> Iterator[Descent]:
+        """The points of a descent until one of them has arrived."""
+        points = descend(self.places, self.target, lam, rng, self.most, start)
+        for place, point in enumerate(points, start=1):
+            yield point
+            if place % _BETWEEN_CHECKS == 0 and self.gap(lam, point) <= self.tolerance * self.objective(lam, point):
+                return
+
+    def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
+        """Each lam with the steps it took and where they ended, largest first, each begun at the end of the last."""
+        point = None
+        for lam in sorted(lams, reverse=True):
+            steps = 0
+            for point in self.descent(lam, rng, point):
+                steps += 1
+            if point is not None:
+                yield lam, steps, point
+
+    def largest(self) -> float:
+        """The least lam that leaves nothing of X but zeros."""
+        return self.places.holding(self.target.pull(np.zeros(len(self.places.items)))).norm()
+
+    def objective(self, lam: float, point: Descent) -> float:
+        """lam |X|_* + f(X at the places)."""
+        return lam * float(point.matrix.values.sum()) + self.target.measure(point.entries).loss
+
+    def gap(self, lam: float, point: Descent) -> float:
+        """How far the objective can be above the optimum, at most.
+
+        With f the half squared distance from a convex set C, the dual is max over w of inf_{v in C} <w, v> -
+        |w|^2 / 2 such that no singular value of P*(w) exceeds lam. The pull is w at the optimum; elsewhere
+        the best feasible multiple of it is taken.
+        """
+        pull = self.target.measure(point.entries)
+        objective = lam * float(point.matrix.values.sum()) + pull.loss
+        square = float(pull.values @ pull.values)
+        if square == 0.0:
+            return objective
+        scale = max(min(lam / self.places.holding(pull.values).norm(), pull.support / square), 0.0)
+        return objective - (scale * pull.support - scale**2 / 2 * square)
+
+
+class Inner(NamedTuple):
+    """Inner products that steer the descent."""
+
+    uphill: float  # <Y - X_new, X_new - X>
+    step: float  # |X_new - X|^2
+    size: float  # |X_new|^2
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """M = (1 + beta) now - beta before + sparse."""
+
+    sparse: Sparse
+    now: LowRank
+    before: LowRank
+    beta: float
+
+    def times(self, dense: Floats) -> Floats:
+        """M dense."""
+        out = self.sparse.times(dense)
+        out += (1 + self.beta) * self.now.times(dense)
+        if self.beta:
+            out -= self.beta * self.before.times(dense)
+        return out
+
+    def transposed_times(self, dense: Floats) -> Floats:
+        """M^T dense."""
+        out = self.sparse.transposed_times(dense)
+        out += (1 + self.beta) * self.now.transposed_times(dense)
+        if self.beta:
+            out -= self.beta * self.before.transposed_times(dense)
+        return out
+
+    def products(self, new: LowRank) -> Inner:
+        """How a new matrix lies to the two that M is made of."""
+        square, old = float(new.values @ new.values), float(self.now.values @ self.now.values)
+        new_now = new.inner(self.now)
+        uphill = (2 + self.beta) * new_now - square - (1 + self.beta) * old
+        if self.beta:
+            uphill -= self.beta * (new.inner(self.before) - self.before.inner(self.now))
+        return Inner(uphill, square - 2 * new_now + old, square)
+
+
+def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowRank, Floats, bool]:
+    """The singular values above lam, less lam; the basis for the next step; whether the basis was too small."""
+    for _ in range(passes):
+        q = _orthonormal(matrix.times(basis))
+        basis, values, turn = _decomposed(matrix.transposed_times(q))
+    kept = int(np.count_nonzero(values > lam))
+    found = LowRank(q @ turn[:, :kept], values[:kept] - lam, np.ascontiguousarray(basis[:, :kept]))
+    return found, basis, kept == basis.shape[1] < min(len(q), len(basis))
+
+
+def _decomposed(tall: Floats) -> tuple[Floats, Floats, Floats]:
+    """Left vectors, values and right vectors of a tall matrix, largest value first, those without value left out."""
+    q, r = scipy.linalg.qr(tall, mode="economic", overwrite_a=True, check_finite=False)
+    left, values, right = np.linalg.svd(r)
+    kept = max(int(np.count_nonzero(values > values[0] * 1e-14)), 1)
+    return q @ left[:, :kept], values[:kept], right[:kept].T
+
+
+def _orthonormal(tall: Floats) -> Floats:
+    q: Floats = scipy.linalg.qr(tall, mode="economic", overwrite_a=True, check_finite=False)[0]
+    return q
+
+
+def _widened(basis: Floats, width: int, widest: int, rng: np.random.Generator) -> Floats:
+    """The leading columns of a basis, with columns at random behind them until it is as wide as asked."""
+    width = min(width, widest)
+    if width <= basis.shape[1]:
+        return basis[:, :width]
+    return np.hstack([basis, rng.standard_normal((len(basis), width - basis.shape[1]))])
+
+
+def _padded(factors: Floats) -> Floats:
+    """Rows padded with zeros to whole lanes."""
+    out = np.zeros((len(factors), -(-factors.shape[1] // _LANES) * _LANES))
+    out[:, : factors.shape[1]] = factors
+    return out

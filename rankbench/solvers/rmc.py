@@ -1,0 +1,139 @@
+"""Retargeted matrix completion: a low-rank matrix that respects each user's order (Gunasekar et al. 2016)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.completion import Completion, Descent, Places, Pull, Target
+from rankbench.contract import Determinism, Floats, Step
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.isotonic import Blocks, PartialOrders
+from rankbench.specs import Limits, check
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The half squared distance from the vectors that ascend with each user's ratings by steps of eps."""
+
+    blocks: Blocks
+    eps: float
+    threads: int
+
+    def pull(self, x: Floats) -> Floats:
+        """The way to the projection."""
+        way = self.blocks.project(x, self.eps, threads=self.threads)
+        way -= x
+        return way
+
+    def measure(self, x: Floats) -> Pull:
+        """The same; by the projection's own optimality <w, v> is least there."""
+        nearest = self.blocks.project(x, self.eps, threads=self.threads)
+        way = nearest - x
+        return Pull(way, float(way @ way) / 2, float(way @ nearest))
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """The half squared distance from the vectors that ascend by eps along the edges of each user's graph."""
+
+    orders: PartialOrders
+    eps: float
+    threads: int
+    duals: Floats  # where the last projection ended and the next begins
+
+    def pull(self, x: Floats) -> Floats:
+        """The way to the projection."""
+        way, _ = self.orders.project(x, self.eps, duals=self.duals, threads=self.threads)
+        way -= x
+        return way
+
+    def measure(self, x: Floats) -> Pull:
+        """The way as the multipliers make it: then <w, v> = sum_e a_e (v_high - v_low) is at least eps sum_e a_e."""
+        duals = np.zeros_like(self.duals)
+        nearest, _ = self.orders.project(x, self.eps, duals=duals, threads=self.threads)
+        rest = nearest - x
+        return Pull(self.orders.forces(duals), float(rest @ rest) / 2, self.eps * float(duals.sum()))
+
+
+@dataclass(frozen=True)
+class RMC:
+    """Retargeted matrix completion: min over X, z of lam |X|_* + 1/2 |z - X at the places|^2, z in each user's order.
+
+    z respects user u's order with margin eps: z_ui + eps <= z_uk where u puts k above i (equation 2). From
+    ratings the orders are blocks of equals, from comparisons directed graphs without cycles. For given X
+    the best z is the projection of X at the places, so this is min over X of lam |X|_* + 1/2 dist^2(X at the
+    places, orders): jointly convex, hence convex in X, with gradient P*(X - z(X)) that is 1-Lipschitz. So a
+    step projects and then shrinks singular values by lam with step size 1, where the paper's Algorithm 1
+    moves X and z side by side and needs 1/2; it starts at z(0), for which X = 0 is no fixed point. The
+    descent is accelerated, and ends at a duality gap of `tolerance` of the objective.
+
+    Only lam / eps matters to the order of the scores (Proposition 1). Users with no order are free: they
+    pull at nothing. Where nothing was observed of a user or an item the optimum is X = 0 and the score 0.
+    """
+
+    lam: Annotated[float, Limits(above=0)] = 16.0
+    eps: Annotated[float, Limits(above=0)] = 1.0
+    rank: Annotated[int, Limits(low=1)] | None = None  # a bound that saves memory; the gap tells if it binds
+    tolerance: Annotated[float, Limits(low=0)] = 1e-5
+    learns_from: ClassVar = (Ratings, Comparisons)
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """Zeros, then a model after each step until the gap is closed."""
+        completion = self._completion(train, threads)
+        yield _step(completion, self.lam, Descent.zero(completion.places))
+        if len(train):
+            for point in completion.descent(self.lam, rng):
+                yield _step(completion, self.lam, point)
+
+    def path(
+        self, train: View, lams: Iterable[float], rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[tuple[float, Step]]:
+        """The optimum for each lam, largest first, each found from the last: for tuning at the price of little more."""
+        completion = self._completion(train, threads)
+        for lam, _, point in completion.path(lams, rng):
+            yield lam, _step(completion, lam, point)
+
+    def _completion(self, train: View, threads: int) -> Completion:
+        """The problem that this view poses."""
+        places, target = _of_ratings(train, self.eps, threads) if isinstance(train, Ratings) else _of_comparisons(
+            train, self.eps, threads
+        )
+        return Completion(places, target, self.rank, self.tolerance)
+
+
+def _step(completion: Completion, lam: float, point: Descent) -> Step:
+    def objective() -> float:
+        return completion.objective(lam, point)
+
+    def gap() -> float:
+        return completion.gap(lam, point)
+
+    return Step(point.matrix.factors(), objective, gap)
+
+
+def _of_ratings(train: Ratings, eps: float, threads: int) -> tuple[Places, Target]:
+    """The rated places, and blocks of equal rating."""
+    places = Places.of(train.indptr, train.items, train.n_items, threads)
+    return places, Levels(Blocks.of(train.indptr, train.values), eps, threads)
+
+
+def _of_comparisons(train: Comparisons, eps: float, threads: int) -> tuple[Places, Target]:
+    """The places that some comparison touches, and each user's graph from worse to better."""
+    starts = train.users.astype(np.int64) * train.n_items
+    better, worse = starts + train.better, starts + train.worse
+    touched = np.unique(np.concatenate([better, worse]))
+    indptr = np.searchsorted(touched, np.arange(train.n_users + 1, dtype=np.int64) * train.n_items)
+    items = (touched % max(train.n_items, 1)).astype(np.int32)
+    firsts = indptr[train.users]
+    low, high = (np.searchsorted(touched, ends) - firsts for ends in (worse, better))
+    orders = PartialOrders.of(indptr, train.indptr, low, high, names=items)
+    places = Places.of(indptr.astype(np.int64), items, train.n_items, threads)
+    return places, Graphs(orders, eps, threads, np.zeros(orders.n_edges))

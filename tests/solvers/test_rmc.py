@@ -1,0 +1,135 @@
+"""Retargeted matrix completion against dense singular value decompositions and SciPy's isotonic regression."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+from solvers.completion import dense_optimum, last, slow_projection, some_ratings
+from solvers.contract import SolverContract, ratings
+
+from rankbench.contract import Floats
+from rankbench.data.synthetic import LowRank, PartialOrders
+from rankbench.data.views import Comparisons, Ratings
+from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import fit
+from rankbench.solvers.rmc import RMC
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    """As in the harness."""
+    with single_threaded_blas():
+        yield
+
+
+class TestRMC(SolverContract):
+    solver = RMC(lam=2.0)
+
+
+class TestRMCFromComparisons(SolverContract):
+    solver = RMC(lam=2.0)
+
+    @pytest.fixture
+    def train(self) -> Comparisons:
+        """All pairs that the contract's ratings imply."""
+        return replace(ratings().comparisons(), item_features=None)
+
+
+@pytest.fixture(scope="module")
+def reference() -> tuple[Ratings, float, Floats]:
+    """Ratings, and the optimal value and matrix for lam = 4."""
+    train = some_ratings()
+    return train, *dense_optimum(train, 4.0, slow_projection(train))
+
+
+def test_the_optimum_is_that_of_a_dense_reference(reference):
+    train, expected, matrix = reference
+    step = last(RMC(lam=4.0, tolerance=1e-8), train, threads=2)
+    assert step.objective() == pytest.approx(expected, rel=1e-6)
+    assert 0 <= step.gap() <= 1e-8 * expected
+    found = step.model.score(train.users, train.items)
+    np.testing.assert_allclose(found, matrix[train.users, train.items], atol=1e-2)
+
+
+def test_a_gap_is_never_less_than_the_distance_from_the_dense_optimum(reference):
+    train, expected, _ = reference
+    gaps = []
+    for step in islice(RMC(lam=4.0).steps(train, np.random.default_rng(0)), 40):
+        assert step.objective() - expected <= step.gap() * (1 + 1e-9)
+        gaps.append(step.gap() / step.objective())
+    assert gaps[-1] < 1e-3 < gaps[0]
+
+
+def test_the_first_step_moves(reference):
+    """From z = 0 it would not: the retargeted values of X = 0 are a margin apart."""
+    train, _, _ = reference
+    start, first = (step.objective() for step in islice(RMC(lam=4.0).steps(train, np.random.default_rng(0)), 2))
+    assert first < 0.95 * start
+
+
+def test_only_the_ratio_of_penalty_and_margin_matters():
+    """Proposition 1: (lam, gamma eps) gives gamma times what (lam / gamma, eps) gives."""
+    train = some_ratings()
+    wide, narrow = last(RMC(lam=8.0, eps=2.0), train), last(RMC(lam=4.0, eps=1.0), train)
+    places = train.users, train.items
+    np.testing.assert_allclose(wide.model.score(*places), 2 * narrow.model.score(*places), atol=1e-9)
+    assert wide.objective() == pytest.approx(4 * narrow.objective())
+
+
+def test_all_pairs_of_strict_ratings_are_the_same_problem_as_the_ratings():
+    train = LowRank(users=30, items=25, per_user=12, levels=0).view(np.random.default_rng(1))
+    by_blocks = last(RMC(lam=2.0, tolerance=1e-9), train)
+    by_graphs = last(RMC(lam=2.0, tolerance=1e-9), train.comparisons())
+    assert by_graphs.objective() == pytest.approx(by_blocks.objective(), rel=1e-8)
+    assert by_graphs.gap() <= 1e-8 * by_graphs.objective()
+
+
+def test_partial_orders_reach_a_closed_gap_the_same_on_any_number_of_threads():
+    train = PartialOrders(users=60, items=40, per_user=12).view(np.random.default_rng(2))
+    ends = [last(RMC(lam=3.0), train, threads) for threads in (1, 2, 3)]
+    assert ends[0].gap() <= 1e-5 * ends[0].objective()
+    assert len({end.model.users.tobytes() for end in ends}) == 1
+    ahead = ends[0].model.score(train.users, train.better) - ends[0].model.score(train.users, train.worse)
+    assert np.mean(ahead > 0) > 0.9
+
+
+def test_a_path_finds_the_same_optima_as_single_runs():
+    train = some_ratings()
+    path = dict(RMC(tolerance=1e-7).path(train, [12.0, 6.0], np.random.default_rng(0)))
+    for lam, step in path.items():
+        assert step.objective() == pytest.approx(last(RMC(lam=lam, tolerance=1e-7), train).objective(), rel=1e-6)
+
+
+def test_a_user_with_no_order_is_free_and_scores_zero():
+    users, items = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 0])
+    train = Ratings.from_triples(users, items, np.array([1.0, 5.0, 3.0, 3.0, 4.0]), 3, 2)
+    model = last(RMC(lam=0.1), train).model
+    assert model.score(np.array([1, 1, 2]), np.array([0, 1, 0])).tolist() == [0.0, 0.0, 0.0]
+    low, high = model.score(np.array([0, 0]), np.array([0, 1]))
+    assert high - low > 0.5
+
+
+def test_a_circle_of_comparisons_is_named_by_its_items():
+    train = Comparisons.from_triples(np.array([4, 4, 4, 5]), np.array([30, 10, 20, 1]), np.array([10, 20, 30, 2]), 6, 40)
+    with pytest.raises(UserError, match=r"user 4 goes in a circle: (10 < 30 < 20 < 10|30 < 20 < 10|20 < 10 < 30)"):
+        fit(RMC(), train, steps=1)
+
+
+def test_an_item_against_itself_is_refused_at_the_door():
+    with pytest.raises(UserError, match="comparison 0 holds item 3 against itself"):
+        Comparisons.from_triples(np.array([0]), np.array([3]), np.array([3]))
+
+
+@pytest.mark.parametrize("settings", [{"lam": -1.0}, {"lam": 0.0}, {"eps": 0.0}, {"eps": -1.0}, {"lam": float("nan")}])
+def test_penalty_and_margin_must_be_positive(settings):
+    (name,) = settings
+    with pytest.raises(UserError, match=f"RMC: {name}="):
+        RMC(**settings)
+
+
+def test_ratings_that_are_not_numbers_are_refused_at_the_door():
+    with pytest.raises(UserError, match="rating 1 is nan: ratings must be finite"):
+        Ratings.from_triples(np.array([0, 0]), np.array([0, 1]), np.array([1.0, np.nan]))
