@@ -75,6 +75,27 @@ class UserWeights:
 
 
 @dataclass(frozen=True, eq=False)
+class FeatureFactors:
+    """A vector per user over a few basic functions of item features: score = v_user . U^T x_item."""
+
+    features: Any  # dense or CSR, a row per item, seen or not
+    basis: Floats  # U: features x rank
+    users: Floats  # V: users x rank
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """v_user . U^T x_item."""
+        return Factors(self.users, self._items()).score(users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A row of inner products for each of these users."""
+        return _products(self.users, users, self._items(), threads)
+
+    def _items(self) -> Floats:
+        """What each basic function says of each item: X U."""
+        return np.ascontiguousarray(self.features @ self.basis)
+
+
+@dataclass(frozen=True, eq=False)
 class KernelScores:
     """A kernel expansion per user over the items that user rated: sum_j a_j K(item, j) + offset."""
 
@@ -98,7 +119,9 @@ class KernelScores:
         return np.asarray(expansion @ self.gram) + self.offsets[users][:, None]
 
 
-MODELS: dict[str, type] = {cls.__name__: cls for cls in (ItemScores, Factors, UserWeights, KernelScores)}
+MODELS: dict[str, type] = {
+    cls.__name__: cls for cls in (ItemScores, Factors, UserWeights, FeatureFactors, KernelScores)
+}
 
 
 def save(model: Model, path: str | Path) -> None:

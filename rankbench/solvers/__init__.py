@@ -7,6 +7,8 @@ SOLVERS = Catalogue(
     "solver",
     {
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
+        "imc": "rankbench.solvers.imc:IMC",
+        "mf": "rankbench.solvers.mf:MF",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "sgd": "rankbench.solvers.sgd:SGD",
     },
