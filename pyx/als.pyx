@@ -113,7 +113,7 @@ cdef int _ridge_row(
     cdef double *gathered = scratch + rank * rank
     cdef int64_t block, entry, size
     cdef const double *vector
-    cdef Py_ssize_t a, b
+    cdef Py_ssize_t a
     for a in range(rank):
         out[a] = 0.0
     if first == end:

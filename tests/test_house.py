@@ -18,7 +18,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"models"},
     {"data"},
     {"metrics"},
-    {"tasks"},
+    {"tasks", "pair_tasks", "newton"},
     {"solvers"},
     {"experiments"},
     {"harness"},
