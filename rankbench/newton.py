@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rankbench.contract import Floats
+from rankbench.contract import Floats, Model, Step
 from rankbench.pair_tasks import PairTasks, ScoredPairs
 
 CONVERGED = 1e-12  # relative gap, about what rounding leaves
 _SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
-_SHORTEST = 2.0**-40
+_SHORTEST = 2.0**-20
 _INNER = 1000  # conjugate gradients per Newton step, at most
 
 
@@ -33,6 +33,10 @@ class Point:
     gradient: Floats
     objective: float
     gap: float
+
+    def step(self, model: Model) -> Step:
+        """The step at which a solver yields this point as this model."""
+        return Step(model, lambda: self.objective, lambda: self.gap)
 
 
 def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[Point]:

@@ -105,7 +105,7 @@ class TaskFeatures:
         """A score per row: its item's features times its task's weights."""
         out = np.zeros(len(self.tasks.items))
         if len(out):
-            act = kernel.scores_dense if len(self.parts) == 1 else kernel.scores_sparse
+            act: Any = kernel.scores_dense if len(self.parts) == 1 else kernel.scores_sparse
             act(self.tasks.indptr, self.tasks.items, *self.parts, weights, out, self.tasks.threads)
         return out
 
@@ -113,14 +113,14 @@ class TaskFeatures:
         """tasks x features: each task's sum of its items' features, weighted by its rows of `slope`."""
         out = np.zeros((self.tasks.n_tasks, self.d))
         if len(slope):
-            act = kernel.sums_dense if len(self.parts) == 1 else kernel.sums_sparse
+            act: Any = kernel.sums_dense if len(self.parts) == 1 else kernel.sums_sparse
             act(self.tasks.indptr, self.tasks.items, *self.parts, slope, out, self.tasks.threads)
         return out
 
     def newton(self, C: float, tolerance: float, weights: Floats, done: Ints) -> None:
         """One Newton step of min 1/2 |w|^2 + C loss for every task not done yet, which may then be done."""
         if len(self.tasks.items):
-            act = kernel.newton_dense if len(self.parts) == 1 else kernel.newton_sparse
+            act: Any = kernel.newton_dense if len(self.parts) == 1 else kernel.newton_sparse
             rows = (*self.tasks.pairs, self.tasks.items)
             act(*rows, *self.parts, C, tolerance, weights, done, self.tasks.threads)
         else:

@@ -11,6 +11,7 @@ SOLVERS = Catalogue(
         "mf": "rankbench.solvers.mf:MF",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "ranksvm-joint": "rankbench.solvers.ranksvm_joint:RankSVMJoint",
+        "ranksvm-nuclear": "rankbench.solvers.ranksvm_nuclear:RankSVMNuclear",
         "ranksvm-separate": "rankbench.solvers.ranksvm_separate:RankSVMSeparate",
         "ranksvm-var": "rankbench.solvers.ranksvm_var:RankSVMVar",
         "sgd": "rankbench.solvers.sgd:SGD",

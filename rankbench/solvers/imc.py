@@ -71,7 +71,7 @@ class IMC:
             system.improve(basis, users, self.inner)
 
     def _step(self, features: Any, basis: Floats, users: Floats, objective: Any) -> Step:
-        return Step(FeatureFactors(features, basis[:, : self.rank], users[:, : self.rank]), objective)
+        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features), objective)
 
 
 class _BasisSystem:

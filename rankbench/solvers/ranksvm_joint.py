@@ -9,7 +9,7 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.models import ItemScores
-from rankbench.newton import Linear, Point, minimise
+from rankbench.newton import Linear, minimise
 from rankbench.pair_tasks import PairTasks
 from rankbench.specs import Limits, check
 from rankbench.tasks import check_features
@@ -38,7 +38,7 @@ class RankSVMJoint:
         check_features(train.item_features)
         tasks = PairTasks.of(train, threads)
         for point in minimise(tasks, _through_items(tasks, train.item_features), self.C):
-            yield _step(point, train.item_features)
+            yield point.step(ItemScores(np.asarray(train.item_features @ point.unknowns)))
 
 
 def _through_items(tasks: PairTasks, features: Any) -> Linear:
@@ -46,14 +46,11 @@ def _through_items(tasks: PairTasks, features: Any) -> Linear:
     n_items, d = features.shape
 
     def forward(weights: Floats) -> Floats:
+        """X w, by row."""
         return np.asarray(features @ weights)[tasks.items]
 
     def backward(slope: Floats) -> Floats:
+        """Its transpose."""
         return np.asarray(features.T @ np.bincount(tasks.items, slope, n_items))
 
     return Linear(d, forward, backward)
-
-
-def _step(point: Point, features: Any) -> Step:
-    scores = np.asarray(features @ point.unknowns)
-    return Step(ItemScores(scores), lambda: point.objective, lambda: point.gap)

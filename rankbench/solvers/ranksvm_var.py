@@ -43,16 +43,17 @@ class RankSVMVar:
         features = TaskFeatures.of(tasks, train.item_features)
         for point in minimise(tasks, self._scaled(features), self.C):
             weights = self._weights(point.unknowns, features.d)
-            model = UserWeights(train.item_features, weights, np.zeros(len(weights)))
-            yield Step(model, lambda point=point: point.objective, lambda point=point: point.gap)
+            yield point.step(UserWeights(train.item_features, weights, np.zeros(len(weights))))
 
     def _scaled(self, features: TaskFeatures) -> Linear:
         """The unknowns are sqrt(shared) w, then sqrt(private) v_i: their penalty is half their square."""
 
         def forward(unknowns: Floats) -> Floats:
+            """(w + v_i) . x, by row."""
             return features.scores(self._weights(unknowns, features.d))
 
         def backward(slope: Floats) -> Floats:
+            """Its transpose."""
             sums = features.sums(slope)
             return np.concatenate([sums.sum(axis=0) / np.sqrt(self.shared), sums.ravel() / np.sqrt(self.private)])
 
@@ -60,4 +61,5 @@ class RankSVMVar:
 
     def _weights(self, unknowns: Floats, d: int) -> Floats:
         """w + v_i, a row per task."""
-        return unknowns[:d] / np.sqrt(self.shared) + unknowns[d:].reshape(-1, d) / np.sqrt(self.private)
+        own = unknowns[d:].reshape(-1, d) / np.sqrt(self.private)
+        return np.asarray(unknowns[:d] / np.sqrt(self.shared) + own)
