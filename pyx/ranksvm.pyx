@@ -332,7 +332,7 @@ cdef int _newton_step(
     cdef Features gathered = _gather(features, items + rows.indptr[number], task.n, own)
     cdef const int32_t *own_items = items + rows.indptr[number]
     cdef Py_ssize_t d = features.d, padded = _padded(d), k
-    cdef double objective, squared, length
+    cdef double objective, squared, length, tolerated
     if task.n == 0:
         return 1
     memset(own.weights, 0, padded * sizeof(double))
@@ -346,7 +346,8 @@ cdef int _newton_step(
     squared = dot(own.gradient, own.gradient, padded)
     if not 0.5 * squared > tolerance * objective:
         return 1
-    _conjugate_gradients(&task, &gathered, own_items, C, padded, squared, fmin(0.1, sqrt(0.5 * squared / objective)), own)
+    tolerated = fmin(0.1, sqrt(0.5 * squared / objective))
+    _conjugate_gradients(&task, &gathered, own_items, C, padded, squared, tolerated, own)
     length = _line_search(&task, &gathered, own_items, C, padded, objective, own)
     for k in range(d):
         weights[k] += length * own.direction[k]
@@ -408,12 +409,12 @@ cdef void _conjugate_gradients(
 
     Invariant: residual = -gradient - H direction, squared = |residual|^2.
     """
-    cdef Py_ssize_t k, iteration
+    cdef Py_ssize_t k, _iteration
     cdef double stop = tolerance * tolerance * squared, step, before
     for k in range(padded):
         own.direction[k] = 0.0
         own.residual[k] = own.conjugate[k] = -own.gradient[k]
-    for iteration in range(_INNER):
+    for _iteration in range(_INNER):
         _forward(gathered, items, task.n, own.conjugate, own.moves)
         curve(task, own.scores, own.windows, own.degree, own.moves, own.curved, &own.scratch)
         _backward(gathered, items, task.n, padded, own.curved, 2.0 * C, own.conjugate, own.product)
@@ -440,9 +441,9 @@ cdef double _line_search(
     cdef double along = dot(own.weights, own.direction, padded), promised = dot(own.gradient, own.direction, padded)
     cdef double size = dot(own.weights, own.weights, padded), own_size = dot(own.direction, own.direction, padded)
     cdef double length = 1.0, found
-    cdef Py_ssize_t halving, i
+    cdef Py_ssize_t _halving, i
     _forward(gathered, items, task.n, own.direction, own.moves)
-    for halving in range(_HALVINGS):
+    for _halving in range(_HALVINGS):
         for i in range(task.n):
             own.trial[i] = own.scores[i] + length * own.moves[i]
         found = C * evaluate(task, own.trial, own.windows, own.degree, own.slope, &own.scratch)

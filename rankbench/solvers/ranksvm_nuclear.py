@@ -292,6 +292,7 @@ def _outside(point: _Point) -> Matrix:
         return np.asarray(rest - (rest @ right) @ right.T)
 
     def without(span: Floats, vector: Floats) -> Floats:
+        """What of a vector lies outside the span."""
         return np.asarray(vector - span @ (span.T @ vector))
 
     return LinearOperator(

@@ -207,7 +207,7 @@ def test_features_with_holes_or_of_another_length_are_refused():
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("solver", [RankSVMJoint(), RankSVMSeparate(), RankSVMVar()])
 def test_many_tasks_give_the_same_bytes_on_any_number_of_threads(solver, threads):
-    many = FeatureLowRank(users=90, items=80, features=9, rank=2, per_user=30).view(np.random.default_rng(0))
-    one, more = (fit(solver, many, steps=3, threads=n) for n in (1, threads))
-    every = np.indices((90, 80)).reshape(2, -1)
+    many = FeatureLowRank(users=40, items=50, features=6, rank=2, per_user=15).view(np.random.default_rng(0))
+    one, more = (fit(solver, many, steps=2, threads=n) for n in (1, threads))
+    every = np.indices((40, 50)).reshape(2, -1)
     assert one.score(*every).tobytes() == more.score(*every).tobytes()
