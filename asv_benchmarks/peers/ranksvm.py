@@ -19,7 +19,7 @@ from rankbench.solvers.ranksvm_separate import RankSVMSeparate
 
 _C = 1.0
 _AGREEMENT = 1e-6  # relative, of the objectives
-_SVC_TOLERANCE = {"separate": 1e-5, "joint": 1e-5}  # the largest powers of ten that agree
+_SVC_TOLERANCE = {"separate": 1e-5, "joint": 1e-2}  # the largest powers of ten that agree
 
 
 def ranksvm(repeats: int) -> Iterator[Row]:
