@@ -3,7 +3,7 @@
 # Callers run them on one thread each (see rankbench.harness.threads): then a call's bits depend on
 # its input alone, and parallel kernels call them side by side.
 
-from scipy.linalg.cython_blas cimport dgemm
+from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dposv
 
 
@@ -17,6 +17,13 @@ cdef inline void multiply_transposed(
         &transposed, &plain, &columns, &rows, &inner, &one,
         <double *> b, &inner, <double *> a, &inner, &zero, out, &out_stride,
     )
+
+
+cdef inline void add_gram(const double *a, double *out, int rows, int columns) noexcept nogil:
+    """out (columns x columns, upper triangle) += a^T a, a being rows x columns."""
+    cdef char lower = b'L', plain = b'N'
+    cdef double one = 1.0
+    dsyrk(&lower, &plain, &columns, &rows, &one, <double *> a, &columns, &one, out, &columns)
 
 
 cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:

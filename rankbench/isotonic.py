@@ -120,9 +120,7 @@ class PartialOrders:
     high: Ints
 
     @classmethod
-    def of(
-        cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None
-    ) -> "PartialOrders":
+    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "PartialOrders":
         """The orders that edges make; `low` and `high` count a user's rows from 0, `names` says what errors call them."""
         names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [

@@ -21,6 +21,8 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"completion"},
     {"data"},
     {"metrics", "entries"},
+    {"metrics"},
+    {"tasks", "pair_tasks", "newton"},
     {"solvers"},
     {"experiments"},
     {"harness"},

@@ -103,8 +103,10 @@ class RMC:
 
     def _completion(self, train: View, threads: int) -> Completion:
         """The problem that this view poses."""
-        places, target = _of_ratings(train, self.eps, threads) if isinstance(train, Ratings) else _of_comparisons(
-            train, self.eps, threads
+        places, target = (
+            _of_ratings(train, self.eps, threads)
+            if isinstance(train, Ratings)
+            else _of_comparisons(train, self.eps, threads)
         )
         return Completion(places, target, self.rank, self.tolerance)
 

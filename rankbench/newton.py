@@ -1,0 +1,108 @@
+"""Truncated Newton for min 1/2 |x|^2 + C loss(A x), the loss a squared hinge over pairs and A linear, with its gap."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from rankbench.contract import Floats, Model, Step
+from rankbench.pair_tasks import PairTasks, ScoredPairs
+
+CONVERGED = 1e-12  # relative gap, about what rounding leaves
+_SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
+_SHORTEST = 2.0**-20
+_INNER = 1000  # conjugate gradients per Newton step, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The map from unknowns to a score per row, and its transpose."""
+
+    size: int
+    forward: Callable[[Floats], Floats]
+    backward: Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Where the minimisation stands; the gap bounds how far the objective is above the least."""
+
+    unknowns: Floats
+    pairs: ScoredPairs
+    gradient: Floats
+    objective: float
+    gap: float
+
+    def step(self, model: Model) -> Step:
+        """The step at which a solver yields this point as this model."""
+        return Step(model, lambda: self.objective, lambda: self.gap)
+
+
+def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[Point]:
+    """The points from zero on, each after a Newton step, until the gap vanishes or no step helps any more."""
+    unknowns = np.zeros(linear.size)
+    pairs = tasks.at(linear.forward(unknowns))
+    while True:
+        point = _point(unknowns, pairs, linear, C)
+        yield point
+        if point.gap <= CONVERGED * point.objective:
+            return
+        direction = _direction(point, linear, C)
+        moves = linear.forward(direction)
+        length, found = _search(tasks, point, direction, moves, C)
+        if found is None:
+            return
+        unknowns, pairs = point.unknowns + length * direction, found
+
+
+def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> Point:
+    """Everything about these unknowns."""
+    pull = -C * linear.backward(pairs.slope)
+    objective = 0.5 * float(unknowns @ unknowns) + C * pairs.loss
+    gradient = unknowns - pull
+    return Point(unknowns, pairs, gradient, objective, gap_of(unknowns, pull, pairs, C))
+
+
+def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> float:
+    """A bound on the objective less its least, from the dual variables a = 2 C (1 - margin)_+ or a multiple of them.
+
+    With pull = A^T a the dual value is sum a - sum a^2/(4C) - 1/2 |pull|^2, where sum a^2/(4C) = C loss and
+    sum a = 2 C loss - C slope . scores. As they stand the gap is 1/2 |x - pull|^2; the best multiple of
+    them gives the dual value (sum a)^2 / (4 (C loss + 1/2 |pull|^2)), better far from the optimum.
+    """
+    difference = unknowns - pull
+    weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
+    cost = C * pairs.loss + 0.5 * float(pull @ pull)
+    if cost == 0:
+        return 0.5 * float(difference @ difference)
+    objective = 0.5 * float(unknowns @ unknowns) + C * pairs.loss
+    return max(0.0, min(0.5 * float(difference @ difference), objective - weight**2 / (4 * cost)))
+
+
+def _direction(point: Point, linear: Linear, C: float) -> Floats:
+    """The solution of H p = -gradient by conjugate gradients, as exactly as the gap deserves."""
+
+    def times(p: Floats) -> Floats:
+        return np.asarray(p + C * linear.backward(point.pairs.curve(linear.forward(p))))
+
+    hessian = LinearOperator((linear.size, linear.size), times, dtype=np.float64)
+    tolerance = min(0.1, np.sqrt(point.gap / point.objective))
+    direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER)
+    return np.asarray(direction)
+
+
+def _search(
+    tasks: PairTasks, point: Point, direction: Floats, moves: Floats, C: float
+) -> tuple[float, ScoredPairs | None]:
+    """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough, and the pairs there."""
+    promised = float(point.gradient @ direction)
+    along, own = float(point.unknowns @ direction), float(direction @ direction)
+    length = 1.0
+    while length > _SHORTEST:
+        pairs = tasks.at(point.pairs.scores + length * moves)
+        change = length * (along + length / 2 * own) + C * (pairs.loss - point.pairs.loss)
+        if change < _SUFFICIENT * length * promised:
+            return length, pairs
+        length /= 2
+    return 0.0, None

@@ -1,0 +1,127 @@
+"""Many tasks' pairs over items with features: the loss of scores, its curvature, and products with features."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.contract import Floats, Ints
+from rankbench.data.views import Ratings, View
+from rankbench.kernels import all_pairs as pairs_kernel
+from rankbench.kernels import ranksvm as kernel
+
+_NONE = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class PairTasks:
+    """A row per task and item, and per task its pairs: all strict ones of its ratings, never listed, or a list.
+
+    The loss is the sum over pairs of max(0, 1 - (s_better - s_worse))^2, of a score per row.
+    """
+
+    indptr: Ints
+    items: Ints
+    level: Ints  # of each row among its task's ratings; empty if pairs are listed
+    levels: Ints
+    pair_indptr: Ints  # the list, in places of rows within the task; empty if all pairs count
+    better: Ints
+    worse: Ints
+    threads: int
+
+    @classmethod
+    def of(cls, train: View, threads: int) -> "PairTasks":
+        """The tasks of ratings or of comparisons."""
+        if isinstance(train, Ratings):
+            levels = pairs_kernel.rank_values(train.indptr, train.values, threads)
+            return cls(train.indptr, train.items, *levels, np.zeros(1, np.int64), _NONE, _NONE, threads)
+        rows = pairs_kernel.place_pairs(train.indptr, train.better, train.worse, train.n_items)
+        indptr, items, better, worse = rows
+        return cls(indptr, items, _NONE, _NONE, train.indptr, better, worse, threads)
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks there are, those without pairs included."""
+        return len(self.indptr) - 1
+
+    @property
+    def pairs(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+        """What the kernels take first."""
+        return self.indptr, self.level, self.levels, self.pair_indptr, self.better, self.worse
+
+    def at(self, scores: Floats) -> "ScoredPairs":
+        """The loss of these scores, with what its curvature needs."""
+        windows = np.empty((3, len(scores)), np.int32)
+        windows[0] = np.arange(len(scores)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
+        degree, slope, losses = np.zeros(len(scores)), np.zeros(len(scores)), np.zeros(self.n_tasks)
+        if len(scores):
+            kernel.evaluate_all(*self.pairs, scores, windows, degree, slope, losses, self.threads)
+        return ScoredPairs(self, scores, losses, slope, windows, degree)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPairs:
+    """The loss at a score per row, per task, with its slope per row."""
+
+    tasks: PairTasks
+    scores: Floats
+    losses: Floats
+    slope: Floats
+    windows: Ints
+    degree: Floats
+
+    @property
+    def loss(self) -> float:
+        """The loss of all tasks."""
+        return float(self.losses.sum())
+
+    def curve(self, direction: Floats) -> Floats:
+        """The Hessian of the loss times a direction of scores."""
+        out = np.zeros(len(self.scores))
+        if len(out):
+            state = self.scores, self.windows, self.degree
+            kernel.curve_all(*self.tasks.pairs, *state, direction, out, self.tasks.threads)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFeatures:
+    """The features of each row of the tasks, dense or CSR; they are never copied out row by row."""
+
+    tasks: PairTasks
+    parts: tuple[Any, ...]  # dense: the matrix; CSR: values, indptr, columns
+    d: int
+
+    @classmethod
+    def of(cls, tasks: PairTasks, features: Any) -> "TaskFeatures":
+        """These features as the kernels take them."""
+        if scipy.sparse.issparse(features):
+            parts = features.data, features.indptr.astype(np.int32), features.indices.astype(np.int32)
+            return cls(tasks, parts, features.shape[1])
+        return cls(tasks, (features,), features.shape[1])
+
+    def scores(self, weights: Floats) -> Floats:
+        """A score per row: its item's features times its task's weights."""
+        out = np.zeros(len(self.tasks.items))
+        if len(out):
+            act: Any = kernel.scores_dense if len(self.parts) == 1 else kernel.scores_sparse
+            act(self.tasks.indptr, self.tasks.items, *self.parts, weights, out, self.tasks.threads)
+        return out
+
+    def sums(self, slope: Floats) -> Floats:
+        """tasks x features: each task's sum of its items' features, weighted by its rows of `slope`."""
+        out = np.zeros((self.tasks.n_tasks, self.d))
+        if len(slope):
+            act: Any = kernel.sums_dense if len(self.parts) == 1 else kernel.sums_sparse
+            act(self.tasks.indptr, self.tasks.items, *self.parts, slope, out, self.tasks.threads)
+        return out
+
+    def newton(self, C: float, tolerance: float, weights: Floats, done: Ints) -> None:
+        """One Newton step of min 1/2 |w|^2 + C loss for every task not done yet, which may then be done."""
+        if len(self.tasks.items):
+            act: Any = kernel.newton_dense if len(self.parts) == 1 else kernel.newton_sparse
+            rows = (*self.tasks.pairs, self.tasks.items)
+            act(*rows, *self.parts, C, tolerance, weights, done, self.tasks.threads)
+        else:
+            done[:] = 1

@@ -1,0 +1,117 @@
+"""Inductive matrix completion: ratings fitted in squares by a low-rank function of features (Jain and Dhillon 2013)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.kernels import als as kernel
+from rankbench.models import FeatureFactors
+from rankbench.specs import Limits, check
+from rankbench.tasks import Centre, check_features, ordered, targets
+
+_LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero and stays so
+_SOLVED = 1e-10  # residual, relative to the right-hand side, at which the basis is not improved any more
+
+
+@dataclass(frozen=True)
+class IMC:
+    """A low-rank linear function of item features per user that fits the ratings in squares.
+
+    min over U (d x k), V (users x k) of sum over ratings of (y_ij - x_j . U v_i)^2 + lam (|U|^2 + |V|^2),
+    by alternating least squares: every v_i is a ridge regression on U^T x, solved by Cholesky; U solves one
+    linear system of d x k unknowns by at most `inner` conjugate gradients, started where it is, so the
+    objective never rises. A product with the system is X^T M + lam D, where row j of M is
+    sum_i (v_i . D^T x_j) v_i over the users who rated j. `centre=user` fits the ratings less each user's
+    mean. Users without two different ratings contribute nothing and have v = 0: all items score zero.
+    """
+
+    rank: Annotated[int, Limits(low=1)] = 10
+    lam: Annotated[float, Limits(above=0)] = 1.0
+    inner: Annotated[int, Limits(low=1)] = 10
+    centre: Centre = "user"
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = True
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The start, no opinion of any user, then a model after each half step: users, basis, users, ..."""
+        features = train.item_features
+        check_features(features, self.rank)
+        kept = ordered(train)
+        values = targets(kept, self.centre)
+        basis, users = _start(rng, features.shape[1], train.n_users, self.rank)
+        system = _BasisSystem(features, kept, values, self.lam, threads)
+
+        def objective() -> float:
+            errors = np.zeros(train.n_users)
+            if len(kept):
+                kernel.squared_errors(kept.indptr, kept.items, values, users, _rows(features @ basis), errors, threads)
+            return float(errors.sum() + self.lam * (np.square(basis).sum() + np.square(users).sum()))
+
+        while True:
+            yield self._step(features, basis, users, objective)
+            if not len(kept):
+                return
+            rows = kept.indptr, kept.items, values
+            if (failed := kernel.ridge(*rows, _rows(features @ basis), self.lam, users, threads)) >= 0:
+                raise UserError(
+                    f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"
+                )
+            yield self._step(features, basis, users, objective)
+            system.improve(basis, users, self.inner)
+
+    def _step(self, features: Any, basis: Floats, users: Floats, objective: Any) -> Step:
+        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features), objective)
+
+
+class _BasisSystem:
+    """The linear system that the best U solves, for any V."""
+
+    def __init__(self, features: Any, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
+        self.features, self.lam, self.threads = features, lam, threads
+        order = np.argsort(kept.items, kind="stable")
+        self.indptr: Ints = np.concatenate([[0], np.cumsum(np.bincount(kept.items, minlength=kept.n_items))])
+        self.raters, self.values = kept.users[order], values[order]
+
+    def improve(self, basis: Floats, users: Floats, inner: int) -> None:
+        """Conjugate gradients on the system from `basis` on, in place."""
+
+        def times(flat: Floats) -> Floats:
+            product = self._through(flat.reshape(basis.shape), users)
+            return np.asarray(product + self.lam * flat.reshape(basis.shape)).ravel()
+
+        sums = np.empty((len(self.indptr) - 1, basis.shape[1]))
+        kernel.weighted_sums(self.indptr, self.raters, self.values, users, sums, self.threads)
+        operator = LinearOperator((basis.size, basis.size), times, dtype=np.float64)
+        known = np.asarray(self.features.T @ sums).ravel()
+        solution, _ = cg(operator, known, x0=basis.ravel(), rtol=_SOLVED, maxiter=inner)
+        basis[:] = solution.reshape(basis.shape)
+
+    def _through(self, direction: Floats, users: Floats) -> Floats:
+        """X^T M of this direction."""
+        sums = np.empty((len(self.indptr) - 1, direction.shape[1]))
+        left = _rows(self.features @ direction)
+        kernel.gram_times(self.indptr, self.raters, users, left, sums, self.threads)
+        return np.asarray(self.features.T @ sums)
+
+
+def _start(rng: np.random.Generator, d: int, n_users: int, rank: int) -> tuple[Floats, Floats]:
+    """A normal basis with columns of expected length one, and no opinion, padded to whole lanes."""
+    padded = -(-rank // _LANES) * _LANES
+    basis, users = np.zeros((d, padded)), np.zeros((n_users, padded))
+    basis[:, :rank] = rng.standard_normal((d, rank)) / np.sqrt(d)
+    return basis, users
+
+
+def _rows(matrix: Any) -> Floats:
+    return np.ascontiguousarray(matrix)

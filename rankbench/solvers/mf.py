@@ -1,0 +1,76 @@
+"""Matrix factorization of ratings by alternating least squares, without features (Koren et al. 2009)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.kernels import als as kernel
+from rankbench.models import Factors
+from rankbench.specs import Limits, check
+from rankbench.tasks import Centre, ordered, targets
+
+
+@dataclass(frozen=True)
+class MF:
+    """A vector per user and item whose products fit the ratings in squares, by exact half steps.
+
+    min over U, V of sum over ratings of (y_ij - u_i . v_j)^2 + lam (|U|^2 + |V|^2). Each half step solves
+    a ridge regression per row by Cholesky, so the objective never rises. `centre=user` fits the ratings
+    less each user's mean, which orders nothing within a user. Users whose ratings are all equal contribute
+    nothing and score zero for every item; users and items in no training row score NaN.
+    """
+
+    rank: Annotated[int, Limits(low=1)] = 10
+    lam: Annotated[float, Limits(above=0)] = 1.0
+    centre: Centre = "user"
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The start, no opinion of any user, then a model after each half step: users, items, users, ..."""
+        kept = ordered(train)
+        users = np.zeros((train.n_users, self.rank))
+        items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
+        users[np.diff(train.indptr) == 0] = np.nan
+        items[np.bincount(kept.items, minlength=train.n_items) == 0] = np.nan
+        by_user = kept.indptr, kept.items, targets(kept, self.centre)
+        by_item = _transposed(kept.users, kept.items, by_user[2], train.n_items)
+
+        def objective() -> float:
+            errors = np.zeros(train.n_users)
+            if len(kept):
+                kernel.squared_errors(*by_user, users, items, errors, threads)
+            return float(errors.sum() + self.lam * (np.nansum(users**2) + np.nansum(items**2)))
+
+        while True:
+            yield Step(Factors(users, items), objective)
+            if not len(kept):
+                return
+            self._half("user", by_user, items, users, threads)
+            yield Step(Factors(users, items), objective)
+            self._half("item", by_item, users, items, threads)
+
+    def _half(self, kind: str, rows: tuple[Ints, Ints, Floats], fixed: Floats, moving: Floats, threads: int) -> None:
+        """Every row's ridge regression on the other side's vectors; who has no vector gets none."""
+        unknown = np.isnan(moving[:, 0])
+        failed = kernel.ridge(*rows, fixed, self.lam, moving, threads)
+        moving[unknown] = np.nan
+        if failed >= 0:
+            raise UserError(f"MF: the system of {kind} {failed} has no finite solution: scale the ratings or raise lam")
+
+
+def _transposed(users: Ints, items: Ints, values: Floats, n_items: int) -> tuple[Ints, Ints, Floats]:
+    """The ratings by item."""
+    order = np.argsort(items, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
+    return indptr, users[order], values[order]

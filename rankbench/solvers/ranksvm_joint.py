@@ -1,0 +1,56 @@
+"""RankSVM jointly: one linear function of item features for all tasks (Herbrich et al. 1999)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from rankbench.contract import Determinism, Floats, Step
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.models import ItemScores
+from rankbench.newton import Linear, minimise
+from rankbench.pair_tasks import PairTasks
+from rankbench.specs import Limits, check
+from rankbench.tasks import check_features
+
+
+@dataclass(frozen=True)
+class RankSVMJoint:
+    """One linear function of item features that all tasks share, by truncated Newton with a duality gap.
+
+    min_w 1/2 |w|^2 + C sum over all tasks' pairs of max(0, 1 - w . (x_j - x_k))^2, item j the better one
+    (Cheng et al. 2018, section 3, «jointly»). Of ratings all strict pairs count and none is listed. Every
+    item has a score, and so has every user: who has no pair contributes nothing and is told the others'.
+    """
+
+    C: Annotated[float, Limits(above=0)] = 1.0
+    learns_from: ClassVar = (Ratings, Comparisons)
+    needs_features: ClassVar = True
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """Zero, then a model after each Newton step, until the gap vanishes or no step helps any more."""
+        check_features(train.item_features)
+        tasks = PairTasks.of(train, threads)
+        for point in minimise(tasks, _through_items(tasks, train.item_features), self.C):
+            yield point.step(ItemScores(np.asarray(train.item_features @ point.unknowns)))
+
+
+def _through_items(tasks: PairTasks, features: Any) -> Linear:
+    """From w to each row's score, by way of a score per item."""
+    n_items, d = features.shape
+
+    def forward(weights: Floats) -> Floats:
+        """X w, by row."""
+        return np.asarray(features @ weights)[tasks.items]
+
+    def backward(slope: Floats) -> Floats:
+        """Its transpose."""
+        return np.asarray(features.T @ np.bincount(tasks.items, slope, n_items))
+
+    return Linear(d, forward, backward)

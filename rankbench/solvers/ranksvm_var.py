@@ -1,0 +1,65 @@
+"""Multi-task RankSVM: a shared linear function of item features and a deviation per task (Evgeniou and Pontil 2004)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.contract import Determinism, Floats, Step
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.models import UserWeights
+from rankbench.newton import Linear, minimise
+from rankbench.pair_tasks import PairTasks, TaskFeatures
+from rankbench.specs import Limits, check
+from rankbench.tasks import check_features
+
+
+@dataclass(frozen=True)
+class RankSVMVar:
+    """Task i ranks by w + v_i, a part shared by all and a deviation, by truncated Newton with a duality gap.
+
+    min over w, v of shared/2 |w|^2 + private/2 sum_i |v_i|^2 + C sum over all tasks' pairs of
+    max(0, 1 - (w + v_i) . (x_j - x_k))^2 (Cheng et al. 2018, «var»). Only shared/C and private/C matter: a
+    large `private` leaves RankSVM jointly, a large `shared` separately. Of ratings all strict pairs count
+    and none is listed. Who has no pair contributes nothing and has v = 0: scored by the shared part.
+    """
+
+    C: Annotated[float, Limits(above=0)] = 1.0
+    shared: Annotated[float, Limits(above=0)] = 1.0
+    private: Annotated[float, Limits(above=0)] = 1.0
+    learns_from: ClassVar = (Ratings, Comparisons)
+    needs_features: ClassVar = True
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """Zero, then a model after each Newton step, until the gap vanishes or no step helps any more."""
+        check_features(train.item_features)
+        tasks = PairTasks.of(train, threads)
+        features = TaskFeatures.of(tasks, train.item_features)
+        for point in minimise(tasks, self._scaled(features), self.C):
+            weights = self._weights(point.unknowns, features.d)
+            yield point.step(UserWeights(train.item_features, weights, np.zeros(len(weights))))
+
+    def _scaled(self, features: TaskFeatures) -> Linear:
+        """The unknowns are sqrt(shared) w, then sqrt(private) v_i: their penalty is half their square."""
+
+        def forward(unknowns: Floats) -> Floats:
+            """(w + v_i) . x, by row."""
+            return features.scores(self._weights(unknowns, features.d))
+
+        def backward(slope: Floats) -> Floats:
+            """Its transpose."""
+            sums = features.sums(slope)
+            return np.concatenate([sums.sum(axis=0) / np.sqrt(self.shared), sums.ravel() / np.sqrt(self.private)])
+
+        return Linear((features.tasks.n_tasks + 1) * features.d, forward, backward)
+
+    def _weights(self, unknowns: Floats, d: int) -> Floats:
+        """w + v_i, a row per task."""
+        own = unknowns[d:].reshape(-1, d) / np.sqrt(self.private)
+        return np.asarray(unknowns[:d] / np.sqrt(self.shared) + own)

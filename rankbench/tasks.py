@@ -1,0 +1,52 @@
+"""Ranking tasks as their solvers see them: who has an order to learn, and features that can tell items apart."""
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.contract import Floats
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.errors import UserError
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Centre = Literal["user", "none"]
+
+
+def with_order(train: View) -> Flags:
+    """Which tasks say that one item is better than another: a comparison, or two ratings that differ."""
+    if isinstance(train, Comparisons):
+        return np.asarray(np.diff(train.indptr) > 0)
+    changes = np.concatenate([[0], np.cumsum(np.diff(train.values) != 0)])
+    first, last = train.indptr[:-1], np.maximum(train.indptr[1:] - 1, 0)
+    found = np.zeros(train.n_users, bool)
+    some = train.indptr[1:] > first
+    found[some] = changes[last[some]] > changes[first[some]]
+    return found
+
+
+def ordered(train: Ratings) -> Ratings:
+    """The ratings of tasks that have an order; the others' rows are left out."""
+    kept = with_order(train)
+    if kept.all():
+        return train
+    return train.take(np.flatnonzero(np.repeat(kept, np.diff(train.indptr))))
+
+
+def targets(train: Ratings, centre: Centre) -> Floats:
+    """The ratings, less each user's mean if so asked: a constant per user orders nothing."""
+    if centre == "none" or not len(train):
+        return train.values
+    counts = np.diff(train.indptr)
+    users = np.repeat(np.arange(train.n_users), counts)
+    means = np.bincount(users, train.values, train.n_users) / np.maximum(counts, 1)
+    return np.asarray(train.values - means[users])
+
+
+def check_features(features: Any, rank: int = 1) -> None:
+    """Refuse features that are all zero, and a rank above their number."""
+    if rank > features.shape[1]:
+        raise UserError(f"rank={rank} is above the number of features, {features.shape[1]}: lower rank")
+    values = features.data if scipy.sparse.issparse(features) else features
+    if not np.any(values):
+        raise UserError("item features are all zero: no function of them ranks anything")

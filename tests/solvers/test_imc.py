@@ -1,0 +1,110 @@
+"""Inductive matrix completion: half steps against NumPy's least squares, and what the model makes of features."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+from solvers.contract import SolverContract
+
+from rankbench.contract import Floats
+from rankbench.data.synthetic import FeatureLowRank
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.harness.training import fit
+from rankbench.metrics import evaluate
+from rankbench.solvers.imc import IMC
+
+
+class TestIMC(SolverContract):
+    solver = IMC(rank=2, lam=0.5)
+    descends = True
+
+
+class TestIMCOfPlainRatings(SolverContract):
+    solver = IMC(rank=1, lam=5.0, centre="none", inner=2)
+    descends = True
+
+
+@pytest.fixture
+def train() -> Ratings:
+    return FeatureLowRank(users=12, items=30, features=6, rank=2, per_user=9).view(np.random.default_rng(1))
+
+
+def centred(view: Ratings) -> Floats:
+    """The ratings less each user's mean, one user at a time."""
+    return np.concatenate([row - row.mean() for row in np.split(view.values, view.indptr[1:-1])])
+
+
+def least_squares(design: Floats, values: Floats, lam: float) -> Floats:
+    """The minimiser of |values - design w|^2 + lam |w|^2."""
+    n = design.shape[1]
+    stacked = np.vstack([design, np.sqrt(lam) * np.eye(n)])
+    return np.linalg.lstsq(stacked, np.concatenate([values, np.zeros(n)]), rcond=None)[0]
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5])
+@pytest.mark.parametrize("centre", ["user", "none"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_each_half_step_is_a_ridge_regression(rank, centre, sparse, train):
+    values = centred(train) if centre == "user" else train.values
+    x = train.item_features
+    view = replace(train, item_features=scipy.sparse.csr_array(x)) if sparse else train
+    steps = IMC(rank=rank, lam=0.7, centre=centre, inner=1000).steps(view, np.random.default_rng(0))
+    basis = next(steps).model.basis.copy()
+    for _ in range(2):
+        users = next(steps).model.users.copy()
+        for user in range(train.n_users):
+            own = train.users == user
+            expected = least_squares(x[train.items[own]] @ basis, values[own], 0.7)
+            np.testing.assert_allclose(users[user], expected, rtol=1e-8, atol=1e-10)
+        design = np.einsum("pd,pk->pdk", x[train.items], users[train.users]).reshape(len(train), -1)
+        expected = least_squares(design, values, 0.7).reshape(basis.shape)
+        basis = next(steps).model.basis.copy()
+        np.testing.assert_allclose(basis, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_the_objective_is_the_formula(train):
+    for step, _ in zip(IMC(rank=3, lam=0.4).steps(train, np.random.default_rng(0)), range(4), strict=False):
+        model = step.model
+        errors = centred(train) - model.score(train.users, train.items)
+        size = np.square(model.users).sum() + np.square(model.basis).sum()
+        assert step.objective() == pytest.approx(errors @ errors + 0.4 * size, rel=1e-12)
+
+
+def test_it_ranks_items_that_nobody_rated():
+    view = FeatureLowRank(users=150, items=200, features=10, rank=2, per_user=30).view(np.random.default_rng(2))
+    unseen = view.items >= 150
+    train, test = view.take(np.flatnonzero(~unseen)), view.take(np.flatnonzero(unseen))
+    assert evaluate(fit(IMC(rank=2, lam=0.1), train, steps=30), test, ["pairwise-error"])["pairwise-error"] < 0.02
+
+
+def test_who_has_no_order_says_nothing_and_is_told_nothing(train):
+    flat = np.where(train.users == 3, 2.0, train.values)
+    view = replace(train, values=flat)
+    alone = view.take(np.flatnonzero((view.users != 3) & ~((view.users == 5) & (np.arange(len(view)) % 9 > 0))))
+    for centre in ("user", "none"):
+        solver = IMC(rank=2, centre=centre)
+        model, without = fit(solver, view, steps=6), fit(solver, alone, steps=6)
+        assert not model.users[3].any() and not without.users[[3, 5]].any()
+        assert (without.score(np.array([3, 5]), np.array([0, 1])) == 0).all()
+        silent = view.take(np.flatnonzero(view.users != 3))
+        assert fit(solver, silent, steps=6).basis.tobytes() == model.basis.tobytes()
+
+
+def test_a_rank_above_the_number_of_features_is_refused(train):
+    with pytest.raises(UserError, match=r"rank=7 is above the number of features, 6: lower rank"):
+        fit(IMC(rank=7), train)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_features_that_are_all_zero_are_refused(kind, train):
+    with pytest.raises(UserError, match="item features are all zero: no function of them ranks anything"):
+        fit(IMC(rank=2), replace(train, item_features=kind(np.zeros((30, 6)))))
+
+
+def test_a_system_that_rounding_spoilt_is_named(train):
+    with pytest.raises(
+        UserError, match=r"IMC: the system of user 0 has no finite solution: scale the features or raise lam"
+    ):
+        fit(IMC(rank=2), replace(train, item_features=1e200 * train.item_features), steps=3)

@@ -1,0 +1,213 @@
+"""RankSVMs, jointly, separately and with a shared part, against scikit-learn's LinearSVC on listed differences."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.svm import LinearSVC
+from solvers.contract import SolverContract
+
+from rankbench.contract import Floats, Step
+from rankbench.data.synthetic import FeatureLowRank
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import fit
+from rankbench.metrics import evaluate
+from rankbench.solvers.ranksvm_joint import RankSVMJoint
+from rankbench.solvers.ranksvm_separate import RankSVMSeparate
+from rankbench.solvers.ranksvm_var import RankSVMVar
+
+
+class TestRankSVMJoint(SolverContract):
+    solver = RankSVMJoint(C=0.1)
+    descends = True
+
+
+class TestRankSVMSeparate(SolverContract):
+    solver = RankSVMSeparate(C=0.1)
+    descends = True
+
+
+class TestRankSVMVar(SolverContract):
+    solver = RankSVMVar(C=0.1, shared=0.5, private=2.0)
+    descends = True
+
+
+@pytest.fixture(params=["levels", "continuous", "comparisons", "sparse", "sparse comparisons"])
+def train(request) -> View:
+    """Few tasks with noise, as ratings of few levels or of many, or as comparisons; features dense or CSR."""
+    made = FeatureLowRank(users=8, items=30, features=6, rank=2, per_user=12, noise=0.5)
+    view = made.view(np.random.default_rng(1))
+    if "continuous" not in request.param:
+        view = replace(view, values=np.round(view.values / 2))
+    if "sparse" in request.param:
+        holes = np.random.default_rng(3).random(view.item_features.shape) < 0.5
+        view = replace(view, item_features=scipy.sparse.csr_array(np.where(holes, 0.0, view.item_features)))
+    if "comparisons" in request.param:
+        return view.comparisons(20, np.random.default_rng(2))
+    return view
+
+
+def pairs_of(view: View) -> Comparisons:
+    return view if isinstance(view, Comparisons) else view.comparisons()
+
+
+def dense(view: View) -> Floats:
+    features: Any = view.item_features
+    return features.toarray() if scipy.sparse.issparse(features) else features
+
+
+def differences(view: View) -> Floats:
+    """A row per pair: the better item's features less the worse one's."""
+    pairs = pairs_of(view)
+    return dense(view)[pairs.better] - dense(view)[pairs.worse]
+
+
+def svc(rows: Floats, C: float) -> Floats:
+    """scikit-learn's weights: half the rows turned round, as it wants two classes."""
+    signs = np.where(np.arange(len(rows)) % 2, -1, 1)
+    machine = LinearSVC(C=C, loss="squared_hinge", fit_intercept=False, tol=1e-10, max_iter=100_000, dual=False)
+    return machine.fit(rows * signs[:, None], signs).coef_[0]
+
+
+def value(weights: Floats, rows: Floats, C: float) -> float:
+    """1/2 |w|^2 + C sum max(0, 1 - w . row)^2"""
+    return 0.5 * weights @ weights + C * np.square(np.maximum(0, 1 - rows @ weights)).sum()
+
+
+def last(solver: Any, view: View) -> Step:
+    """Where the solver ends."""
+    with single_threaded_blas():
+        *_, step = solver.steps(view, np.random.default_rng(0))
+    return step
+
+
+def stacked(view: View, solver: RankSVMVar) -> Floats:
+    """The differences in the coordinates sqrt(shared) w, sqrt(private) v_1, v_2, ..."""
+    rows, tasks = differences(view), pairs_of(view).users
+    private = np.zeros((len(rows), view.n_users, rows.shape[1]))
+    private[np.arange(len(rows)), tasks] = rows / np.sqrt(solver.private)
+    return np.hstack([rows / np.sqrt(solver.shared), private.reshape(len(rows), -1)])
+
+
+C = pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+
+
+@C
+def test_jointly_is_one_svm_over_all_differences(C, train):
+    step = last(RankSVMJoint(C=C), train)
+    rows = differences(train)
+    expected = svc(rows, C)
+    assert step.objective() == pytest.approx(value(expected, rows, C), rel=1e-8)
+    np.testing.assert_allclose(step.model.scores, dense(train) @ expected, rtol=1e-4, atol=1e-4)
+
+
+@C
+def test_separately_is_an_svm_per_task(C, train):
+    step = last(RankSVMSeparate(C=C), train)
+    rows, tasks = differences(train), pairs_of(train).users
+    expected = np.array([svc(rows[tasks == task], C) for task in range(train.n_users)])
+    total = sum(value(expected[task], rows[tasks == task], C) for task in range(train.n_users))
+    assert step.objective() == pytest.approx(total, rel=1e-8)
+    np.testing.assert_allclose(step.model.weights, expected, rtol=1e-4, atol=1e-4)
+
+
+@C
+@pytest.mark.parametrize(("shared", "private"), [(1.0, 1.0), (0.1, 3.0), (5.0, 0.2)])
+def test_with_a_shared_part_it_is_an_svm_over_stacked_coordinates(C, shared, private, train):
+    solver = RankSVMVar(C=C, shared=shared, private=private)
+    step = last(solver, train)
+    rows = stacked(train, solver)
+    assert step.objective() == pytest.approx(value(svc(rows, C), rows, C), rel=1e-7)
+
+
+@pytest.mark.parametrize("solver", [RankSVMJoint(C=2.0), RankSVMSeparate(C=2.0), RankSVMVar(C=2.0, shared=0.3)])
+def test_objective_and_gap_are_those_of_the_double_sum_at_every_step(solver, train):
+    best = last(solver, train).objective()
+    for step in solver.steps(train, np.random.default_rng(0)):
+        pairs = pairs_of(train)
+        ahead = step.model.score(pairs.users, pairs.better) - step.model.score(pairs.users, pairs.worse)
+        losses = 2.0 * np.square(np.maximum(0, 1 - ahead)).sum()
+        assert step.objective() >= losses * (1 - 1e-12)
+        assert step.objective() - best <= step.gap() * (1 + 1e-9) + 1e-10 * best
+    assert step.gap() <= 1e-8 * step.objective()
+
+
+def test_extreme_penalties_leave_jointly_or_separately(train):
+    scores = [
+        last(solver, train).model.score(*np.indices((train.n_users, train.n_items)).reshape(2, -1))
+        for solver in (RankSVMJoint(C=0.5), RankSVMVar(C=0.5, private=1e7))
+    ]
+    np.testing.assert_allclose(*scores, atol=1e-4)
+    weights = [last(solver, train).model.weights for solver in (RankSVMSeparate(C=0.5), RankSVMVar(C=0.5, shared=1e7))]
+    np.testing.assert_allclose(*weights, atol=1e-4)
+
+
+def test_ratings_and_their_listed_pairs_give_the_same():
+    view = FeatureLowRank(users=20, items=60, features=7, rank=2, per_user=40).view(np.random.default_rng(1))
+    for solver in (RankSVMJoint(C=0.1), RankSVMSeparate(C=0.1), RankSVMVar(C=0.1)):
+        implicit, listed = last(solver, view), last(solver, view.comparisons())
+        assert implicit.objective() == pytest.approx(listed.objective(), rel=1e-10)
+
+
+def test_separately_and_jointly_do_on_low_rank_data_what_the_paper_saw():
+    view = FeatureLowRank(users=60, items=2000).view(np.random.default_rng(0))
+    held_out = np.arange(len(view)) % 61 >= 41
+    train, test = view.take(np.flatnonzero(~held_out)), view.take(np.flatnonzero(held_out))
+    accuracy = {
+        type(solver): evaluate(fit(solver, train, steps=20), test, ["pairwise-accuracy[pairs=both]"], train=train)
+        for solver in (RankSVMJoint(), RankSVMSeparate())
+    }
+    assert list(accuracy[RankSVMSeparate].values()) == [pytest.approx(0.83, abs=0.02)]
+    assert list(accuracy[RankSVMJoint].values()) == [pytest.approx(0.55, abs=0.05)]
+
+
+@pytest.mark.parametrize("solver", [RankSVMJoint(), RankSVMSeparate(), RankSVMVar()])
+def test_tasks_without_order_contribute_nothing_and_have_their_fallback(solver):
+    view = FeatureLowRank(users=8, items=30, features=3, rank=2, per_user=9).view(np.random.default_rng(1))
+    flat = replace(view, values=np.where(view.users == 3, 2.0, view.values))
+    single = flat.take(np.flatnonzero((view.users != 5) | (np.arange(len(view)) % 9 == 0)))
+    silent = single.take(np.flatnonzero((single.users != 3) & (single.users != 5)))
+    with_them, without = last(solver, single), last(solver, silent)
+    every = np.indices((8, 30)).reshape(2, -1)
+    np.testing.assert_array_equal(with_them.model.score(*every), without.model.score(*every))
+    assert with_them.objective() == pytest.approx(without.objective(), rel=1e-14)
+    told = with_them.model.score(*every).reshape(8, 30)[[3, 5]]
+    assert (told[0] == told[1]).all()
+    assert told.any() == (not isinstance(solver, RankSVMSeparate))
+
+
+@pytest.mark.parametrize("solver", [RankSVMJoint(), RankSVMSeparate(), RankSVMVar()])
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_features_that_are_all_zero_are_refused(solver, kind):
+    view = Ratings.from_triples([0, 0], [0, 1], [1, 2], item_features=kind(np.zeros((2, 3))))
+    with pytest.raises(UserError, match="item features are all zero: no function of them ranks anything"):
+        fit(solver, view)
+
+
+@pytest.mark.parametrize("name", ["joint", "separate", "var"])
+@pytest.mark.parametrize("C", [0.0, -1.0])
+def test_a_weight_of_the_losses_that_is_not_positive_is_refused(name, C):
+    solver = {"joint": RankSVMJoint, "separate": RankSVMSeparate, "var": RankSVMVar}[name]
+    with pytest.raises(UserError, match="C="):
+        solver(C=C)
+
+
+def test_features_with_holes_or_of_another_length_are_refused():
+    rows = [0, 0], [0, 1], [1, 2]
+    with pytest.raises(UserError, match="item features hold NaN or infinite values"):
+        Ratings.from_triples(*rows, item_features=[[1.0], [np.nan]])
+    with pytest.raises(UserError, match=r"item features have shape \(3, 1\): expected a row for each of 2 items"):
+        Ratings.from_triples(*rows, n_items=2, item_features=[[1.0], [2.0], [3.0]])
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("solver", [RankSVMJoint(), RankSVMSeparate(), RankSVMVar()])
+def test_many_tasks_give_the_same_bytes_on_any_number_of_threads(solver, threads):
+    many = FeatureLowRank(users=40, items=50, features=6, rank=2, per_user=15).view(np.random.default_rng(0))
+    one, more = (fit(solver, many, steps=2, threads=n) for n in (1, threads))
+    every = np.indices((40, 50)).reshape(2, -1)
+    assert one.score(*every).tobytes() == more.score(*every).tobytes()

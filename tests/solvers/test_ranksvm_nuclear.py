@@ -1,0 +1,172 @@
+"""The nuclear-norm RankSVM against proximal gradients in NumPy on listed pairs, and its own certificate."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from solvers.contract import SolverContract
+
+from rankbench.contract import Floats, Step
+from rankbench.data.synthetic import FeatureLowRank
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import fit
+from rankbench.metrics import evaluate
+from rankbench.solvers import ranksvm_nuclear
+from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
+
+
+class TestRankSVMNuclear(SolverContract):
+    solver = RankSVMNuclear(C=0.05)
+    descends = True
+
+
+@pytest.fixture(params=["levels", "continuous", "comparisons", "sparse"])
+def train(request) -> View:
+    """Few tasks with noise, as ratings of few levels or of many, or as comparisons; features dense or CSR."""
+    made = FeatureLowRank(users=9, items=30, features=6, rank=2, per_user=12, noise=0.5)
+    view = made.view(np.random.default_rng(1))
+    if request.param != "continuous":
+        view = replace(view, values=np.round(view.values / 2))
+    if request.param == "sparse":
+        holes = np.random.default_rng(3).random(view.item_features.shape) < 0.5
+        view = replace(view, item_features=scipy.sparse.csr_array(np.where(holes, 0.0, view.item_features)))
+    if request.param == "comparisons":
+        return view.comparisons(20, np.random.default_rng(2))
+    return view
+
+
+def pairs_of(view: View) -> Comparisons:
+    return view if isinstance(view, Comparisons) else view.comparisons()
+
+
+def dense(view: View) -> Floats:
+    features: Any = view.item_features
+    return features.toarray() if scipy.sparse.issparse(features) else features
+
+
+def hinges(weights: Floats, view: View) -> tuple[Floats, Floats]:
+    """(1 - margin)_+ of each pair, and each pair's difference of features."""
+    pairs = pairs_of(view)
+    rows = dense(view)[pairs.better] - dense(view)[pairs.worse]
+    return np.maximum(0, 1 - np.sum(rows * weights[:, pairs.users].T, axis=1)), rows
+
+
+def value(weights: Floats, view: View, C: float) -> float:
+    """|W|_* + C sum (1 - margin)_+^2"""
+    return np.linalg.norm(weights, "nuc") + C * np.square(hinges(weights, view)[0]).sum()
+
+
+def slope(weights: Floats, view: View, C: float) -> Floats:
+    """The gradient of the losses, a column per task."""
+    missing, rows = hinges(weights, view)
+    out = np.zeros(weights.shape)
+    np.add.at(out.T, pairs_of(view).users, -2 * C * missing[:, None] * rows)
+    return out
+
+
+def proximal(view: View, C: float, steps: int = 20_000) -> Floats:
+    """Accelerated proximal gradients with restarts, W dense."""
+    rows = hinges(np.zeros((dense(view).shape[1], view.n_users)), view)[1]
+    users = pairs_of(view).users
+    steepest = max(2 * C * np.linalg.norm(rows[users == user], 2) ** 2 for user in range(view.n_users))
+    weights = ahead = np.zeros((rows.shape[1], view.n_users))
+    momentum, least = 1.0, np.inf
+    for _ in range(steps):
+        left, sizes, right = np.linalg.svd(ahead - slope(ahead, view, C) / steepest, full_matrices=False)
+        after = left * np.maximum(0, sizes - 1 / steepest) @ right
+        found, following = value(after, view, C), (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        if found > least:
+            momentum, ahead = 1.0, weights
+            least = np.inf
+            continue
+        if np.abs(after - ahead).max() < 1e-9:
+            return after
+        ahead = after + (momentum - 1) / following * (after - weights)
+        weights, momentum, least = after, following, found
+    return weights
+
+
+def matrix(step: Step) -> Floats:
+    return step.model.basis @ step.model.users.T
+
+
+def last(solver: Any, view: View) -> Step:
+    """Where the solver ends."""
+    with single_threaded_blas():
+        *_, step = solver.steps(view, np.random.default_rng(0))
+    return step
+
+
+@pytest.mark.parametrize("C", [0.02, 0.3])
+def test_it_ends_where_proximal_gradients_do(C, train):
+    step = last(RankSVMNuclear(C=C), train)
+    best = proximal(train, C)
+    assert step.objective() == pytest.approx(value(best, train, C), rel=1e-6)
+    assert step.objective() <= value(best, train, C) * (1 + 1e-7)
+    np.testing.assert_allclose(matrix(step), best, atol=2e-3 * np.abs(best).max())
+    assert step.gap() <= 1e-6 * step.objective()
+
+
+def test_objective_and_gap_are_the_formulas_at_every_step(train):
+    C = 0.1
+    least = last(RankSVMNuclear(C=C), train).objective()
+    for step in RankSVMNuclear(C=C).steps(train, np.random.default_rng(0)):
+        weights = matrix(step)
+        assert step.objective() == pytest.approx(value(weights, train, C), rel=1e-9)
+        duals = 2 * C * hinges(weights, train)[0]
+        largest = np.linalg.norm(slope(weights, train, C), 2)
+        scale = min(1 / largest, duals.sum() / (duals @ duals / (2 * C)))
+        dual = scale * duals.sum() - scale**2 * (duals @ duals) / (4 * C)
+        assert step.gap() == pytest.approx(step.objective() - dual, rel=1e-6, abs=1e-9 * step.objective())
+        assert step.objective() - least <= step.gap() + 1e-10 * least
+
+
+def test_where_no_order_is_worth_its_penalty_the_weights_stay_zero(train):
+    largest = np.linalg.norm(slope(np.zeros((6, train.n_users)), train, 1.0), 2)
+    assert not matrix(last(RankSVMNuclear(C=0.99 / largest), train)).any()
+    assert matrix(last(RankSVMNuclear(C=1.01 / largest), train)).any()
+
+
+def test_the_optimum_is_of_low_rank_and_ranks_unseen_items():
+    view = FeatureLowRank(users=80, items=300, features=10, rank=2, per_user=25).view(np.random.default_rng(2))
+    unseen = view.items >= 200
+    train, test = view.take(np.flatnonzero(~unseen)), view.take(np.flatnonzero(unseen))
+    step = last(RankSVMNuclear(C=0.003), train)
+    assert step.model.basis.shape[1] == 2
+    assert evaluate(step.model, test, ["pairwise-error"])["pairwise-error"] < 0.06
+
+
+def test_a_gradient_too_large_to_write_out_gives_the_same(train, monkeypatch):
+    monkeypatch.setattr(ranksvm_nuclear, "_DENSE", 0)
+    never_written = last(RankSVMNuclear(C=0.1), train)
+    monkeypatch.undo()
+    step = last(RankSVMNuclear(C=0.1), train)
+    assert never_written.objective() == pytest.approx(step.objective(), rel=1e-8)
+    assert never_written.gap() <= 1e-6 * step.objective()
+
+
+def test_tasks_without_order_contribute_nothing_and_score_zero():
+    view = FeatureLowRank(users=8, items=30, features=3, rank=2, per_user=9).view(np.random.default_rng(1))
+    flat = replace(view, values=np.where(view.users == 3, 2.0, view.values))
+    single = flat.take(np.flatnonzero((view.users != 5) | (np.arange(len(view)) % 9 == 0)))
+    silent = single.take(np.flatnonzero((single.users != 3) & (single.users != 5)))
+    with_them, without = last(RankSVMNuclear(C=0.1), single), last(RankSVMNuclear(C=0.1), silent)
+    assert with_them.objective() == pytest.approx(without.objective(), rel=1e-12)
+    assert not with_them.model.users[[3, 5]].any()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_features_that_are_all_zero_are_refused(kind):
+    view = Ratings.from_triples([0, 0], [0, 1], [1, 2], item_features=kind(np.zeros((2, 3))))
+    with pytest.raises(UserError, match="item features are all zero: no function of them ranks anything"):
+        fit(RankSVMNuclear(), view)
+
+
+@pytest.mark.parametrize("C", [0.0, -1.0])
+def test_a_weight_of_the_losses_that_is_not_positive_is_refused(C):
+    with pytest.raises(UserError, match="C="):
+        RankSVMNuclear(C=C)
