@@ -1,0 +1,29 @@
+"""The squared hinge over pairs of scores, task by task; all indptr are int64, ids, places and levels int32."""
+
+from rankbench.contract import Floats, Ints
+
+def rank_values(indptr: Ints, values: Floats, threads: int) -> tuple[Ints, Ints]: ...
+def place_pairs(indptr: Ints, better: Ints, worse: Ints, n_items: int) -> tuple[Ints, Ints, Ints, Ints]: ...
+def all_pairs(
+    indptr: Ints,
+    level: Ints,
+    levels: Ints,
+    scores: Floats,
+    direction: Floats,
+    losses: Floats,
+    gradient: Floats,
+    product: Floats,
+    threads: int,
+) -> None: ...
+def listed_pairs(
+    indptr: Ints,
+    pair_indptr: Ints,
+    better: Ints,
+    worse: Ints,
+    scores: Floats,
+    direction: Floats,
+    losses: Floats,
+    gradient: Floats,
+    product: Floats,
+    threads: int,
+) -> None: ...
