@@ -226,31 +226,31 @@ cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
 cdef inline void _sums_by_table(
     const Task *task, Windows windows, const double *p, double *above, double *below, double *table
 ) noexcept nogil:
-    """table[rank, l] = sum of p over the items before that rank of level at least l.
+    """table[rank, y] = sum of p over the items before that rank of level at least y.
 
     Above an item of level y: table[high, y + 1]. Below it: the items from low on of level less than y.
     """
-    cdef Py_ssize_t stride = _stride(task.levels), rank, item, l
+    cdef Py_ssize_t stride = _stride(task.levels), rank, item, y
     cdef double *row = table
     cdef double value = 1.0
     cdef const double *step
     cdef const double *start
-    for l in range(stride):
-        row[l] = 0.0
+    for y in range(stride):
+        row[y] = 0.0
     for rank in range(task.n):
         item = windows.order[rank]
         step = _steps + 15 - task.level[item]
         if p != NULL:
             value = p[item]
-        for l in range(0, stride, 2):
-            row[stride + l] = row[l] + value * step[l]
-            row[stride + l + 1] = row[l + 1] + value * step[l + 1]
+        for y in range(0, stride, 2):
+            row[stride + y] = row[y] + value * step[y]
+            row[stride + y + 1] = row[y + 1] + value * step[y + 1]
         row += stride
     for item in range(task.n):
-        l = task.level[item]
+        y = task.level[item]
         start = table + windows.low[item] * stride
-        above[item] = table[windows.high[item] * stride + l + 1]
-        below[item] = (row[0] - row[l]) - (start[0] - start[l])
+        above[item] = table[windows.high[item] * stride + y + 1]
+        below[item] = (row[0] - row[y]) - (start[0] - start[y])
 
 
 cdef inline void _sums_by_tree(

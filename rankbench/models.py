@@ -49,6 +49,29 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
+class FeatureFactors:
+    """A few linear functions of item features, and how each user weighs them: score = v_user . U^T x_item."""
+
+    users: Floats  # V
+    basis: Floats  # U, a column per function
+    features: Any  # X, dense or CSR, a row per item, seen or not
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """v_user . U^T x_item; items of the same features tie exactly."""
+        return Factors(self.users, self.items(np.arange(self.features.shape[0]))).score(users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A row of inner products for each of these users."""
+        return _products(self.users, users, self.items(np.arange(self.features.shape[0]), threads), threads)
+
+    def items(self, items: Ints, threads: int = 1) -> Floats:
+        """What each basic function makes of these items: x_item^T U, summed in the order of the features."""
+        if scipy.sparse.issparse(self.features):
+            return np.asarray(self.features[items] @ np.ascontiguousarray(self.basis))
+        return _products(self.features, items, np.ascontiguousarray(self.basis.T), threads)
+
+
+@dataclass(frozen=True, eq=False)
 class UserWeights:
     """A linear function of item features per user: score = x_item . w_user + offset_user."""
 
@@ -98,7 +121,9 @@ class KernelScores:
         return np.asarray(expansion @ self.gram) + self.offsets[users][:, None]
 
 
-MODELS: dict[str, type] = {cls.__name__: cls for cls in (ItemScores, Factors, UserWeights, KernelScores)}
+MODELS: dict[str, type] = {
+    cls.__name__: cls for cls in (ItemScores, Factors, FeatureFactors, UserWeights, KernelScores)
+}
 
 
 def save(model: Model, path: str | Path) -> None:
