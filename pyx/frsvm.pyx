@@ -168,7 +168,7 @@ def users_step(
 
 
 def sparse_times(
-    const int32_t[::1] indptr, const int32_t[::1] indices, const double[::1] data, const double[:, ::1] matrix,
+    const int64_t[::1] indptr, const int32_t[::1] indices, const double[::1] data, const double[:, ::1] matrix,
     double[:, ::1] out, int threads,
 ):
     """out = a CSR matrix times a dense one, row by row."""
@@ -413,7 +413,7 @@ cdef inline void _rows_transposed_times(
 
 
 cdef void _sparse_row(
-    int32_t first, int32_t end, const int32_t[::1] indices, const double[::1] data, const double[:, ::1] matrix,
+    Py_ssize_t first, Py_ssize_t end, const int32_t[::1] indices, const double[::1] data, const double[:, ::1] matrix,
     double *out,
 ) noexcept nogil:
     cdef Py_ssize_t k, entry, rank = matrix.shape[1]

@@ -1,4 +1,4 @@
-"""Factorization RankSVM; all indptr of tasks are int64, those of CSR matrices, ids, places and levels int32."""
+"""Factorization RankSVM; every indptr is int64, ids, places and levels are int32."""
 
 from rankbench.contract import Floats, Ints
 

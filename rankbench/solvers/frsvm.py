@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from rankbench.specs import Limits, check
 
 _LANES = 4  # the kernels' rows are padded to whole lanes; the padding is zero and stays so
 _CACHE = 1 << 16  # numbers that a block of items may hold while tasks pass by
+_SPARE, _ITERATIONS = 8, 3  # columns and rounds more than the spectral start needs, for its exactness
 _HALVINGS = 30  # of a step before it is given up
 
 
@@ -35,7 +37,9 @@ class FRSVM:
     truncated Newton with at most `cg` conjugate gradients, which end once the residual is `forcing` times
     the gradient; no step raises the objective. Then U and V are replaced by the pair of the same product
     that is least in norm: with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the
-    columns of U are orthogonal, the most important first, and not just any basis of the same space.
+    columns of U are orthogonal, the most important first, and not just any basis of the same space. The
+    paper does not say where it starts. Here it is the steepest descent from W = 0, cut to the rank
+    (`start=spectral`), from where an epoch does what takes ten from normal U and V (`start=random`).
 
     A task without a pair (no or one rating, or all alike) contributes nothing. It is scored from the
     others' U with v = 0, a tie of all items, or with the others' mean v for `fallback=mean`. Items need no
@@ -48,6 +52,7 @@ class FRSVM:
     newton: Annotated[int, Limits(low=1)] = 1
     cg: Annotated[int, Limits(low=1)] = 10
     forcing: Annotated[float, Limits(low=0, below=1)] = 0.1
+    start: Literal["spectral", "random"] = "spectral"
     fallback: Literal["zero", "mean"] = "zero"
     learns_from: ClassVar = (Ratings, Comparisons)
     determinism: ClassVar = Determinism.EXACT
@@ -62,15 +67,14 @@ class FRSVM:
         return self.features == "given"
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The random start, then a model after each epoch."""
+        """The start, then a model after each epoch."""
         design = _Design.of(train.item_features if self.needs_features else None, train.n_items, threads)
         if self.needs_features:
             _check_features(self.rank, train.item_features)
         fit = _Fit(self, Tasks.of(train, threads), design, threads)
-        basis, users = _start(rng, design, len(fit.tasks), self.rank)
-        users[~fit.paired] = 0.0
+        basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
         while True:
-            yield Step(fit.model(basis, users), lambda basis=basis, users=users: fit.objective(basis, users))
+            yield Step(fit.model(basis, users), partial(fit.objective, basis, users))
             if not fit.paired.any():
                 return
             basis = fit.basis_step(basis, users)
@@ -84,17 +88,20 @@ class _Design:
 
     n_items: int
     features: Any
-    transposed: Any  # CSR too, where X is
+    parts: tuple[Ints, Ints, Floats] | None  # of X and of its transpose, where X is CSR
+    transposed: tuple[Ints, Ints, Floats] | None
     threads: int
 
     @classmethod
     def of(cls, features: Any, n_items: int, threads: int) -> "_Design":
+        """The design of these features, or of none."""
         if not scipy.sparse.issparse(features):
-            return cls(n_items, features, None, threads)
-        return cls(n_items, _small(features), _small(features.T.tocsr()), threads)
+            return cls(n_items, features, None, None, threads)
+        return cls(n_items, features, _parts(features), _parts(features.T), threads)
 
     @property
     def width(self) -> int:
+        """How many features an item has."""
         return int(self.n_items if self.features is None else self.features.shape[1])
 
     @property
@@ -102,7 +109,7 @@ class _Design:
         """The mean squared norm of an item's features."""
         if self.features is None:
             return 1.0
-        entries = self.features.data if self.transposed is not None else self.features.ravel()
+        entries = self.features.data if self.parts else self.features.ravel()
         return float(np.vdot(entries, entries)) / self.n_items
 
     def times(self, matrix: Floats) -> Floats:
@@ -110,10 +117,10 @@ class _Design:
         if self.features is None:
             return matrix
         out = np.empty((self.n_items, matrix.shape[1]))
-        if self.transposed is None:
-            kernel.dense_times(self.features, matrix, out, self.threads)
+        if self.parts:
+            kernel.sparse_times(*self.parts, matrix, out, self.threads)
         else:
-            kernel.sparse_times(*_parts(self.features), matrix, out, self.threads)
+            kernel.dense_times(self.features, matrix, out, self.threads)
         return out
 
     def transposed_times(self, matrix: Floats) -> Floats:
@@ -121,10 +128,10 @@ class _Design:
         if self.features is None:
             return matrix
         out = np.empty((self.width, matrix.shape[1]))
-        if self.transposed is None:
-            kernel.transposed_times(self.features, matrix, out, self.threads)
+        if self.transposed:
+            kernel.sparse_times(*self.transposed, matrix, out, self.threads)
         else:
-            kernel.sparse_times(*_parts(self.transposed), matrix, out, self.threads)
+            kernel.transposed_times(self.features, matrix, out, self.threads)
         return out
 
 
@@ -142,6 +149,47 @@ class _Fit:
         self.order = np.arange(n, dtype=np.int32) - np.repeat(tasks.indptr[:-1], np.diff(tasks.indptr)).astype(np.int32)
         self.high, self.low = np.empty((2, n), np.int32)
         self.degree = np.empty(n)
+
+    def random(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Normal U and V, of such a size that scores are about standard normal; v = 0 without a pair."""
+        rank, basis, users = self.solver.rank, *self._zeros(self.solver.rank)
+        basis[:, :rank] = rng.standard_normal((self.design.width, rank)) / np.sqrt(self.design.size)
+        users[:, :rank] = rng.standard_normal((len(self.tasks), rank)) / np.sqrt(rank)
+        users[~self.paired] = 0.0
+        return basis, users
+
+    def spectral(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """The best U V^T of this rank along the steepest descent from W = 0, so long that scores have spread one.
+
+        By subspace iteration; the gradient with respect to W = X^T S, with a sparse S, is never formed.
+        """
+        rank, basis, users = self.solver.rank, *self._zeros(self.solver.rank)
+        _, slope = self._linearise(np.zeros(len(self.tasks.items)))
+        _, sketch = self._zeros(rank + _SPARE)
+        sketch[:] = rng.standard_normal(sketch.shape)
+        for _ in range(_ITERATIONS):
+            left = np.linalg.qr(self._gathered(-slope, sketch))[0]
+            sketch = self._spread(-slope, left)
+        right, size = np.linalg.qr(sketch)
+        b, sizes, a = np.linalg.svd(size, full_matrices=False)
+        kept = min(rank, len(sizes))
+        basis[:, :kept] = (left @ a.T)[:, :kept] * np.sqrt(sizes[:kept])
+        users[:, :kept] = (right @ b)[:, :kept] * np.sqrt(sizes[:kept])
+        learned = np.repeat(self.paired, np.diff(self.tasks.indptr))
+        spread = self._scores(self.design.times(basis), users)[learned].std() if learned.any() else 0.0
+        scale = 1 / np.sqrt(spread) if spread > 0 else 1.0
+        return scale * basis, scale * users
+
+    def _zeros(self, rank: int) -> tuple[Floats, Floats]:
+        padded = -(-rank // _LANES) * _LANES
+        return np.zeros((self.design.width, padded)), np.zeros((len(self.tasks), padded))
+
+    def _spread(self, weights: Floats, matrix: Floats) -> Floats:
+        """For each task the sum of weight times x_j^T matrix over its rows."""
+        out = np.empty((len(self.tasks), matrix.shape[1]))
+        factors = self.design.times(matrix)
+        kernel.sparse_times(self.tasks.indptr, self.tasks.items, weights, factors, out, self.threads)
+        return out
 
     def model(self, basis: Floats, users: Floats) -> Model:
         """U and V as a model."""
@@ -241,15 +289,6 @@ def _check_features(rank: int, features: Any) -> None:
         raise UserError("FRSVM: all item features are zero: give features that differ, or features=none")
 
 
-def _start(rng: np.random.Generator, design: _Design, tasks: int, rank: int) -> tuple[Floats, Floats]:
-    """Normal U and V, of such a size that the scores are about standard normal."""
-    padded = -(-rank // _LANES) * _LANES
-    basis, users = np.zeros((design.width, padded)), np.zeros((tasks, padded))
-    basis[:, :rank] = rng.standard_normal((design.width, rank)) / np.sqrt(design.size)
-    users[:, :rank] = rng.standard_normal((tasks, rank)) / np.sqrt(rank)
-    return basis, users
-
-
 def _balanced(basis: Floats, users: Floats, rank: int) -> tuple[Floats, Floats]:
     """A S^1/2 and B S^1/2 where U V^T = A S B^T: the same product, and of all that give it the least norm."""
     left, left_size = np.linalg.qr(basis[:, :rank])
@@ -270,13 +309,8 @@ def _block(n_items: int, rank: int, threads: int) -> int:
     return max(1, min(_CACHE // rank, -(-n_items // (4 * threads))))
 
 
-def _small(matrix: Any) -> Any:
-    """CSR with 32-bit indices, each row in order."""
+def _parts(matrix: Any) -> tuple[Ints, Ints, Floats]:
+    """CSR as kernels take it, each row in order."""
     matrix = scipy.sparse.csr_array(matrix)
     matrix.sort_indices()
-    parts = matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
-    return scipy.sparse.csr_array(parts, shape=matrix.shape)
-
-
-def _parts(matrix: Any) -> tuple[Ints, Ints, Floats]:
-    return matrix.indptr, matrix.indices, matrix.data
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), np.asarray(matrix.data)

@@ -100,8 +100,8 @@ def lbfgs(solver: FRSVM, train: View, basis: Floats, users: Floats) -> float:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_it_ends_where_lbfgs_ends_from_the_same_start(view):
-    solver, train = FRSVM(rank=3, C=0.3), VIEWS[view]()
-    (basis, users, _), (_, _, objective) = run(solver, train, 150)
+    solver, train = FRSVM(rank=3, C=0.3, start="random"), VIEWS[view]()
+    (basis, users, _), (_, _, objective) = run(solver, train, 120)
     assert objective <= 1.001 * lbfgs(solver, train, basis, users)
 
 
@@ -179,9 +179,9 @@ def test_a_task_without_a_pair_ties_all_items_or_takes_the_others_mean(features)
 
 def test_a_task_without_a_pair_changes_nothing():
     alone = lonely().take(np.array([3, 4, 5]))
-    one, other = (run(FRSVM(rank=2), view, 5)[1] for view in (lonely(), alone))
-    np.testing.assert_array_equal(one[0], other[0])
-    assert one[2] == other[2]
+    one, other = (run(FRSVM(rank=1), view, 5)[1] for view in (lonely(), alone))
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-9)
+    assert one[2] == pytest.approx(other[2], rel=1e-9)
 
 
 def test_its_description_says_how_such_a_task_is_scored():
