@@ -26,6 +26,30 @@ cdef inline void add_gram(const double *a, double *out, int rows, int columns) n
     dsyrk(&lower, &plain, &columns, &rows, &one, <double *> a, &columns, &one, out, &columns)
 
 
+cdef inline void multiply(
+    const double *a, const double *b, double *out, int rows, int columns, int inner
+) noexcept nogil:
+    """out (rows x columns) = a (rows x inner) b (inner x columns)."""
+    cdef char plain = b'N'
+    cdef double one = 1.0, zero = 0.0
+    dgemm(
+        &plain, &plain, &columns, &rows, &inner, &one,
+        <double *> b, &columns, <double *> a, &inner, &zero, out, &columns,
+    )
+
+
+cdef inline void multiply_from_left(
+    const double *a, const double *b, double *out, int rows, int columns, int inner, int a_stride
+) noexcept nogil:
+    """out (rows x columns) = a^T b, a being inner x rows in rows of a_stride, b inner x columns."""
+    cdef char transposed = b'T', plain = b'N'
+    cdef double one = 1.0, zero = 0.0
+    dgemm(
+        &plain, &transposed, &columns, &rows, &inner, &one,
+        <double *> b, &columns, <double *> a, &a_stride, &zero, out, &columns,
+    )
+
+
 cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:
     """Solve a x = x in place for a symmetric positive definite a (Cholesky); 0, or LAPACK's complaint."""
     cdef char lower = b'L'

@@ -242,27 +242,61 @@ def table(
 
 @app.command()
 def plot(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    names: Annotated[list[str], typer.Argument(metavar="[basis] EXPERIMENT")],
+    columns: Annotated[str, typer.Option("--columns", metavar="1,2,...", help="Of a basis: which functions.")] = "",
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the figure goes.")] = Path(),
     out: Out = RESULTS,
 ) -> None:
-    """Draw an experiment's figure as PDF and PNG.
+    """Draw an experiment's figure as PDF and PNG; with `basis`, its basic ranking functions.
 
     Example: rankbench plot parkzhang2014-fig1 --to figures
+
+    Example: rankbench plot basis cheng2018-table4 --columns 1,2
     """
-    from rankbench.report.figures import draw
-    from rankbench.report.series import drawing
     from rankbench.terminal import show
 
-    drawn = drawing(_study(out, name))
-    if drawn is None:
-        raise UserError(f"nothing of {name} has ended well yet: rankbench run {name} --out {out}")
+    kind, name = (names[0], names[1]) if len(names) == 2 and names[0] == "basis" else ("figure", names[0])
+    if len(names) > 1 and kind == "figure":
+        raise UserError(f"cannot plot {' '.join(names)!r}: expected EXPERIMENT or basis EXPERIMENT")
+    if columns and kind == "figure":
+        raise UserError(f"--columns={columns} chooses basic functions: rankbench plot basis {name}")
+    found = _study(out, name)
     try:
         to.mkdir(parents=True, exist_ok=True)
-        draw(drawn, to, name)
+        files = _draw_bases(found, columns, to) if kind == "basis" else _draw_figure(found, to, out)
     except OSError as error:
         raise UserError(f"cannot write to {to}: {error.strerror}") from None
-    show(f"{to / name}.pdf\n{to / name}.png")
+    show("\n".join(f"{to / file}.{ending}" for file in files for ending in ("pdf", "png")))
+
+
+def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
+    """Draw the study's figure; its file without ending."""
+    from rankbench.report.figures import draw
+    from rankbench.report.series import drawing
+
+    drawn = drawing(found)
+    if drawn is None:
+        raise UserError(f"nothing of {found.name} has ended well yet: rankbench run {found.name} --out {out}")
+    draw(drawn, to, found.name)
+    return [found.name]
+
+
+def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
+    """Draw every solver's basic functions; their files without ending."""
+    from rankbench.report.basis import bases, draw_basis
+
+    if not (each := bases(found)):
+        raise UserError(
+            f"{found.name} has stored no basic functions of named features: run frsvm on data that has them"
+        )
+    try:
+        numbers = [int(part) for part in columns.split(",") if part]
+    except ValueError:
+        raise UserError(f"--columns={columns}: expected numbers like 1,2") from None
+    files = [f"{found.name}-basis-{number}" for number in range(1, len(each) + 1)]
+    for basis, file in zip(each, files, strict=True):
+        draw_basis(basis, numbers, to, file)
+    return files
 
 
 @app.command()

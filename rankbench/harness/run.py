@@ -216,4 +216,5 @@ def _result(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         trace=outcome.content.get("trace"),
         stopped=outcome.content.get("stopped"),
+        basis=outcome.content.get("basis"),
     )

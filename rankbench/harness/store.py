@@ -46,6 +46,7 @@ class Result:
     finished: str
     trace: str | None = None  # of a failure
     stopped: str | None = None  # what ended the training: the budget or the solver
+    basis: list[dict[str, Any]] | None = None  # the strongest features of basic ranking functions, where it has them
 
 
 class Store:

@@ -16,6 +16,7 @@ from rankbench.arrays import read_npz, unpack
 from rankbench.contract import Model
 from rankbench.data.splits import Split
 from rankbench.data.views import VIEWS, Ratings, offer
+from rankbench.harness.basis import leading_features
 from rankbench.harness.plan import Cell
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
@@ -91,6 +92,7 @@ def _run(home: Connection, task: Task) -> dict[str, Any]:
         "unscored": _unscored(last.step.model, split),
         "peak_mb": memory.megabytes,
         "stopped": "budget" if last.spent else "solver",
+        "basis": leading_features(last.step.model, split.train.feature_names),
     }
 
 

@@ -26,10 +26,19 @@ _STYLE: Any = {
 
 def draw(drawing: Drawing, folder: Path, name: str) -> None:
     """Write name.pdf and name.png; no dates go in, so that equal results give equal files."""
-    with matplotlib.rc_context(_STYLE):
-        figure = _figure(drawing)
-        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-        figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
+    with matplotlib.rc_context(style()):
+        save(_figure(drawing), folder, name)
+
+
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as PDF and as PNG, without dates."""
+    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+    figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
+
+
+def style() -> Any:
+    """How every figure looks: settings of matplotlib."""
+    return dict(_STYLE)
 
 
 def _figure(drawing: Drawing) -> Figure:

@@ -10,6 +10,8 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from rankbench.metrics import RULES, metric
+from rankbench.report.basis import bases
+from rankbench.report.basis import described as described_basis
 from rankbench.report.figures import COLOURS
 from rankbench.report.series import Drawing, Line, drawing
 from rankbench.report.tables import Sheet, Study, described, notes, sheet
@@ -52,7 +54,7 @@ def _section(study: Study, drawn: Drawing | None) -> str:
         f'<section id="{escape(study.name)}"><h2>{escape(experiment["title"])}</h2>'
         f'<p class="soft">{escape(source)}</p>'
         f'<p class="about">{escape(experiment["about"].strip())}</p>{_paragraphs(notes(study))}'
-        f"{figure}{_table(sheet(study))}{_problems(study)}{_definitions(experiment['metrics'])}{_trials(study)}</section>"
+        f"{figure}{_table(sheet(study))}{_bases(study)}{_problems(study)}{_definitions(experiment['metrics'])}{_trials(study)}</section>"
     )
 
 
@@ -86,6 +88,15 @@ def _problems(study: Study) -> str:
             place = f"{entry['data']}, {entry['split']}, {entry['solver']}, repetition {entry['repetition']}"
             lines.append(f"<li>{escape(place)}: <b>{result.status}</b>, {escape(result.reason or '')}</li>")
     return f"<details open><summary>Left out or failed</summary><ul>{''.join(lines)}</ul></details>" if lines else ""
+
+
+def _bases(study: Study) -> str:
+    """The strongest features of each basic ranking function, in words."""
+    return "".join(
+        f"<details open><summary>Basic ranking functions of {escape(basis.solver)} on {escape(basis.data)}</summary>"
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in described_basis(basis))}</ul></details>"
+        for basis in bases(study)
+    )
 
 
 def _trials(study: Study) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rankbench.errors import UserError
 from rankbench.harness.store import Store, write_text
+from rankbench.report.basis import bases, draw_basis
 from rankbench.report.tables import Study, definitions, described, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
@@ -50,6 +51,8 @@ def _write(found: list[Study], folder: Path, page: bool) -> Path:
             write_text(folder / "tables" / f"{one.name}-trials.csv", trials_to_csv(trials(one)))
         if drawn := drawing(one):
             draw(drawn, folder / "figures", one.name)
+        for number, basis in enumerate(bases(one), 1):
+            draw_basis(basis, (), folder / "figures", f"{one.name}-basis-{number}")
     for paper, members in _by_paper(found).items():
         title = f"# {members[0].experiment['paper']}\n\n"
         write_text(folder / f"{paper}.md", title + "\n".join(_markdown(one, folder) for one in members))
@@ -83,6 +86,15 @@ def _machine(machine: dict[str, object]) -> str:
     return f"{machine['cpu']}, {machine['usable_cores']} cores, {machine['compiler']}, Python {machine['python']}"
 
 
+def _markdown_bases(one: Study) -> list[str]:
+    """The basic ranking functions of an experiment, where it has any, as figures."""
+    return [
+        f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n"
+        f"![Basic ranking functions](figures/{one.name}-basis-{number}.png)"
+        for number, basis in enumerate(bases(one), 1)
+    ]
+
+
 def _markdown(one: Study, folder: Path) -> str:
     """One experiment's section of its paper's page."""
     figure = f"![{one.experiment['title']}](figures/{one.name}.png)"
@@ -91,6 +103,7 @@ def _markdown(one: Study, folder: Path) -> str:
     if (folder / "figures" / f"{one.name}.png").exists():
         lines.append(figure)
     lines.append(to_markdown(sheet(one)).rstrip())
+    lines += _markdown_bases(one)
     lines += [f"Skipped: {described(skip)}." for skip in one.skips]
     lines += definitions(one)
     if one.trials:

@@ -1,0 +1,215 @@
+"""Factorization RankSVM: seconds and memory of an epoch at published sizes, and how the gradient's cost grows."""
+
+import resource
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from time import process_time
+
+import numpy as np
+from turns import Measure, Row, in_turns, seconds
+
+from rankbench import load
+from rankbench.contract import Floats
+from rankbench.data import DATASETS
+from rankbench.data.splits import split
+from rankbench.data.synthetic import FeatureLowRank, Lookalike
+from rankbench.data.tasks import Tasks
+from rankbench.data.views import Ratings
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.kernels import all_pairs as kernel
+from rankbench.solvers.frsvm import FRSVM
+
+_LENGTHS = np.array([250, 500, 1000, 2000, 4000])  # ratings of a task
+
+
+def frsvm(repeats: int) -> Iterator[Row | Measure]:
+    """Costs first; then epochs at the sizes of Tables 2 and 4, of PrimalCR++ on ML-1M, and of ML-20M."""
+    with single_threaded_blas():
+        yield from _exponents()
+        yield from _naive(repeats)
+        yield from _small_epochs(repeats)
+        yield from _without_features()
+        yield from _descent()
+        yield from _ml_20m()
+
+
+def _exponents() -> Iterator[Measure]:
+    """How the gradient's cost grows with the number of ratings of a task: the slope of log time over log n."""
+    for what, evaluate, low, high in (
+        ("near-linear, 5 levels", _near_linear(5), None, 1.15),
+        ("near-linear, continuous", _near_linear(0), None, 1.15),
+        ("explicit, continuous", _explicit, 1.8, None),
+    ):
+        measures = [evaluate(int(n)) for n in _LENGTHS]
+        times = [min(measure() for _ in range(3)) for measure in measures]
+        exponent = float(np.polyfit(np.log(_LENGTHS), np.log(times), 1)[0])
+        yield Measure(f"gradient of a task, {what}: exponent in its ratings", "", exponent, high, low)
+
+
+def _near_linear(levels: int) -> Callable[[int], Callable[[], float]]:
+    """Of n ratings: as many tasks as make 64,000 ratings together."""
+
+    def prepare(n: int) -> Callable[[], float]:
+        ratings, scores = _tasks(n, 64_000 // n, levels)
+        ranks = kernel.rank_values(ratings.indptr, ratings.values, 1)
+        outs = np.empty(ratings.n_users), np.empty(len(ratings)), np.empty(len(ratings))
+        work = partial(kernel.all_pairs, ratings.indptr, *ranks, scores, scores, *outs, 1)
+        return _per_task(work, ratings.n_users)
+
+    return prepare
+
+
+def _explicit(n: int) -> Callable[[], float]:
+    count = max(1, 4_000_000 // n**2)
+    ratings, scores = _tasks(n, count, 0)
+    pairs = ratings.comparisons()
+    starts, _, better, worse = kernel.place_pairs(pairs.indptr, pairs.better, pairs.worse, n)
+    outs = np.empty(count), np.empty(len(ratings)), np.empty(len(ratings))
+    return _per_task(lambda: kernel.listed_pairs(starts, pairs.indptr, better, worse, scores, scores, *outs, 1), count)
+
+
+def _per_task(work: Callable[[], object], tasks: int) -> Callable[[], float]:
+    """CPU seconds for each task: other people's load must not bend the exponent."""
+
+    def measure() -> float:
+        start = process_time()
+        work()
+        return (process_time() - start) / tasks
+
+    return measure
+
+
+def _tasks(n: int, tasks: int, levels: int) -> tuple[Ratings, Floats]:
+    """Tasks of n ratings each, and scores of about unit spread."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(levels, size=n * tasks) if levels else rng.standard_normal(n * tasks)
+    items = np.tile(np.arange(n, dtype=np.int32), tasks)
+    return Ratings(np.arange(tasks + 1) * n, items, values, n), rng.standard_normal(n * tasks)
+
+
+def _table2() -> Ratings:
+    """The training part of Table 2: all pairs of 41 items for each of 1000 tasks."""
+    train: Ratings = split(FeatureLowRank().view(np.random.default_rng(0)), "items-per-task[n=41,test=20]").train
+    return train
+
+
+def _naive(repeats: int) -> Iterator[Row]:
+    """The gradient with respect to U on Table 2's data, against eq. (4) as it stands, by NumPy and BLAS."""
+    train = _table2()
+    rng = np.random.default_rng(1)
+    basis, users = rng.standard_normal((64, 20)), rng.standard_normal((train.n_users, 20))
+    pairs, tasks, features = train.comparisons(), Tasks.of(train), train.item_features
+    owners = pairs.users
+
+    def naive() -> Floats:
+        differences = features[pairs.better] - features[pairs.worse]
+        missing = np.maximum(0, 1 - np.einsum("pk,pk->p", differences @ basis, users[owners]))
+        return np.asarray(differences.T @ (-2 * missing[:, None] * users[owners]))
+
+    def ours() -> Floats:
+        factors = features @ basis
+        scores = np.einsum("rk,rk->r", factors[tasks.items], users[train.users])
+        gradient, product = np.empty(len(scores)), np.empty(len(scores))
+        rows = tasks.indptr, tasks.level, tasks.levels
+        kernel.all_pairs(*rows, scores, scores, np.empty(len(tasks)), gradient, product, 1)
+        sums = np.zeros((train.n_items, 20))
+        np.add.at(sums, tasks.items, gradient[:, None] * users[train.users])
+        return np.asarray(features.T @ sums)
+
+    np.testing.assert_allclose(ours(), naive(), rtol=1e-9)
+    found = in_turns(repeats, {"naive": lambda: 1 / seconds(naive), "ours": lambda: 1 / seconds(ours)})
+    yield Row("gradient of U on Table 2's data : O(|Omega| k d)", "gradients/s", 20.0, found["naive"], found["ours"])
+
+
+def _small_epochs(repeats: int) -> Iterator[Measure]:
+    """Seconds of an epoch where the paper gives its own: Table 2 on one core, HetRec's shape on two."""
+    for rank, theirs in ((10, 0.07), (20, 0.10), (30, 0.17)):
+        times = _epochs(FRSVM(rank=rank, C=0.1), _table2(), 1, repeats)
+        yield Measure(f"epoch on Table 2's data, rank {rank}, one core", "s", float(np.median(times)), theirs)
+    lookalike = Lookalike("hetrec2011-ml-2k", features=True).view(np.random.default_rng(0))
+    times = _epochs(FRSVM(rank=150, C=0.01), lookalike, 2, 3)
+    yield Measure("epoch in HetRec's shape, rank 150, two cores", "s", float(np.median(times)), 2.0)
+
+
+def _epochs(solver: FRSVM, train: Ratings, threads: int, epochs: int) -> list[float]:
+    """Seconds of each of the first epochs, the start left out."""
+    steps = solver.steps(train, np.random.default_rng(0), threads)
+    next(steps)
+    return [seconds(lambda: next(steps)) for _ in range(epochs)]
+
+
+def _without_features() -> Iterator[Measure]:
+    """PrimalCR++'s problem on ML-1M: ten ratings of each user held out, rank 10, lam = 5000, one core."""
+    if remedy := DATASETS.make("ml-1m").origin.missing():
+        print(f"ml-1m is not at hand, its iterations are left out: {remedy}")
+        return
+    data = load("ml-1m")
+    rng, kept = np.random.default_rng(0), np.ones(len(data), bool)
+    for first, end in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+        kept[first + rng.choice(end - first, 10, replace=False)] = False
+    lam = 5000.0
+    solver = FRSVM(rank=10, C=1 / lam, features="none")
+    steps = solver.steps(data.take(np.flatnonzero(kept)), np.random.default_rng(1), 1)
+    next(steps)
+    wall, busy, reached = [], [], []
+    for _ in range(3):
+        start = process_time()
+        wall.append(seconds(lambda: reached.append(next(steps))))
+        busy.append(process_time() - start)
+    yield Measure("ml-1m, X = I: an iteration, one core", "s", float(np.median(wall)), 5.3 / 2)
+    yield Measure("ml-1m, X = I: an iteration, CPU time", "s", float(np.median(busy)), 5.3 / 2)
+    yield Measure("ml-1m, X = I: objective times lam after 3", "", lam * reached[-1].objective(), 8.52e7)
+
+
+def _descent() -> Iterator[Measure]:
+    """How far an epoch lowers f, over what the paper's own does: a gradient step for U, then one for V."""
+    train = Lookalike("ml-20m", share=0.01, features=True).view(np.random.default_rng(0))
+    solver = FRSVM(rank=50, C=0.001)
+    start, first = islice(solver.steps(train, np.random.default_rng(0)), 2)
+    point = start.model.basis.copy(), start.model.users.copy()
+    before, after = start.objective(), first.objective()
+    theirs = before - _gradient_epoch(solver, train, *point)
+    yield Measure("fall of f in an epoch, over that of gradient steps", "", (before - after) / theirs, at_least=1.0)
+
+
+def _gradient_epoch(solver: FRSVM, train: Ratings, basis: Floats, users: Floats) -> float:
+    """f after a gradient step per side, each the best of many lengths."""
+    tasks, features, owners = Tasks.of(train), train.item_features, train.users
+
+    def value(basis: Floats, users: Floats) -> float:
+        scores = np.einsum("rk,rk->r", (features @ basis)[tasks.items], users[owners])
+        return solver.C * float(tasks.losses(scores).sum()) + ((basis**2).sum() + (users**2).sum()) / 2
+
+    def slopes(basis: Floats, users: Floats) -> tuple[Floats, Floats]:
+        factors = features @ basis
+        scores = np.einsum("rk,rk->r", factors[tasks.items], users[owners])
+        pull, product = np.empty(len(scores)), np.empty(len(scores))
+        rows = tasks.indptr, tasks.level, tasks.levels
+        kernel.all_pairs(*rows, scores, scores, np.empty(len(tasks)), pull, product, 1)
+        sums, of_users = np.zeros((train.n_items, solver.rank)), np.zeros_like(users)
+        np.add.at(sums, tasks.items, pull[:, None] * users[owners])
+        np.add.at(of_users, owners, pull[:, None] * factors[tasks.items])
+        return basis + solver.C * (features.T @ sums), users + solver.C * of_users
+
+    lengths = 2.0 ** np.arange(-24, 4)
+    downhill = slopes(basis, users)[0]
+    basis = min((basis - length * downhill for length in lengths), key=lambda moved: value(moved, users))
+    downhill = slopes(basis, users)[1]
+    return min(value(basis, users - length * downhill) for length in lengths)
+
+
+def _ml_20m() -> Iterator[Measure]:
+    """Two epochs at rank 50 on the lookalike of ML-20M, on two cores; CPU time tells what load does not."""
+    train = Lookalike("ml-20m", features=True).view(np.random.default_rng(0))
+    steps = FRSVM(rank=50, C=0.001).steps(train, np.random.default_rng(0), 2)
+    next(steps)
+    wall, busy = [], []
+    for _ in range(2):
+        start = process_time()
+        wall.append(seconds(lambda: next(steps)))
+        busy.append((process_time() - start) / 2)
+    yield Measure("epoch on the lookalike of ML-20M, rank 50, two cores", "s", max(wall), 20.0)
+    yield Measure("the same, CPU time for each core", "s", max(busy), 20.0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    yield Measure("the same, peak memory of the process", "GiB", peak, 6.0)

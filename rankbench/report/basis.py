@@ -1,0 +1,81 @@
+"""Basic ranking functions: their strongest features as bars and as words, from stored results."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankbench.errors import UserError
+from rankbench.report.tables import Study
+
+_COLUMNS = 3  # drawn unless said otherwise
+_WORDS = 8  # in a line of text
+
+
+@dataclass(frozen=True)
+class Function:
+    """One basic ranking function: its place among them from 1, and its features, strongest first."""
+
+    number: int
+    positive: Sequence[tuple[str, float]]
+    negative: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The functions of one cell: the first repetition of a solver on a data set that has them."""
+
+    data: str
+    solver: str
+    functions: Sequence[Function]
+
+
+def bases(study: Study) -> list[Basis]:
+    """Every solver that learned basic functions of named features, on each data set and split once."""
+    found: dict[tuple[str, ...], Basis] = {}
+    for entry, result in study.cells:
+        if result and result.status == "ok" and result.basis:
+            data, split, solver = entry["shown"]
+            functions = [
+                Function(number, *([tuple(pair) for pair in part[side]] for side in ("positive", "negative")))
+                for number, part in enumerate(result.basis, 1)
+            ]
+            found.setdefault((data, split, solver), Basis(data, solver, functions))
+    return list(found.values())
+
+
+def chosen(basis: Basis, columns: Sequence[int]) -> list[Function]:
+    """The functions of these numbers; the first ones if none is named."""
+    if unknown := [column for column in columns if not 1 <= column <= len(basis.functions)]:
+        raise UserError(f"no column {unknown[0]}: {basis.solver} has columns 1 to {len(basis.functions)} stored")
+    return [basis.functions[column - 1] for column in columns] or list(basis.functions[:_COLUMNS])
+
+
+def described(basis: Basis) -> Iterator[str]:
+    """A line for each of the first functions: its strongest features for and against."""
+    for function in basis.functions[:_COLUMNS]:
+        sides = (", ".join(name for name, _ in side[:_WORDS]) for side in (function.positive, function.negative))
+        yield "function {}: + {}; - {}".format(function.number, *sides)
+
+
+def draw_basis(basis: Basis, columns: Sequence[int], folder: Path, name: str) -> None:
+    """Write name.pdf and name.png: a panel per function, positive features above, negative below."""
+    import matplotlib  # noqa: PLC0415  takes its time
+
+    from rankbench.report.figures import COLOURS, save, style  # noqa: PLC0415
+
+    functions = chosen(basis, columns)
+    with matplotlib.rc_context(style()):
+        from matplotlib.figure import Figure  # noqa: PLC0415
+
+        tallest = max(len(one.positive) + len(one.negative) for one in functions)
+        size = (3.6 * len(functions), 0.9 + 0.14 * max(tallest, 6))
+        figure = Figure(figsize=size, layout="constrained")
+        figure.suptitle(f"{basis.solver} on {basis.data}", fontsize=8)
+        for axis, function in zip(figure.subplots(1, len(functions), squeeze=False)[0], functions, strict=True):
+            features = [*function.positive, *reversed(function.negative)]
+            weights = [weight for _, weight in features]
+            axis.barh(range(len(features)), weights, color=[COLOURS[weight < 0] for weight in weights])
+            axis.set_yticks(range(len(features)), [feature for feature, _ in features], fontsize=6)
+            axis.invert_yaxis()
+            axis.set_title(f"function {function.number}", fontsize=8)
+        save(figure, folder, name)

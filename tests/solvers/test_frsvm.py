@@ -1,0 +1,222 @@
+"""Factorization RankSVM: the contract, and its objective and optimum against scipy and plain NumPy."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import minimize
+from solvers.contract import SolverContract, ratings
+
+from rankbench.contract import Floats
+from rankbench.data.synthetic import FeatureLowRank
+from rankbench.data.tasks import Tasks
+from rankbench.data.views import Ratings, View, offer
+from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.kernels import frsvm as kernel
+from rankbench.solvers.frsvm import FRSVM
+
+
+class TestFRSVM(SolverContract):
+    solver = FRSVM(rank=2)
+    descends = True
+
+
+class TestWithoutFeatures(SolverContract):
+    solver = FRSVM(rank=3, C=0.1, features="none", fallback="mean")
+    descends = True
+
+    def test_features_are_withheld_unless_declared(self):
+        assert offer(self.solver, ratings()).item_features is None
+
+
+def small(**settings) -> Ratings:
+    """Continuous ratings of low rank in the features."""
+    wanted = {"users": 40, "items": 60, "features": 6, "rank": 2, "per_user": 12} | settings
+    return FeatureLowRank(**wanted).view(np.random.default_rng(5))
+
+
+def run(solver: FRSVM, train: View, steps: int, threads: int = 1):
+    """The start and the last of so many steps, each as (U, V, objective)."""
+    shown = []
+    with single_threaded_blas():
+        for step in islice(solver.steps(train, np.random.default_rng(1), threads), steps + 1):
+            model = step.model
+            basis = model.basis if solver.needs_features else model.items
+            shown.append((np.nan_to_num(basis), model.users.copy(), step.objective()))
+    return shown[0], shown[-1]
+
+
+def by_hand(solver: FRSVM, train: View, basis: Floats, users: Floats) -> tuple[float, Floats, Floats]:
+    """Eq. (2) and its gradients over listed pairs, in NumPy."""
+    pairs = train if not isinstance(train, Ratings) else train.comparisons()
+    features = np.eye(train.n_items) if not solver.needs_features else train.item_features
+    features = features.toarray() if scipy.sparse.issparse(features) else features
+    differences = features[pairs.better] - features[pairs.worse]
+    projected = differences @ basis
+    missing = np.maximum(0, 1 - (projected * users[pairs.users]).sum(axis=1))
+    value = solver.C * (missing**2).sum() + ((basis**2).sum() + (users**2).sum()) / 2
+    pull = -2 * solver.C * missing[:, None]
+    users_gradient = users.copy()
+    np.add.at(users_gradient, pairs.users, pull * projected)
+    return value, basis + differences.T @ (pull * users[pairs.users]), users_gradient
+
+
+VIEWS = {
+    "continuous": small,
+    "levels": lambda: replace(small(), values=np.round(small().values / 8)),
+    "comparisons": lambda: small().comparisons(),
+    "drawn comparisons": lambda: small(pairs=30),
+    "sparse": lambda: replace(
+        small(),
+        item_features=scipy.sparse.csr_array(np.where(np.abs(small().item_features) > 0.7, small().item_features, 0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("features", ["given", "none"])
+def test_the_objective_is_that_of_the_paper(view, features):
+    solver, train = FRSVM(rank=3, C=0.3, features=features), VIEWS[view]()
+    for basis, users, objective in run(solver, train, 3):
+        np.testing.assert_allclose(objective, by_hand(solver, train, basis, users)[0], rtol=1e-10)
+
+
+def lbfgs(solver: FRSVM, train: View, basis: Floats, users: Floats) -> float:
+    """The objective at which scipy's L-BFGS ends, from the same start."""
+
+    def value(flat: Floats) -> tuple[float, Floats]:
+        found, *gradients = by_hand(
+            solver, train, flat[: basis.size].reshape(basis.shape), flat[basis.size :].reshape(users.shape)
+        )
+        return found, np.concatenate([part.ravel() for part in gradients])
+
+    start = np.concatenate([basis.ravel(), users.ravel()])
+    options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-13, "gtol": 1e-8}
+    return float(minimize(value, start, jac=True, method="L-BFGS-B", options=options).fun)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_it_ends_where_lbfgs_ends_from_the_same_start(view):
+    solver, train = FRSVM(rank=3, C=0.3, start="random"), VIEWS[view]()
+    (basis, users, _), (_, _, objective) = run(solver, train, 120)
+    assert objective <= 1.001 * lbfgs(solver, train, basis, users)
+
+
+def test_without_features_it_ends_where_nothing_falls_any_more():
+    solver, train = FRSVM(rank=2, C=0.3, features="none", cg=30), VIEWS["levels"]()
+    (basis, users, _), (last_basis, last_users, _) = run(solver, train, 200)
+    before, after = (
+        np.hypot(*map(np.linalg.norm, by_hand(solver, train, *point)[1:]))
+        for point in ((basis, users), (last_basis, last_users))
+    )
+    assert after < 1e-3 * before
+
+
+@pytest.mark.parametrize("view", ["continuous", "levels", "drawn comparisons"])
+def test_the_step_over_the_tasks_solves_a_rank_svm_for_each(view):
+    """With U fixed the problem is convex: there is no gradient left once every v is at its best."""
+    train = VIEWS[view]()
+    tasks, basis = Tasks.of(train), np.zeros((6, 4))
+    basis[:, :3] = np.random.default_rng(0).standard_normal((6, 3))
+    users = np.zeros((len(tasks), 4))
+    factors = train.item_features @ basis
+    kernel.users_step(*tasks.rows, tasks.items, factors, users, 0.3, 30, 60, 1e-3, 2)
+    _, _, gradient = by_hand(FRSVM(C=0.3), train, basis, users)
+    assert np.abs(gradient).max() < 1e-8 and np.abs(users).max() > 0.1
+
+
+def test_the_basis_is_orthogonal_and_falls_in_importance():
+    _, (basis, users, _) = run(FRSVM(rank=4), small(), 5)
+    grams = basis.T @ basis, users.T @ users
+    np.testing.assert_allclose(grams[0], grams[1], atol=1e-8 * grams[0].max())
+    np.testing.assert_allclose(grams[0], np.diag(np.diag(grams[0])), atol=1e-8 * grams[0].max())
+    assert (np.diff(np.diag(grams[0])) <= 0).all()
+
+
+def test_features_that_are_the_identity_are_no_features():
+    train = small()
+    given = replace(train, item_features=scipy.sparse.csr_array(np.eye(train.n_items)))
+    one, other = (run(FRSVM(rank=3, features=kind), given, 4)[1] for kind in ("given", "none"))
+    met = train.comparisons()
+    scores = [users @ basis.T for basis, users, _ in (one, other)]
+    ids = met.users, met.better
+    np.testing.assert_allclose(scores[0][ids], scores[1][ids], rtol=1e-6, atol=1e-8)
+
+
+def test_unseen_items_are_scored_by_their_features():
+    train = small()
+    unseen = int(np.flatnonzero(np.bincount(train.items[train.indptr[1] :], minlength=60))[0])
+    kept = np.flatnonzero(train.items != unseen)
+    with single_threaded_blas():
+        model = list(islice(FRSVM(rank=2).steps(train.take(kept), np.random.default_rng(0)), 30))[-1].model
+    rows = np.flatnonzero(train.items == unseen)
+    scores = model.score(train.users[rows], train.items[rows])
+    assert np.isfinite(scores).all()
+    assert np.corrcoef(scores, train.values[rows])[0, 1] > 0.7
+
+
+# what cannot be learned from
+
+
+def lonely() -> Ratings:
+    """Task 0 has one rating, task 1 rates all alike, task 2 none, task 3 has an order."""
+    features = np.random.default_rng(0).standard_normal((5, 2))
+    return Ratings.from_triples([0, 1, 1, 3, 3, 3], [0, 1, 2, 0, 1, 2], [1, 2, 2, 1, 2, 3], 4, 5, features)
+
+
+@pytest.mark.parametrize("features", ["given", "none"])
+def test_a_task_without_a_pair_ties_all_items_or_takes_the_others_mean(features):
+    scores = {}
+    for fallback in ("zero", "mean"):
+        _, (_, users, _) = run(FRSVM(rank=2, features=features, fallback=fallback), lonely(), 5)
+        scores[fallback] = users
+    assert not scores["zero"][:3].any() and scores["zero"][3].any()
+    np.testing.assert_array_equal(scores["mean"][:3], np.tile(scores["mean"][3], (3, 1)))
+
+
+def test_a_task_without_a_pair_changes_nothing():
+    alone = lonely().take(np.array([3, 4, 5]))
+    one, other = (run(FRSVM(rank=1), view, 5)[1] for view in (lonely(), alone))
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-9)
+    assert one[2] == pytest.approx(other[2], rel=1e-9)
+
+
+def test_its_description_says_how_such_a_task_is_scored():
+    assert "without a pair" in FRSVM.__doc__ and "v = 0" in FRSVM.__doc__
+
+
+def test_items_in_no_pair_score_nan_without_features():
+    with single_threaded_blas():
+        *_, last = islice(FRSVM(rank=2, features="none").steps(lonely(), np.random.default_rng(0)), 3)
+    assert np.isnan(last.model.score(np.array([3, 3]), np.array([3, 4]))).all()
+    assert np.isfinite(last.model.score(np.array([3, 3]), np.array([0, 2]))).all()
+
+
+def test_a_rank_above_the_number_of_features_is_refused():
+    with pytest.raises(UserError, match=r"rank=3 is above the number of item features, 2: take at most 2"):
+        next(FRSVM(rank=3).steps(lonely(), np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("kind", [np.zeros, scipy.sparse.csr_array])
+def test_features_that_are_all_zero_are_refused(kind):
+    view = replace(lonely(), item_features=kind((5, 2)))
+    with pytest.raises(UserError, match=r"all item features are zero: .* features=none"):
+        next(FRSVM(rank=2).steps(view, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("C", [0, -1.0])
+def test_a_penalty_that_is_not_positive_is_refused(C):
+    with pytest.raises(UserError, match=r"FRSVM: C=.* above 0"):
+        FRSVM(C=C)
+
+
+def test_features_with_nan_or_another_number_of_rows_are_refused():
+    holes = np.ones((5, 2))
+    holes[3, 1] = np.nan
+    with pytest.raises(UserError, match="item features hold NaN or infinite values"):
+        replace(lonely(), item_features=holes)
+    with pytest.raises(UserError, match=r"shape \(4, 2\): expected a row for each of 5 items"):
+        replace(lonely(), item_features=np.ones((4, 2)))
