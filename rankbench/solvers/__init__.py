@@ -9,6 +9,7 @@ SOLVERS = Catalogue(
         "bpr": "rankbench.solvers.bpr:BPR",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "mprank": "rankbench.solvers.mprank:MPRank",
+        "robirank": "rankbench.solvers.robirank:RobiRank",
         "sgd": "rankbench.solvers.sgd:SGD",
     },
     "rankbench.solvers",
