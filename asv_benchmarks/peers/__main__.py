@@ -17,7 +17,7 @@ from pathlib import Path
 from turns import Measure, Row, show
 
 TOPICS = ("pair_updates", "closed_forms", "harness_cost")
-LIBRARIES = ("rankbench", "implicit", "scikit-learn", "numpy", "scipy")
+LIBRARIES = ("rankbench", "cornac", "implicit", "scikit-learn", "numpy", "scipy")
 
 
 def rows_of(topic: str, repeats: int) -> list[Row | Measure]:
