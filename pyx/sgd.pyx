@@ -19,6 +19,7 @@ from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
 from linalg cimport dot_difference, fetch
+from pairwise cimport update
 from parallel cimport thread_id
 from random cimport below, bit_generator
 from splitmix cimport shuffled, stream_of
@@ -252,27 +253,11 @@ cdef inline void _visit(
     cdef double margin = dot_difference(u, v, w, rank)
     cdef double slope = _squared_hinge_slope(margin) if loss == _SQUARED_HINGE else _logistic_slope(margin)
     schedule.updates += 1.0
-    _update(
+    # keep = 1 - eta lam / |Omega|; the report's listings take the new u for v and w, its formulas the old one
+    update(
         u, v, w, rank, eta * slope,
         1.0 - eta * user_shrink, 1.0 - eta * item_shrink[j], 1.0 - eta * item_shrink[k],
     )
-
-
-cdef void _update(
-    double *u, double *v, double *w, Py_ssize_t rank, double g, double keep_u, double keep_v, double keep_w
-) noexcept nogil:
-    """u = keep_u u - g (v - w);  v = keep_v v - g u;  w = keep_w w + g u: all from the old values.
-
-    keep = 1 - eta lam / |Omega|. The report's listings take the new u for v and w, its formulas the old
-    one; these are the formulas.
-    """
-    cdef Py_ssize_t k
-    cdef double old_u, old_v, old_w
-    for k in range(rank):
-        old_u, old_v, old_w = u[k], v[k], w[k]
-        u[k] = keep_u * old_u - g * (old_v - old_w)
-        v[k] = keep_v * old_v - g * old_u
-        w[k] = keep_w * old_w + g * old_u
 
 
 cdef double _user_loss(

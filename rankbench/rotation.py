@@ -24,11 +24,11 @@ class Rotation:
     worse: Ints
     rounds: tuple[Ints, ...]  # tasks that share nothing, the longest first; those without a row left out
 
-    @property
-    def bound(self) -> float:
-        """The greatest speed-up that the rounds allow: all rows over the longest task of each round, added up."""
+    def bound(self, threads: int) -> float:
+        """The greatest speed-up by so many threads: a round takes as long as its longest task, or as an even share."""
         sizes = np.diff(self.starts)
-        return len(self.users) / max(sum(int(sizes[together[0]]) for together in self.rounds), 1)
+        least = sum(max(sizes[together[0]], sizes[together].sum() / threads) for together in self.rounds)
+        return float(len(self.users) / max(least, 1))
 
     def order(self, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
         """The rounds in random order: where each starts, its tasks, and the rows visited before each task."""

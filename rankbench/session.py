@@ -27,7 +27,7 @@ def run_all(names: list[str], selection: Selection, conditions: Conditions, repo
     """Plan and run every experiment, show its table, write the report; the exit code."""
     chosen = chosen_experiments(names, selection)
     if not quiet:
-        _note_threads(selection.threads)
+        _note_threads(max((selection.threads, *(number for own in chosen for number in own.threads))))
     failed = False
     try:
         for experiment in chosen:
@@ -199,4 +199,4 @@ def _say_how_to_resume(chosen: list[Experiment], conditions: Conditions) -> None
 def _note_threads(threads: int) -> None:
     cores = psutil.cpu_count() or 1
     if threads > cores:
-        show(f"note: {threads} threads on {cores} cores; results stay the same, times will not improve")
+        show(f"note: {threads} threads on {cores} cores; exact results stay the same, times will not improve")

@@ -56,6 +56,19 @@ def test_a_budget_that_names_seconds_has_no_steps_of_its_own():
     assert (found.budget.steps, found.budget.seconds) == (None, 2.0)
 
 
+TEXT = 'title="t"\npaper="p"\nabout="a"\ndata=["btl"]\nsplits=["entries"]\nsolvers=["sgd"]\nmetrics=["kendall"]\n'
+
+
+def test_threads_may_be_an_axis():
+    assert experiments.read("x", "x.toml", TEXT + "threads = [4, 1, 2, 1]\n").threads == (1, 2, 4)
+
+
+@pytest.mark.parametrize("value", ["2", "[0, 1]", "[1.5]", "[true]", '["two"]'])
+def test_threads_that_are_no_numbers_are_refused(value):
+    with pytest.raises(UserError, match=r"x.toml: threads must be a list of numbers of at least 1: threads = \[1, 2"):
+        experiments.read("x", "x.toml", TEXT + f"threads = {value}\n")
+
+
 def test_a_metric_is_stored_under_its_canonical_name():
     text = 'title="t"\npaper="p"\nabout="a"\ndata=["btl"]\nsplits=["entries"]\nsolvers=["sgd"]\n'
     found = experiments.read("x", "x.toml", text + 'metrics=["precision@3[relevant=4]"]\n')

@@ -14,7 +14,8 @@ ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
     {"errors", "contract", "streams", "arrays", "specs", "descent"},
     {"kernels"},
-    {"schedules", "factors"},
+    {"schedules"},
+    {"factors"},
     {"rotation"},
     {"isotonic"},
     {"models"},

@@ -55,7 +55,7 @@ class Published:
 class Figure:
     """How the results are drawn."""
 
-    kind: Literal["curve", "sweep", "bars"] = "bars"
+    kind: Literal["curve", "sweep", "bars", "speedup"] = "bars"
     metric: str = ""  # the experiment's first one unless said
     x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
 
@@ -75,6 +75,7 @@ class Experiment:
     splits: tuple[str, ...]
     solvers: tuple[str, ...]
     metrics: tuple[str, ...]
+    threads: tuple[int, ...] = ()  # every solver with each of these numbers; none: as the command line says
     repetitions: Annotated[int, Limits(low=1)] = 3
     every: Annotated[int, Limits(low=1)] = 1  # how many steps lie between two evaluations
     objective: bool = False  # record it at every evaluation
@@ -159,11 +160,20 @@ def _value(file: str, key: str, value: Any) -> Any:
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise UserError(f"{file}: published must be tables: [[published]]")
         return tuple(_record(file, "[[published]]", Published, entry) for entry in value)
+    if key == "threads":
+        return _threads(file, value)
     if key in ("data", "splits", "solvers", "metrics"):
         if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
             raise UserError(f"{file}: {key} must be a list of names that is not empty")
         return tuple(_label(file, entry) for entry in value) if key == "metrics" else tuple(value)
     return value
+
+
+def _threads(file: str, value: Any) -> tuple[int, ...]:
+    """Different numbers of threads, ascending: the first is what the others are compared with."""
+    if not isinstance(value, list) or not all(type(number) is int and number >= 1 for number in value):
+        raise UserError(f"{file}: threads must be a list of numbers of at least 1: threads = [1, 2, 4]")
+    return tuple(sorted(set(value)))
 
 
 def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:

@@ -221,12 +221,13 @@ def _of_data(experiment: Experiment, selection: Selection, materials: Materials,
     for (split, split_name), repetition in product(splits, range(selection.repetitions or experiment.repetitions)):
         parts = materials.split(data, split, repetition)
         _check_metrics(experiment, experiment.metrics, parts)
-        for text, solver in solvers:
+        for (text, solver), threads in product(solvers, experiment.threads or (selection.threads,)):
             if reason := mismatch(solver, parts.train):
                 yield Skip(data, split, text, f"{text} {reason}")
             else:
                 place = {"data": data_name, "split": split_name, "split_hash": parts.hash, "repetition": repetition}
-                yield _cell(experiment, selection, solver, {**place, "texts": (data, split, text)})
+                own = {"texts": (data, split, text), "threads": threads}
+                yield _cell(experiment, selection, solver, {**place, **own})
 
 
 def _solver(experiment: Experiment, text: str) -> Any:
@@ -251,7 +252,6 @@ def _cell(
         budget=experiment.budget,
         every=experiment.every,
         objective=experiment.objective,
-        threads=selection.threads,
     )
 
 

@@ -109,6 +109,8 @@ def _score(home: Connection, cell: Cell, checkpoint: Checkpoint, split: Split) -
         point["objective"] = float(checkpoint.step.objective())
     if cell.objective and checkpoint.step.gap is not None:
         point["gap"] = float(checkpoint.step.gap())
+    if checkpoint.step.bound is not None:
+        point["bound"] = checkpoint.step.bound
     home.send(("checkpoint", point))
     return per_user
 

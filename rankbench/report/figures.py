@@ -68,7 +68,7 @@ def _draw_panel(axis: Any, panel: Panel, drawing: Drawing) -> None:
             axis.plot(line.x, line.y, color=colour, marker="o", markersize=3, label=line.name)
             axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
     for line in panel.published:
-        owner = [own.name for own in panel.lines].index(line.name.removesuffix(", published"))
+        owner = [own.name for own in panel.lines].index(line.owner)
         axis.plot(
             line.x, line.y, color=COLOURS[owner % len(COLOURS)], ls="--", marker="D", mfc="white", label=line.name
         )

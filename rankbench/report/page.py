@@ -157,7 +157,7 @@ def _plotly(drawn: Drawing) -> dict[str, Any]:
         data += [_trace(line, drawn, suffix, place, number == 0) for place, line in enumerate(panel.lines)]
         names = [line.name for line in panel.lines]
         for line in panel.published:
-            owner = names.index(line.name.removesuffix(", published"))
+            owner = names.index(line.owner)
             data.append(_published(_trace(line, drawn, suffix, owner, number == 0)))
     return {"data": data, "layout": layout}
 

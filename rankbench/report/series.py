@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from rankbench.metrics import metric
-from rankbench.report.tables import Group, Study, groups, rows
+from rankbench.report.tables import Group, Study, bound_of, groups, rows, speed_ups
 from rankbench.specs import Spec, parse, show_settings
 
 
@@ -19,6 +19,11 @@ class Line:
     y: list[float]
     low: list[float]
     high: list[float]
+
+    @property
+    def owner(self) -> str:
+        """The line that this one is drawn beside, in its colour."""
+        return self.name.removesuffix(", published").removesuffix(", bound")
 
     @property
     def below(self) -> list[float]:
@@ -37,7 +42,7 @@ class Panel:
 
     title: str
     lines: list[Line]
-    published: list[Line] = field(default_factory=list)
+    published: list[Line] = field(default_factory=list)  # or bounds: what is drawn beside, dashed
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,9 @@ def drawing(study: Study) -> Drawing | None:
     good = [group for group in groups(study) if group.good]
     if not good:
         return None
+    if wanted["kind"] == "speedup":
+        found = _speed_ups(study, good)
+        return Drawing("speedup", "threads", "speed-up (higher is better)", "higher", found) if found else None
     make = {"curve": _curves, "sweep": _sweeps, "bars": _bars}[wanted["kind"]]
     panels = make(study, good, name, wanted["x"])
     better = metric(name).better
@@ -125,6 +133,28 @@ def _bars(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
         _add(line, len(panel.lines), [result.metrics[name] for result in group.good])
         panel.lines.append(line)
     return list(panels.values())
+
+
+def _speed_ups(study: Study, good: list[Group]) -> list[Panel]:
+    """One panel per data set; each solver's speed-up against its threads, and beside it what its schedule allows."""
+    names = _names(good)
+    panels: dict[str, Panel] = {}
+    lines: dict[tuple[str, str], Line] = {}
+    for group in good:
+        panel, label = panels.setdefault(group.place, Panel(_short(group.shown[0]), [])), names[group.shown[1]]
+        if found := speed_ups(study, group):
+            _add(_line_of(lines, panel.lines, group.place, label), group.threads, found)
+            if (bound := bound_of(group)) is not None:
+                _add(_line_of(lines, panel.published, group.place, f"{label}, bound"), group.threads, [bound])
+    return [panel for panel in panels.values() if panel.lines]
+
+
+def _line_of(known: dict[tuple[str, str], Line], among: list[Line], place: str, label: str) -> Line:
+    """The line of this name in this place, a new one where there is none yet."""
+    if (place, label) not in known:
+        known[place, label] = Line(label, [], [], [], [])
+        among.append(known[place, label])
+    return known[place, label]
 
 
 def _short(text: str) -> str:

@@ -42,6 +42,7 @@ class Row:
     shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and the next two not in the CSV
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
+    pace: tuple[int, float | None, float | None] | None = None  # threads, speed-up and its bound, where these vary
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Group:
     settings: Mapping[str, Any]  # what tuning chose for each repetition, joined, where it differs
     chosen: str  # by tuning, for people
     determinism: str
+    threads: int
     results: list[Result | None]
 
     @property
@@ -126,6 +128,45 @@ def mean_seconds(group: Group) -> float | None:
     if any(result.contended for result in group.good) or len({r.fingerprint for r in group.good}) != 1:
         return None
     return fmean(result.seconds or 0.0 for result in group.good)
+
+
+def varies_threads(study: Study) -> bool:
+    """Whether the experiment runs every solver with several numbers of threads."""
+    return len(study.experiment.get("threads", ())) > 1
+
+
+def speed_ups(study: Study, group: Group) -> list[float]:
+    """How many times faster each repetition's steps were than with the fewest threads; none if that is unknown.
+
+    What comes before the first evaluated step counts for nothing: there a solver sets up what it uses later.
+    """
+    fewest = min(study.experiment["threads"])
+    alike = (group.data, group.split, group.solver, group.settings)
+    base = [
+        other for other in groups(study) if other.threads == fewest and _alike(other) == alike and mean_seconds(other)
+    ]
+    if not base or mean_seconds(group) is None:
+        return []
+    paces = {result.cell["repetition"]: pace for result in base[0].good if (pace := _pace(result))}
+    pairs = ((paces.get(result.cell["repetition"]), _pace(result)) for result in group.good)
+    return [one / many for one, many in pairs if one and many]
+
+
+def bound_of(group: Group) -> float | None:
+    """The greatest speed-up that the solver's schedule allows with so many threads, where it says so."""
+    found = [result.curve[-1]["bound"] for result in group.good if "bound" in result.curve[-1]]
+    return fmean(found) if found else None
+
+
+def _alike(group: Group) -> tuple[Any, ...]:
+    return group.data, group.split, group.solver, group.settings
+
+
+def _pace(result: Result) -> float | None:
+    """Seconds per step, from the first point after the start on."""
+    points = [point for point in result.curve if point["step"] >= 1]
+    steps = points[-1]["step"] - points[0]["step"] if points else 0
+    return (points[-1]["seconds"] - points[0]["seconds"]) / steps if steps else None
 
 
 def notes(study: Study) -> list[str]:
@@ -166,12 +207,14 @@ def sheet(study: Study) -> Sheet:
     tuned = any(row.chosen for row in table)
     lines: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in table:
-        lines.setdefault((row.data, row.solver, row.shown[1], row.settings), {})[row.metric] = row
+        lines.setdefault((row.data, row.solver, row.shown[1], row.settings, str(row.pace)), {})[row.metric] = row
     names = ["data", "solver", *(["chosen"] if tuned else [])]
+    paces = ["threads", "speed-up", "its bound"] if varies_threads(study) else []
+    costs = [*paces, "seconds", "peak MB", "n"]
     return Sheet(
-        headings=[*names, *(heading for heading, _, _ in columns), "seconds", "peak MB", "n", "status"],
-        numeric=[*(False for _ in names), *(True for _ in columns), True, True, True, False],
-        lines=[_line(by_metric, columns, tuned) for by_metric in lines.values()],
+        headings=[*names, *(heading for heading, _, _ in columns), *costs, "status"],
+        numeric=[*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False],
+        lines=[_line(by_metric, columns, tuned, bool(paces)) for by_metric in lines.values()],
         best=_best(list(lines.values()), columns, len(names)),
     )
 
@@ -215,13 +258,19 @@ def _columns(study: Study, table: list[Row]) -> list[Column]:
     return columns
 
 
-def _line(by_metric: Mapping[str, Row], columns: list[Column], tuned: bool) -> list[str]:
+def _line(by_metric: Mapping[str, Row], columns: list[Column], tuned: bool, paced: bool) -> list[str]:
     first = next(iter(by_metric.values()))
     racy = " (racy)" if first.determinism == "racy" else ""
     names = [first.shown[0], first.shown[1] + racy, *([first.chosen] if tuned else [])]
     numbers = [_number(by_metric.get(name), which) for _, name, which in columns]
     costs = [_rounded(first.seconds, 3), _rounded(first.peak_mb, 0), str(first.n or "")]
-    return [*names, *numbers, *costs, first.status]
+    return [*names, *numbers, *(_paces(first) if paced else []), *costs, first.status]
+
+
+def _paces(row: Row) -> list[str]:
+    """Threads, speed-up and its bound, as far as they are known."""
+    threads, speed_up, bound = row.pace or ("", None, None)
+    return [str(threads), _rounded(speed_up, 2), _rounded(bound, 2)]
 
 
 def _number(row: Row | None, which: str) -> str:
@@ -251,13 +300,18 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> 
 def _row(study: Study, group: Group, metric: str) -> Row:
     published = _published(study, group, metric)
     values = [result.metrics[metric] for result in group.good if metric in result.metrics]
+    pace = None
+    if varies_threads(study):
+        found = speed_ups(study, group)
+        pace = group.threads, fmean(found) if found else None, bound_of(group)
     peaks = [result.peak_mb for result in group.good if result.peak_mb is not None]
     return Row(
         experiment=study.name,
         data=group.place,
         solver=group.solver,
-        settings=show_settings(group.settings),
+        settings=show_settings({**group.settings, "threads": group.threads} if pace else group.settings),
         metric=metric,
+        pace=pace,
         published=published["value"] if published else None,
         published_sd=published["sd"] if published else None,
         measured=fmean(values) if values else None,
@@ -326,6 +380,7 @@ def _group(members: list[tuple[Entry, Result | None]], several: bool, tuned: boo
         settings={name: _joined(found) for name, found in values.items()},
         chosen=chosen if first["tuned"] or not tuned else "nothing to tune",
         determinism=first["determinism"],
+        threads=first["threads"],
         results=[result for _, result in members],
     )
 

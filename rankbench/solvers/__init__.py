@@ -20,6 +20,7 @@ SOLVERS = Catalogue(
         "ranksvm-separate": "rankbench.solvers.ranksvm_separate:RankSVMSeparate",
         "ranksvm-var": "rankbench.solvers.ranksvm_var:RankSVMVar",
         "rmc": "rankbench.solvers.rmc:RMC",
+        "robirank": "rankbench.solvers.robirank:RobiRank",
         "sgd": "rankbench.solvers.sgd:SGD",
         "smc": "rankbench.solvers.smc:SMC",
     },

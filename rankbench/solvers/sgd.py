@@ -18,6 +18,7 @@ from rankbench.specs import Limits, check
 _LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
 
 Pass = Callable[[int], None]  # visits every comparison once, after so many updates
+Passes = tuple[Pass, float | None]  # and the greatest speed-up by threads, where the schedule sets one
 
 
 @dataclass(frozen=True)
@@ -85,16 +86,16 @@ class SGD:
             "item_shrink": self.lam / np.maximum(per_item, 1),
         }
         factors = {"users": users, "items": items, **shrinks, "step": self.step, "decay": self.decay}
-        one_pass = _PASSES[self.schedule](loss, train, factors, self.parts, rng, threads)
+        one_pass, bound = _PASSES[self.schedule](loss, train, factors, self.parts, rng, threads)
         updates = 0
         while True:
             one_pass(updates)
             updates += len(train)
-            yield Step(model, objective)
+            yield Step(model, objective, bound=bound)
 
 
 def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
-    """The tasks and rounds of `tournament` or `nomad`; their `bound` is how much threads can speed them up."""
+    """The tasks and rounds of `tournament` or `nomad`; their `bound` is how far threads can speed them up."""
     if schedule == "nomad":
         item_groups = partition(train.better, train.worse, train.n_items, parts).parts
     else:
@@ -108,15 +109,15 @@ Factored = dict[str, Any]  # users, items, their shrinkages, step and decay, by 
 
 def _serial(
     loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
-) -> Pass:
+) -> Passes:
     """User by user, on one thread."""
     rows = train.indptr, train.better, train.worse
-    return lambda updates: kernel.serial_pass(loss, *rows, **factors, updates=updates, rng=rng)
+    return lambda updates: kernel.serial_pass(loss, *rows, **factors, updates=updates, rng=rng), None
 
 
 def _hogwild(
     loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
-) -> Pass:
+) -> Passes:
     """User by user, threads side by side."""
     rows, per_user = (train.indptr, train.better, train.worse), np.diff(train.indptr)
 
@@ -126,13 +127,13 @@ def _hogwild(
         before: Floats = updates + np.concatenate([[0.0], np.cumsum(per_user[order])[:-1]])
         kernel.hogwild_pass(loss, order, before, *rows, **factors, seed=seed_of(rng), threads=threads)
 
-    return one_pass
+    return one_pass, None
 
 
-def _in_rounds(schedule: str) -> Callable[..., Pass]:
+def _in_rounds(schedule: str) -> Callable[..., Passes]:
     def passes(
         loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
-    ) -> Pass:
+    ) -> Passes:
         """Round by round, the tasks of a round side by side."""
         plan = rotation_of(train, schedule, parts)
         rows = plan.starts, plan.users, plan.better, plan.worse
@@ -143,12 +144,12 @@ def _in_rounds(schedule: str) -> Callable[..., Pass]:
             moved = {**factors, "updates": updates + before}
             kernel.rounds_pass(loss, starts, tasks, *rows, **moved, seed=seed_of(rng), threads=threads)
 
-        return one_pass
+        return one_pass, plan.bound(threads)
 
     return passes
 
 
-_PASSES: dict[str, Callable[..., Pass]] = {
+_PASSES: dict[str, Callable[..., Passes]] = {
     "serial": _serial,
     "tournament": _in_rounds("tournament"),
     "hogwild": _hogwild,

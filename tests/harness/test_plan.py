@@ -47,6 +47,13 @@ def test_seed_and_threads_are_part_of_the_key(selection):
     assert not set(keys()) & set(keys(**selection))
 
 
+def test_an_axis_of_threads_is_a_cell_for_each():
+    cells = plan(tiny(threads=(1, 2, 4)), Selection(threads=8)).cells
+    assert [cell.threads for cell in cells] == [1, 2, 4] * 4
+    assert len({cell.seat for cell in cells}) == len(cells)
+    assert {cell.key for cell in cells if cell.threads == 1} == set(keys())
+
+
 def test_title_and_spelling_are_no_part_of_the_key():
     spelled = tiny(title="Other", name="other", data=("low-rank[per_user=20,rank=3,items=30,users=20]",))
     assert keys() == keys(spelled)

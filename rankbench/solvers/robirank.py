@@ -1,0 +1,155 @@
+"""RobiRank: ranking by a robust loss, stochastic on its linearised form (Yun, Raman and Vishwanathan 2014)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.views import Ratings
+from rankbench.factors import check_rank, seed_of, start
+from rankbench.kernels import robirank as kernel
+from rankbench.models import Factors
+from rankbench.specs import Limits, check
+
+
+@dataclass(frozen=True)
+class RobiRank:
+    """A vector per user and item; whoever is on top counts, and a hopeless case bends no more than log2.
+
+    min over U, V of sum over (i, j) of g_ij log2(1 + t_ij) + lam/2 (|U|^2 + |V|^2), where t_ij = sum over
+    the competitors k of sigma(f_ij - f_ik), f_ij = u_i . v_j and sigma(x) = log2(1 + 2^-x) >= [x < 0]: t_ij
+    bounds how many competitors stand above j, and the logarithm is the discount of DCG.
+
+    No term of it is a sum over k, so no draw of k gives its gradient without bias. But log2 is concave: for
+    any xi > 0 the tangent at 1 + t = 1/xi lies above it, log2(1 + t) <= -log2 xi + (xi (1 + t) - 1) / ln 2,
+    with equality at xi = 1 / (1 + t). (Set the derivative by xi, (-1/xi + 1 + t) / ln 2, to zero.) With xi
+    held, what is left is linear in t: the gradient is g xi / ln 2 times the sum of sigma'(x) = -1 / (1 +
+    2^x), of which a few competitors, evenly drawn, are an estimate. At xi = 1 / (1 + t) it is also that of the
+    robust loss itself. So a pass sets every xi in closed form, user by user and in parallel, and then visits
+    every (i, j) once in random order against `draws` competitors each, on one thread: eta = step / (1 +
+    decay t) after t updates, the penalty shared out over the updates that a vector can expect, at least one.
+
+    `among` says who competes. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
+    a rating r between the lowest and the highest there is, the gain of NDCG scaled to 1. `catalogue`: every
+    rating is a wish with g = 1, and competes with all other items, as in the paper's section on collaborative
+    retrieval; the closed form then costs ratings times items. Users and items that nothing is known of score
+    NaN; users with ratings but no competitors, or only the lowest rating, score 0 for all.
+    """
+
+    rank: Annotated[int, Limits(low=1)] = 10
+    lam: Annotated[float, Limits(above=0)] = 1.0
+    step: Annotated[float, Limits(above=0)] = 0.5
+    decay: Annotated[float, Limits(low=0)] = 1e-5
+    draws: Annotated[int, Limits(low=1)] = 4
+    among: Literal["rated", "catalogue"] = "rated"
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The random start, then a model after each pass: the closed form, and the descent."""
+        wishes = wishes_of(train, self.among)
+        if len(wishes):
+            check_rank("RobiRank", self.rank, train.n_users, train.n_items)
+        per_user = np.diff(train.indptr)
+        users, items = start(rng, per_user, self.rank), start(rng, wishes.seen, self.rank)
+        users[(per_user > 0) & (np.diff(wishes.indptr) == 0)] = 0
+        model = Factors(users[:, : self.rank], items[:, : self.rank])
+
+        def objective() -> float:
+            """The robust loss and the penalty."""
+            losses = wishes.close(users, items, threads)[1]
+            return float(losses.sum() + self.lam / 2 * sum(np.nansum(np.square(block)) for block in (users, items)))
+
+        yield Step(model, objective)
+        user_shrink, item_shrink = (self.lam / visits for visits in wishes.visits(self.draws))
+        updates = 0
+        while len(wishes):
+            weights = wishes.gains * wishes.close(users, items, threads)[0] * wishes.rivals / (np.log(2) * self.draws)
+            order = rng.permutation(train.n_users).astype(np.int32)
+            rows = order, wishes.indptr, wishes.places, weights, wishes.lists, wishes.candidates, users, items
+            eta = self.step, self.decay, updates
+            kernel.descend(*rows, user_shrink, item_shrink, self.draws, *eta, seed_of(rng))
+            updates += len(wishes) * self.draws
+            yield Step(model, objective)
+
+
+@dataclass(frozen=True, eq=False)
+class Wishes:
+    """What users want, as CSR by user, and the list of candidates that each wish is one of."""
+
+    indptr: Ints
+    places: Ints  # of each wish in its user's list
+    gains: Floats
+    lists: Ints  # where each user's list begins and ends
+    candidates: Ints
+    seen: Ints  # how many lists each item is in
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def owners(self) -> Ints:
+        """The user of every wish."""
+        return np.repeat(np.arange(len(self.lists)), np.diff(self.indptr))
+
+    @property
+    def rivals(self) -> Floats:
+        """How many competitors each wish has."""
+        return (np.diff(self.lists)[:, 0] - 1.0)[self.owners]
+
+    def close(self, users: Floats, items: Floats, threads: int) -> tuple[Floats, Floats]:
+        """Every wish's xi, and every user's loss."""
+        xi, losses = np.empty(len(self)), np.zeros(len(self.lists))
+        wanted = self.indptr, self.places, self.gains, self.lists, self.candidates
+        kernel.closed_form(*wanted, users, items, xi, losses, threads)
+        return xi, losses
+
+    def visits(self, draws: int) -> tuple[Floats, Floats]:
+        """How many updates of a pass each user, and each item, can expect; at least one.
+
+        An item is visited as a wish, and as a competitor of its list's other wishes, each of which draws it
+        once in so many draws as it has competitors.
+        """
+        per_user = np.diff(self.indptr).astype(np.float64)
+        lengths = np.diff(self.lists)[:, 0]
+        share = per_user / np.maximum(lengths - 1, 1)
+        wished = self.candidates[self.lists[self.owners, 0] + self.places]
+        as_wish = np.bincount(wished, 1 - 1 / self.rivals, minlength=len(self.seen))
+        if not self.lists[:, 0].any():
+            as_rival = np.full(len(self.seen), share.sum())  # there is but one list: the catalogue, or a lone user's
+        else:
+            as_rival = np.bincount(self.candidates, np.repeat(share, lengths), len(self.seen))
+        return np.maximum(draws * per_user, 1), np.maximum(draws * (as_wish + as_rival), 1)
+
+
+def wishes_of(train: Ratings, among: str) -> Wishes:
+    """The wishes that ratings express: by their gain among each other, or each alike among the whole catalogue."""
+    per_user, n_items = np.diff(train.indptr), train.n_items
+    candidates: Ints
+    if among == "catalogue":
+        gains, places = np.ones(len(train)), train.items
+        lists = np.tile(np.array([0, n_items]), (train.n_users, 1))
+        candidates, seen = np.arange(n_items, dtype=np.int32), np.ones(n_items, int)
+    else:
+        gains, places = _gains(train.values), (np.arange(len(train)) - np.repeat(train.indptr[:-1], per_user))
+        lists = np.stack([train.indptr[:-1], train.indptr[1:]], axis=1)
+        candidates, seen = train.items, np.bincount(train.items, minlength=n_items)
+    wanted = (gains > 0) & (lists[:, 1] - lists[:, 0] > 1)[train.users]
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(train.users[wanted], minlength=train.n_users))])
+    return Wishes(indptr, places[wanted].astype(np.int32), gains[wanted], lists.astype(np.int64), candidates, seen)
+
+
+def _gains(values: Floats) -> Floats:
+    """(2^r - 2^low) / (2^high - 2^low) for each rating r, without overflow; nothing where all are alike."""
+    if not len(values) or values.min() == values.max():
+        return np.zeros(len(values))
+    least = np.exp2(values.min() - values.max())
+    gains: Floats = (np.exp2(values - values.max()) - least) / (1 - least)
+    return gains

@@ -1,0 +1,175 @@
+"""RobiRank against its formulas: the closed form, the gradient of the robust loss, and what a run achieves."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, minimize_scalar
+from solvers.contract import SolverContract
+
+from rankbench.contract import Floats
+from rankbench.data.synthetic import LowRank
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.harness.training import fit
+from rankbench.metrics import evaluate
+from rankbench.solvers.robirank import RobiRank, wishes_of
+
+
+class TestRobiRank(SolverContract):
+    solver = RobiRank(rank=3)
+
+
+class TestRobiRankInTheCatalogue(SolverContract):
+    solver = RobiRank(rank=2, among="catalogue", draws=2)
+    learns = False  # which ratings are high is nothing to it
+
+
+each_kind = pytest.mark.parametrize("among", ["rated", "catalogue"])
+
+
+@pytest.fixture
+def ratings() -> Ratings:
+    return LowRank(users=15, items=12, per_user=7).view(np.random.default_rng(0))
+
+
+def terms(ratings: Ratings, among: str, users: Floats, items: Floats) -> tuple[Floats, Floats, list[tuple[int, int]]]:
+    """Gain and t of every rated (user, item), by the definition."""
+    gains, sums, pairs = [], [], []
+    low, high = ratings.values.min(), ratings.values.max()
+    for user, item, value in zip(ratings.users, ratings.items, ratings.values, strict=True):
+        own = ratings.items[ratings.indptr[user] : ratings.indptr[user + 1]] if among == "rated" else range(len(items))
+        margins = np.array([users[user] @ (items[item] - items[k]) for k in own if k != item])
+        gains.append((2**value - 2**low) / (2**high - 2**low) if among == "rated" else 1.0)
+        sums.append(np.log2(1 + 2.0**-margins).sum())
+        pairs.append((user, item))
+    return np.array(gains), np.array(sums), pairs
+
+
+def robust(ratings: Ratings, among: str, users: Floats, items: Floats, lam: float) -> float:
+    gains, sums, _ = terms(ratings, among, users, items)
+    return gains @ np.log2(1 + sums) + lam / 2 * (np.square(users).sum() + np.square(items).sum())
+
+
+# the loss
+
+
+@each_kind
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_objective_is_the_formula_at_every_step(among, threads, ratings):
+    for step in islice(RobiRank(rank=3, lam=0.4, among=among).steps(ratings, np.random.default_rng(0), threads), 4):
+        expected = robust(ratings, among, step.model.users, step.model.items, 0.4)
+        assert step.objective() == pytest.approx(expected, rel=1e-12)
+
+
+@each_kind
+def test_xi_minimises_the_linearised_loss_which_then_is_the_robust_one(among, ratings):
+    model = next(RobiRank(rank=4, among=among).steps(ratings, np.random.default_rng(1))).model
+    gains, sums, _ = terms(ratings, among, model.users, model.items)
+    xi, losses = wishes_of(ratings, among).close(model.users, model.items, 2)
+    for own, t in zip(xi, sums[gains > 0], strict=True):
+
+        def linearised(x: float, t: float = t) -> float:
+            return -np.log2(x) + (x * (1 + t) - 1) / np.log(2)
+
+        best = minimize_scalar(linearised, bounds=(1e-6, 1.0), method="bounded", options={"xatol": 1e-10})
+        assert own == pytest.approx(best.x, rel=1e-5)
+        assert linearised(own) == pytest.approx(np.log2(1 + t), rel=1e-12)
+    assert losses.sum() == pytest.approx(gains @ np.log2(1 + sums), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 400.0])
+def test_the_product_of_many_factors_is_their_sum_of_logarithms(scale):
+    rng = np.random.default_rng(0)
+    view = Ratings.from_triples(np.zeros(300, int), np.arange(300), np.arange(300) % 5, 1, 300)
+    users, items = np.ones((1, 4)), np.zeros((300, 4))
+    items[:, 0] = scale * rng.uniform(-0.5, 0.5, 300)
+    wishes = wishes_of(view, "catalogue")
+    xi, _ = wishes.close(users, items, 1)
+    margins = items[:, :1] - items[None, :, 0]
+    sums = (np.logaddexp(0, -margins * np.log(2)) / np.log(2)).sum(axis=1) - 1
+    np.testing.assert_allclose(1 / xi, 1 + sums, rtol=1e-10)
+
+
+def test_scores_too_far_apart_for_a_double_leave_numbers():
+    view = Ratings.from_triples([0, 0, 0], [0, 1, 2], [1, 2, 3], 1, 3)
+    xi, losses = wishes_of(view, "rated").close(np.array([[3000.0, 0, 0, 0]]), np.diag([1.0, 0, -1, 0])[:3], 1)
+    assert np.isfinite(xi).all() and np.isfinite(losses).all() and losses[0] > 0
+
+
+# the descent
+
+
+@each_kind
+def test_on_average_a_pass_of_tiny_steps_goes_down_the_gradient_of_the_robust_objective(among, ratings):
+    size, lam = 1e-7, 2.0
+    solver = RobiRank(rank=2, lam=lam, step=size, decay=0.0, draws=400, among=among)
+    steps = solver.steps(ratings, np.random.default_rng(0))
+    before = np.vstack([(model := next(steps).model).users, model.items])
+    after = np.vstack([(model := next(steps).model).users, model.items])
+
+    def whole(flat: Floats) -> float:
+        rows = flat.reshape(before.shape)
+        return robust(ratings, among, rows[:15], rows[15:], lam)
+
+    slope = approx_fprime(before.ravel(), whole, 1e-7).reshape(before.shape)
+    moved = (before - after) / size
+    assert np.linalg.norm(moved - slope) < 0.03 * np.linalg.norm(slope)  # what is left is the draw
+
+
+def test_with_one_competitor_there_is_nothing_to_draw_and_an_update_is_the_gradient():
+    view = Ratings.from_triples([0, 0], [0, 1], [2, 1], 1, 2)
+    steps = RobiRank(rank=2, lam=0.3, step=1e-6, decay=0.0, draws=1).steps(view, np.random.default_rng(3))
+    before = np.vstack([(model := next(steps).model).users, model.items])
+    after = np.vstack([(model := next(steps).model).users, model.items])
+    slope = approx_fprime(
+        before.ravel(), lambda flat: robust(view, "rated", flat[None, :2], flat[2:].reshape(2, 2), 0.3), 1e-7
+    )
+    np.testing.assert_allclose(((before - after) / 1e-6).ravel(), slope, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture
+def halves() -> tuple[Ratings, Ratings]:
+    view = LowRank(users=200, items=80, per_user=40).view(np.random.default_rng(2))
+    rows = np.arange(len(view))
+    return view.take(rows[::2]), view.take(rows[1::2])
+
+
+@each_kind
+def test_its_objective_comes_down(among, halves):
+    steps = RobiRank(rank=3, among=among).steps(halves[0], np.random.default_rng(0))
+    objectives = [step.objective() for step in islice(steps, 21)]
+    assert objectives[20] < objectives[5] < objectives[0]
+
+
+def test_it_puts_the_best_first(halves):
+    train, test = halves
+    start, end = (evaluate(fit(RobiRank(rank=3), train, steps=n), test, ["ndcg@3"])["ndcg@3"] for n in (0, 40))
+    assert end > start + 0.15
+
+
+def test_who_rates_all_alike_ties_everything_and_who_rates_nothing_scores_nan():
+    view = Ratings.from_triples([0, 0, 1, 1, 2], [0, 1, 0, 2, 1], [3, 1, 1, 1, 3], 4, 4)
+    model = fit(RobiRank(rank=2), view, steps=3)
+    assert model.score(np.array([1, 1, 2]), np.array([0, 2, 1])).tolist() == [0, 0, 0]
+    assert np.isnan(model.score(np.array([3, 0]), np.array([0, 3]))).all()
+    assert np.isfinite(model.score(np.array([0, 0]), np.array([0, 1]))).all()
+
+
+@each_kind
+def test_any_number_of_threads_gives_the_bytes_of_one(among, halves):
+    found = [fit(RobiRank(rank=5, among=among), halves[0], steps=3, threads=threads) for threads in (1, 2, 3)]
+    assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
+
+
+# bad input
+
+
+def test_a_rank_above_both_sides_is_refused(ratings):
+    with pytest.raises(UserError, match="rank=16 is larger than both sides, 15 users and 12 items"):
+        next(RobiRank(rank=16).steps(ratings, np.random.default_rng(0)))
+
+
+def test_a_penalty_must_be_above_zero():
+    with pytest.raises(UserError, match="lam=0 is out of range: must be above 0"):
+        RobiRank(lam=0)
