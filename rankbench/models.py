@@ -66,7 +66,8 @@ class BlendedFactors:
 
         def block(u: Ints, i: Ints) -> Floats:
             weights: Floats = np.einsum("pk,pk->p", self.user_weights[u], self.item_weights[i])
-            return np.einsum("pk,pk->p", self.users[u], self.items[i]) / weights
+            products: Floats = np.einsum("pk,pk->p", self.users[u], self.items[i])
+            return products / weights
 
         return _in_blocks(block, users, items)
 
@@ -127,7 +128,9 @@ class KernelScores:
         return np.asarray(expansion @ self.gram) + self.offsets[users][:, None]
 
 
-MODELS: dict[str, type] = {cls.__name__: cls for cls in (ItemScores, Factors, BlendedFactors, UserWeights, KernelScores)}
+MODELS: dict[str, type] = {
+    cls.__name__: cls for cls in (ItemScores, Factors, BlendedFactors, UserWeights, KernelScores)
+}
 
 
 def save(model: Model, path: str | Path) -> None:

@@ -7,7 +7,7 @@ import scipy.sparse
 from rankbench import models
 from rankbench.arrays import fingerprint, pack
 from rankbench.errors import UserError
-from rankbench.models import MODELS, Factors, ItemScores, KernelScores, UserWeights, load, save
+from rankbench.models import MODELS, BlendedFactors, Factors, ItemScores, KernelScores, UserWeights, load, save
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.standard_normal((5, 4)) * (RNG.random((5, 4)) < 0.6)
@@ -17,10 +17,13 @@ COEFFICIENTS = RNG.standard_normal(6)
 INDPTR, ITEMS = np.array([0, 2, 2, 6]), np.array([1, 3, 0, 1, 2, 4], np.int32)
 EXPANSION = scipy.sparse.csr_array((COEFFICIENTS, ITEMS, INDPTR), shape=(3, 5)).toarray()
 
+SHARES, REACHES = RNG.random((3, 2)), RNG.random((5, 2)) + 0.1
+
 EXAMPLES = {
     "ItemScores": ItemScores(OFFSETS[[0, 1, 2, 0, 1]]),
     "Factors": Factors(WEIGHTS, FEATURES),
     "Factors of padded rows": Factors(*(np.pad(each, ((0, 0), (0, 2)))[:, :4] for each in (WEIGHTS, FEATURES))),
+    "BlendedFactors": BlendedFactors(WEIGHTS, FEATURES, SHARES, REACHES),
     "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
     "UserWeights, sparse": UserWeights(scipy.sparse.csr_array(FEATURES), WEIGHTS, OFFSETS),
     "KernelScores": KernelScores(GRAM, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
@@ -30,6 +33,7 @@ EXPECTED = {
     "ItemScores": np.tile(OFFSETS[[0, 1, 2, 0, 1]], (3, 1)),
     "Factors": PRODUCTS,
     "Factors of padded rows": PRODUCTS,
+    "BlendedFactors": PRODUCTS / (SHARES @ REACHES.T),
     "UserWeights": PRODUCTS + OFFSETS[:, None],
     "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
     "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
@@ -63,6 +67,13 @@ def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
 
 
 @every_model
+@pytest.mark.parametrize("threads", [1, 2])
+def test_whole_rows_are_the_scores_of_their_pairs(name, threads):
+    rows = EXAMPLES[name].score_all(np.array([2, 0, 2]), threads)
+    np.testing.assert_allclose(rows, EXPECTED[name][[2, 0, 2]], atol=1e-12)
+
+
+@every_model
 def test_no_pairs_have_no_scores(name):
     assert EXAMPLES[name].score(USERS[:0], OF_ITEMS[:0]).shape == (0,)
 
@@ -81,6 +92,10 @@ def test_whoever_is_not_in_the_model_is_an_error_and_never_a_number_from_elsewhe
     [
         (ItemScores(np.array([1.0, np.nan, 2.0])), [False, True, False] * 2),
         (Factors(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0], [np.nan]])), [False, False, True] + [True] * 3),
+        (
+            BlendedFactors(*(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0], [np.nan]])) * 2),
+            [False, False, True] + [True] * 3,
+        ),
         (
             UserWeights(np.eye(3), np.array([[1.0] * 3, [np.nan] * 3]), np.array([0.0, np.nan])),
             [False] * 3 + [True] * 3,
