@@ -17,12 +17,11 @@ SQUARED_HINGE, LOGISTIC = range(2)
 cdef enum Loss:
     _SQUARED_HINGE, _LOGISTIC
 
-cdef struct Slopes:
-    # Of a pair that the item won, at a margin m, and of one that it lost, at -m: -L'(m), -L'(-m), L''(m), L''(-m).
-    double won
-    double lost
-    double won_curvature
-    double lost_curvature
+cdef struct Pair:
+    # At a margin m: w L(m) + l L(-m) for w wins and l losses; its derivatives, in m, of first and second order.
+    double loss
+    double slope
+    double curvature
 
 
 def tournament(const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items):
@@ -161,21 +160,22 @@ cdef void _sweep_item(
     double *loss_out, double *gradient_out, double *diagonal_out, double *curvature_out,
 ) noexcept nogil:
     """Each pair's loss is counted once, by the item with the lower number; the gradient on both sides."""
-    cdef double total = 0.0, gradient = 0.0, diagonal = 0.0, margin, curvature
-    cdef Slopes slopes
+    cdef double total = 0.0, gradient = 0.0, diagonal = 0.0, margin
+    cdef bint counts
+    cdef Pair pair
     cdef Py_ssize_t edge
     for edge in range(indptr[item], indptr[item + 1]):
         margin = scores[item] - scores[opponents[edge]]
-        slopes = _squared_hinge_slopes(margin) if loss == _SQUARED_HINGE else _logistic_slopes(margin)
-        gradient += losses[edge] * slopes.lost - wins[edge] * slopes.won
-        curvature = wins[edge] * slopes.won_curvature + losses[edge] * slopes.lost_curvature
-        curvature_out[edge] = curvature
-        diagonal += curvature
-        if opponents[edge] > item:
-            if loss == _SQUARED_HINGE:
-                total += wins[edge] * _squared_hinge(margin) + losses[edge] * _squared_hinge(-margin)
-            else:
-                total += _logistic(margin, wins[edge], losses[edge])
+        counts = opponents[edge] > item
+        if loss == _SQUARED_HINGE:
+            pair = _squared_hinge(margin, wins[edge], losses[edge])
+        else:
+            pair = _logistic(margin, wins[edge], losses[edge], counts)
+        if counts:
+            total += pair.loss
+        gradient += pair.slope
+        diagonal += pair.curvature
+        curvature_out[edge] = pair.curvature
     loss_out[item] = total
     gradient_out[item] = gradient
     diagonal_out[item] = diagonal
@@ -192,30 +192,23 @@ cdef double _curvature_times(
     return total
 
 
-cdef inline double _squared_hinge(double margin) noexcept nogil:
-    """L = max(0, 1 - m)^2."""
-    cdef double missing = max(0.0, 1.0 - margin)
-    return missing * missing
-
-
-cdef inline Slopes _squared_hinge_slopes(double margin) noexcept nogil:
-    """-L' = 2 max(0, 1 - m); L'' = 2 below 1."""
-    return Slopes(
-        2.0 * max(0.0, 1.0 - margin), 2.0 * max(0.0, 1.0 + margin),
-        2.0 if margin < 1.0 else 0.0, 2.0 if margin > -1.0 else 0.0,
+cdef inline Pair _squared_hinge(double margin, double wins, double losses) noexcept nogil:
+    """L = max(0, 1 - m)^2; L' = -2 max(0, 1 - m); L'' = 2 below 1."""
+    cdef double won = max(0.0, 1.0 - margin), lost = max(0.0, 1.0 + margin)
+    return Pair(
+        wins * won * won + losses * lost * lost, 2.0 * (losses * lost - wins * won),
+        2.0 * ((wins if won > 0.0 else 0.0) + (losses if lost > 0.0 else 0.0)),
     )
 
 
-cdef inline double _logistic(double margin, double wins, double losses) noexcept nogil:
-    """wins x L(m) + losses x L(-m), L = log(1 + e^-m)."""
-    cdef double both = log1p(exp(-abs(margin)))
-    return wins * (both + max(0.0, -margin)) + losses * (both + max(0.0, margin))
-
-
-cdef inline Slopes _logistic_slopes(double margin) noexcept nogil:
-    """-L' = 1 / (1 + e^m), and 1 less that for the other side; L'' is their product on both."""
-    cdef double small = exp(-abs(margin))
-    cdef double greater = 1.0 / (1.0 + small), lesser = small / (1.0 + small)
-    if margin > 0.0:
-        return Slopes(lesser, greater, lesser * greater, lesser * greater)
-    return Slopes(greater, lesser, lesser * greater, lesser * greater)
+cdef inline Pair _logistic(double margin, double wins, double losses, bint with_loss) noexcept nogil:
+    """L = log(1 + e^-m); L' = -1 / (1 + e^m); L'' = L'(m) L'(-m), the same on both sides."""
+    cdef double small = exp(-abs(margin)), loss = 0.0
+    cdef double greater = 1.0 / (1.0 + small)
+    cdef double lesser = small * greater
+    if with_loss:
+        loss = (wins + losses) * log1p(small) + (losses if margin > 0.0 else wins) * abs(margin)
+    return Pair(
+        loss, losses * greater - wins * lesser if margin > 0.0 else losses * lesser - wins * greater,
+        (wins + losses) * (lesser * greater),
+    )

@@ -67,7 +67,8 @@ class BlendedFactors:
 
         def block(u: Ints, i: Ints) -> Floats:
             weights: Floats = np.einsum("pk,pk->p", self.user_weights[u], self.item_weights[i])
-            return np.einsum("pk,pk->p", self.users[u], self.items[i]) / weights
+            products: Floats = np.einsum("pk,pk->p", self.users[u], self.items[i])
+            return products / weights
 
         return _in_blocks(block, users, items)
 

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from rankbench.data.views import Comparisons, Ratings
@@ -572,6 +573,24 @@ def test_ndcg_refuses_negative_ratings_whose_gains_would_leave_its_limits(name):
 def test_pairwise_error_is_usable_on_either_view():
     views = (Ratings([0, 1], [0], [-1.0], n_items=2), Comparisons([0, 1], [0], [1], n_items=2))
     assert [unusable(METRICS["pairwise-error"], view) for view in views] == [None, None]
+
+
+def test_the_log_loss_is_the_likelihood_of_held_out_comparisons():
+    compared = Comparisons([0, 2, 3, 3, 4], [0, 1, 2, 0], [1, 2, 0, 3], n_items=4)
+    scores = np.array([1.0, -0.5, 900.0, np.nan])
+    found = per_user(ItemScores(scores), compared, ["log-loss", "pairwise-error"])
+    expected = [(-np.log(expit(1.5)) - logsigmoid(-900.5)) / 2, 0.0, np.nan, np.nan]
+    np.testing.assert_allclose(found["log-loss"], expected, rtol=1e-12)
+    np.testing.assert_allclose(found["pairwise-error"], [0.5, 0.0, np.nan, 0.0])
+
+
+def logsigmoid(margin):
+    return -np.logaddexp(0, -margin)
+
+
+def test_the_log_loss_needs_comparisons():
+    assert unusable(METRICS["log-loss"], Comparisons([0, 1], [0], [1], n_items=2)) is None
+    assert "needs held-out comparisons, the data holds ratings" in unusable(METRICS["log-loss"], ratings([[1, 2]]))
 
 
 @pytest.mark.parametrize(

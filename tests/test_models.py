@@ -7,7 +7,18 @@ import scipy.sparse
 from rankbench import models
 from rankbench.arrays import fingerprint, pack
 from rankbench.errors import UserError
-from rankbench.models import MODELS, Factors, ItemScores, KernelScores, Stumps, UserWeights, load, save
+from rankbench.models import (
+    MODELS,
+    BlendedFactors,
+    Factors,
+    FeatureFactors,
+    ItemScores,
+    KernelScores,
+    Stumps,
+    UserWeights,
+    load,
+    save,
+)
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.standard_normal((5, 4)) * (RNG.random((5, 4)) < 0.6)
@@ -20,10 +31,16 @@ STUMPS = np.array([[0, 1], [1, 1], [0, 0]], np.int32), RNG.standard_normal((3, 2
 ABOVE = FEATURES[:, STUMPS[0]].transpose(1, 2, 0) > STUMPS[1][:, :, None]  # users x thresholds x items
 BOOSTED = np.einsum("ut,uti->ui", STUMPS[2], ABOVE) + OFFSETS[:, None]
 
+TASTES, BASIS = RNG.standard_normal((3, 2)), RNG.standard_normal((4, 2))
+SHARES, REACHES = RNG.random((3, 2)), RNG.random((5, 2)) + 0.1
+
 EXAMPLES = {
     "ItemScores": ItemScores(OFFSETS[[0, 1, 2, 0, 1]]),
     "Factors": Factors(WEIGHTS, FEATURES),
     "Factors of padded rows": Factors(*(np.pad(each, ((0, 0), (0, 2)))[:, :4] for each in (WEIGHTS, FEATURES))),
+    "BlendedFactors": BlendedFactors(WEIGHTS, FEATURES, SHARES, REACHES),
+    "FeatureFactors": FeatureFactors(TASTES, BASIS, FEATURES),
+    "FeatureFactors, sparse": FeatureFactors(TASTES, BASIS, scipy.sparse.csr_array(FEATURES)),
     "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
     "UserWeights, sparse": UserWeights(scipy.sparse.csr_array(FEATURES), WEIGHTS, OFFSETS),
     "KernelScores": KernelScores(GRAM, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
@@ -36,6 +53,9 @@ EXPECTED = {
     "ItemScores": np.tile(OFFSETS[[0, 1, 2, 0, 1]], (3, 1)),
     "Factors": PRODUCTS,
     "Factors of padded rows": PRODUCTS,
+    "BlendedFactors": PRODUCTS / (SHARES @ REACHES.T),
+    "FeatureFactors": TASTES @ (FEATURES @ BASIS).T,
+    "FeatureFactors, sparse": TASTES @ (FEATURES @ BASIS).T,
     "UserWeights": PRODUCTS + OFFSETS[:, None],
     "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
     "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
@@ -72,6 +92,13 @@ def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
 
 
 @every_model
+@pytest.mark.parametrize("threads", [1, 2])
+def test_whole_rows_are_the_scores_of_their_pairs(name, threads):
+    rows = EXAMPLES[name].score_all(np.array([2, 0, 2]), threads)
+    np.testing.assert_allclose(rows, EXPECTED[name][[2, 0, 2]], atol=1e-12)
+
+
+@every_model
 def test_no_pairs_have_no_scores(name):
     assert EXAMPLES[name].score(USERS[:0], OF_ITEMS[:0]).shape == (0,)
 
@@ -90,6 +117,10 @@ def test_whoever_is_not_in_the_model_is_an_error_and_never_a_number_from_elsewhe
     [
         (ItemScores(np.array([1.0, np.nan, 2.0])), [False, True, False] * 2),
         (Factors(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0], [np.nan]])), [False, False, True] + [True] * 3),
+        (
+            BlendedFactors(*(np.array([[1.0], [np.nan]]), np.array([[1.0], [2.0], [np.nan]])) * 2),
+            [False, False, True] + [True] * 3,
+        ),
         (
             UserWeights(np.eye(3), np.array([[1.0] * 3, [np.nan] * 3]), np.array([0.0, np.nan])),
             [False] * 3 + [True] * 3,

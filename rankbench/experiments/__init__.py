@@ -52,15 +52,39 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """A line that nobody measured, to stand beside those that were: a theory's, say, or the noise of the data."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    part: str = ""  # of the figure, as in `rank=2`: where it belongs; everywhere unless said
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name, values in (("x", self.x), ("y", self.y)):
+            numbers = isinstance(values, list | tuple) and all(type(value) in (int, float) for value in values)
+            if not numbers or not values:
+                raise UserError(f"Curve: {name} of {self.name!r} must be a list of numbers that is not empty")
+            object.__setattr__(self, name, tuple(map(float, values)))
+        if len(self.x) != len(self.y):
+            raise UserError(f"Curve: {self.name!r} has {len(self.x)} places and {len(self.y)} values: as many, please")
+
+
+@dataclass(frozen=True)
 class Figure:
     """How the results are drawn."""
 
     kind: Literal["curve", "sweep", "bars", "speedup"] = "bars"
     metric: str = ""  # the experiment's first one unless said
     x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
+    by: tuple[str, ...] = ()  # sweep: further settings, each of whose values has a panel of its own
+    curves: tuple[Curve, ...] = ()  # sweep: what is drawn beside
 
     def __post_init__(self) -> None:
         check(self)
+        if (self.by or self.curves) and self.kind != "sweep":
+            raise UserError(f"Figure: by and curves need kind=sweep, not kind={self.kind}")
 
 
 @dataclass(frozen=True)
@@ -154,6 +178,8 @@ def _value(file: str, key: str, value: Any) -> Any:
         raise UserError(f"{file}: [{key}] must be a table")
     if key == "tune":
         return _of_tune(file, read_tune, value)
+    if key == "figure":
+        value = {**value, "by": tuple(value.get("by", ())), "curves": _curves(file, value.get("curves", []))}
     if key in _NESTED:
         return _record(file, f"[{key}]", _NESTED[key], value)
     if key == "published":
@@ -174,6 +200,13 @@ def _threads(file: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(number) is int and number >= 1 for number in value):
         raise UserError(f"{file}: threads must be a list of numbers of at least 1: threads = [1, 2, 4]")
     return tuple(sorted(set(value)))
+
+
+def _curves(file: str, tables: Any) -> tuple[Curve, ...]:
+    """The lines that a figure draws beside what was measured."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise UserError(f"{file}: curves must be tables: [[figure.curves]]")
+    return tuple(_record(file, "[[figure.curves]]", Curve, table) for table in tables)
 
 
 def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:

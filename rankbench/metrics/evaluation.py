@@ -13,7 +13,7 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import metrics as kernel
 from rankbench.metrics.catalogue import whole_catalogue
-from rankbench.metrics.records import Metric, metric
+from rankbench.metrics.records import OF_COMPARISONS, Metric, metric
 from rankbench.metrics.rows import Row, rated, scores_of
 
 _ERRORS = {"test": kernel.PAIRWISE_ERROR, "test-train": kernel.TEST_TRAIN_ERROR, "both": kernel.BOTH_ERROR}
@@ -36,8 +36,7 @@ def per_user(
     for record in records:
         _refuse_unusable(record, test, train)
     if isinstance(test, Comparisons):
-        errors, pairs = _comparisons(model, test)
-        return {record.label: _of_pairs(record, errors, pairs) for record in records}
+        return _compared(model, test, records)
     rows = list(dict.fromkeys(row for record in records for row in _rows(record)))
     values = _measured(model, test, rows, threads, train)
     return {record.label: _value(record, values, test, train) for record in records}
@@ -59,14 +58,21 @@ def mean(values: Floats) -> float:
 def unusable(record: Metric, test: View, train: View | None = None) -> str | None:
     """Why this metric cannot be measured on this held-out part, after this training part, or None."""
     if isinstance(test, Comparisons):
-        if "pairs" not in record.takes:
-            return f"metric {record.name!r} needs held-out ratings, the data holds comparisons (use pairwise-error)"
-        if record.settings.pairs != "test":
-            return f"metric {record.label!r} needs held-out ratings, the data holds comparisons (use {record.name!r})"
-    elif record.code in (kernel.NDCG, kernel.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
+        return _unusable_on_comparisons(record)
+    if record.code == OF_COMPARISONS:
+        return f"metric {record.name!r} needs held-out comparisons, the data holds ratings (use pairwise-error)"
+    if record.code in (kernel.NDCG, kernel.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
         return f"metric {record.name!r} needs ratings of at least 0, the data goes down to {test.values.min():g}"
     if isinstance(train, Comparisons) and "pairs" in record.takes and record.settings.pairs != "test":
         return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"
+    return None
+
+
+def _unusable_on_comparisons(record: Metric) -> str | None:
+    if "pairs" not in record.takes and record.code != OF_COMPARISONS:
+        return f"metric {record.name!r} needs held-out ratings, the data holds comparisons (use pairwise-error)"
+    if record.settings.pairs != "test":
+        return f"metric {record.label!r} needs held-out ratings, the data holds comparisons (use {record.name!r})"
     return None
 
 
@@ -153,10 +159,32 @@ def _of_pairs(record: Metric, errors: Floats, pairs: Floats) -> Floats:
     return weighted
 
 
-def _comparisons(model: Model, test: Comparisons) -> tuple[Floats, Floats]:
-    """Per user the share of held-out comparisons put the wrong way round, a tie counts 1/2; and their number."""
+def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> dict[str, Floats]:
+    """The metrics of held-out comparisons."""
     users, pairs = test.users, np.diff(test.indptr).astype(np.float64)
     better = scores_of(model, users, test.better)
     worse = scores_of(model, users, test.worse)
-    wrong = np.bincount(users, (better < worse) + 0.5 * (better == worse), test.n_users)
-    return np.divide(wrong, pairs, out=np.full(test.n_users, np.nan), where=pairs > 0), pairs
+
+    found = {}
+    for record in records:
+        if record.code == OF_COMPARISONS:
+            found[record.label] = _means(test, _log_loss(better, worse))
+        else:
+            wrong = _means(test, (better < worse) + 0.5 * (better == worse))
+            found[record.label] = _of_pairs(record, wrong, pairs)
+    return found
+
+
+def _means(test: Comparisons, values: Floats) -> Floats:
+    """Each user's mean over held-out comparisons, NaN without any."""
+    sums, pairs = np.bincount(test.users, values, test.n_users), np.diff(test.indptr)
+    means: Floats = np.divide(sums, pairs, out=np.full(test.n_users, np.nan), where=pairs > 0)
+    return means
+
+
+def _log_loss(better: Floats, worse: Floats) -> Floats:
+    """log(1 + e^-(better - worse)); NaN where a score is not finite."""
+    finite = np.isfinite(better) & np.isfinite(worse)
+    losses = np.full(len(better), np.nan)
+    losses[finite] = np.logaddexp(0.0, worse[finite] - better[finite])
+    return losses

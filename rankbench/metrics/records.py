@@ -18,6 +18,7 @@ RULES = (
 )
 
 Users = Literal["ordered", "relevant", "all"]
+OF_COMPARISONS = -1  # the code of a metric that only held-out comparisons have, and no kernel counts
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,15 @@ _RECORDS = (
         kernel.PAIRWISE_ERROR,
         _OF_PAIRS,
         settings=Settings(average="pairs"),
+    ),
+    Metric(
+        "log-loss",
+        "mean over the user's held-out comparisons of log(1 + e^-d), d the score of the better item less that of the "
+        "worse: where they come from a Bradley-Terry-Luce model, its entropy and the Kullback-Leibler divergence from "
+        "it; it depends on the scale of the scores; left out: users without a comparison or one without a finite score",
+        "lower",
+        (0, inf),
+        OF_COMPARISONS,
     ),
     Metric(
         "misranking",

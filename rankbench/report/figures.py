@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from rankbench.report.series import Drawing, Panel
 
 COLOURS = ("#0b62a4", "#d1495b", "#3c8d5a", "#8f5cb5", "#c98a1b", "#4a4e57")
+_DASHES = (":", "-.", "--")  # of what nobody measured
 _STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -72,6 +73,8 @@ def _draw_panel(axis: Any, panel: Panel, drawing: Drawing) -> None:
         axis.plot(
             line.x, line.y, color=COLOURS[owner % len(COLOURS)], ls="--", marker="D", mfc="white", label=line.name
         )
+    for number, line in enumerate(panel.curves):
+        axis.plot(line.x, line.y, color=COLOURS[-1], ls=_DASHES[number % len(_DASHES)], lw=1, label=line.name)
     if drawing.kind == "bars":
         axis.set_xticks([])
     if drawing.log_x:

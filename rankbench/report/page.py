@@ -159,6 +159,7 @@ def _plotly(drawn: Drawing) -> dict[str, Any]:
         for line in panel.published:
             owner = names.index(line.owner)
             data.append(_published(_trace(line, drawn, suffix, owner, number == 0)))
+        data += [_curve(_trace(line, drawn, suffix, -1, number == 0)) for line in panel.curves]
     return {"data": data, "layout": layout}
 
 
@@ -168,6 +169,11 @@ def _published(trace: dict[str, Any]) -> dict[str, Any]:
         "line": {**trace["line"], "dash": "dash"},
         "marker": {**trace["marker"], "symbol": "diamond-open", "size": 9},
     }
+
+
+def _curve(trace: dict[str, Any]) -> dict[str, Any]:
+    """The same line, dotted and without markers: nobody measured it."""
+    return trace | {"mode": "lines", "line": {**trace["line"], "dash": "dot"}}
 
 
 def _title(text: str, suffix: str) -> dict[str, Any]:

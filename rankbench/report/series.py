@@ -42,7 +42,8 @@ class Panel:
 
     title: str
     lines: list[Line]
-    published: list[Line] = field(default_factory=list)  # or bounds: what is drawn beside, dashed
+    published: list[Line] = field(default_factory=list)  # or bounds: dashed, in their solver's colour
+    curves: list[Line] = field(default_factory=list)  # measured by nobody
 
 
 @dataclass(frozen=True)
@@ -107,20 +108,42 @@ def _curve(label: str, group: Group, name: str, x: str) -> Line:
 
 
 def _sweeps(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:
-    """One panel; each solver's measure against a setting of the data or the split."""
+    """Each solver's measure against a setting of the data or the split; a panel for each value of those to part by."""
     names = _names(good)
+    table = {(row.data, row.solver, row.settings): row.published for row in rows(study) if row.metric == name}
+    parts: dict[str, list[Group]] = {}
+    for group in good:
+        own = {setting: f"{_setting(group, setting):g}" for setting in study.experiment["figure"].get("by", ())}
+        parts.setdefault(show_settings(own), []).append(group)
+    return [_swept(study, part, members, names, table, (name, x)) for part, members in parts.items()]
+
+
+def _swept(
+    study: Study, part: str, members: list[Group], names: dict[str, str], table: Mapping[Any, Any], of: tuple[str, str]
+) -> Panel:
+    """One panel of a sweep, with the curves that belong there."""
+    name, x = of
     lines: dict[str, Line] = {}
     published: dict[str, Line] = {}
-    table = {(row.data, row.solver, row.settings): row.published for row in rows(study) if row.metric == name}
-    for group in good:
+    for group in members:
         place = _setting(group, x)
-        values = [result.metrics[name] for result in group.good]
         label = names[group.shown[1]]
+        values = [result.metrics[name] for result in group.good]
         _add(lines.setdefault(label, Line(label, [], [], [], [])), place, values)
         if (value := table.get((group.place, group.solver, show_settings(group.settings)))) is not None:
             _add(published.setdefault(label, Line(f"{label}, published", [], [], [], [])), place, [value])
-    data = ", ".join(dict.fromkeys(parse(group.data).name for group in good))
-    return [Panel(_short(data), list(lines.values()), list(published.values()))]
+    data = ", ".join(dict.fromkeys(parse(group.data).name for group in members))
+    return Panel(_short(part or data), list(lines.values()), list(published.values()), _beside(study, part))
+
+
+def _beside(study: Study, part: str) -> list[Line]:
+    """What is to be drawn in this part of the figure, though nobody measured it."""
+    own = parse(f"part[{part}]").settings
+    return [
+        Line(curve["name"], curve["x"], curve["y"], curve["y"], curve["y"])
+        for curve in study.experiment["figure"].get("curves", ())
+        if parse(f"part[{curve['part']}]").settings.items() <= own.items()
+    ]
 
 
 def _bars(study: Study, good: list[Group], name: str, x: str) -> list[Panel]:

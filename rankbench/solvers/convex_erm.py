@@ -22,6 +22,7 @@ _STALLED = 1e-14  # of the objective: a decrease that is none
 _ROUNDING = 1e-15  # of the objective
 _PATIENCE = 10  # steps without a decrease: X, and with it the gap, still moves to the optimum
 _ON_THE_SPHERE = 1e-9
+_EASED = 0.9  # what is left of the curvature after a step that it bounded
 _TRIALS = 60
 _FEW = 40  # users or items, whose own products are as good
 _EXACT = 1e-11  # of a singular value may be missing: Lanczos works with squares, and so with the root of this
@@ -90,13 +91,17 @@ class _Problem:
         self.entries, self.loss = entries, solver.loss
         users, items = (len(ids) for ids in entries.seen)
         self.radius = float(np.sqrt(solver.lam * users * items))
-        self.start = rng.standard_normal((max(entries.shape), _SPARE))
+        self.rng, self.probe = rng, rng.standard_normal(min(entries.shape))
+
+    def fresh(self, columns: int) -> Floats:
+        """Random directions of items to search in."""
+        return self.rng.standard_normal((self.entries.shape[1], columns))
 
     def nothing(self) -> tuple[Floats, Floats, Floats]:
         """The factors of X = 0, with some random directions to search from."""
         users, items = self.entries.shape
         width = min(_SPARE, users, items)
-        return np.zeros((users, width)), np.zeros(width), _orthonormal(self.start[:items, :width])
+        return np.zeros((users, width)), np.zeros(width), _orthonormal(self.fresh(width))
 
     def at(self, left: Floats, sizes: Floats, right: Floats) -> _Point:
         """Everything about X = left diag(sizes) right^T."""
@@ -127,40 +132,39 @@ class _Problem:
             if matrix.shape[0] > smaller:
                 matrix = matrix.T
             return float(np.sqrt(max(0.0, np.linalg.eigvalsh((matrix @ matrix.T).toarray())[-1])))
-        options: Any = {"v0": self.start[:smaller, 0], "ncv": _FEW - 1, "maxiter": 100 * smaller}
+        options: Any = {"v0": self.probe, "ncv": _FEW - 1, "maxiter": 100 * smaller}
         (found,) = scipy.sparse.linalg.svds(matrix, 1, tol=_EXACT**0.5, return_singular_vectors=False, **options)
         return float(found) * (1 + _EXACT)
 
 
 def _projected(problem: _Problem, point: _Point, curvature: float) -> tuple[_Point, float]:
     """The projection of X - G / curvature; the curvature grows until it bounds the objective on the way there."""
-    basis = point.right
     for _ in range(_TRIALS):
-        left, sizes, basis = _decomposed(problem, point, 1 / curvature, basis)
-        candidate = problem.at(left, sizes, basis)
+        candidate = problem.at(*_decomposed(problem, point, 1 / curvature, point.right))
         change = candidate.scores - point.scores
         bound = point.objective + float(point.slopes @ change) + curvature / 2 * _distance(candidate, point)
-        if candidate.objective <= bound + _ROUNDING * point.objective:
-            return candidate, curvature / 2
+        if candidate.objective <= min(bound, point.objective) + _ROUNDING * point.objective:
+            return candidate, curvature * _EASED
         curvature *= 2
     return point, curvature
 
 
 def _decomposed(problem: _Problem, point: _Point, length: float, basis: Floats) -> tuple[Floats, Floats, Floats]:
-    """The projection's singular vectors and values: those of M = X - length G, and their sizes cut down.
+    """The projection's singular vectors and sizes: those of M = X - length G as far as they are sought, cut down.
 
-    Vectors are sought in a space that the last ones span. Where none is left over that the projection cuts to
-    nothing, there may be more, and the space is made wider.
+    A few more vectors than the projection leaves are sought, starting from the last ones. Where it leaves all
+    of them there may be more: the next step seeks half as many again. (Inside the ball it would leave every one.)
     """
-    most = min(problem.entries.shape)
-    while True:
-        left, sizes, right = _dominant(problem, point, length, basis)
-        kept = _onto_the_ball(sizes, problem.radius)
-        if kept[-1] == 0 or len(kept) == most:
-            return left, kept, right
-        width = min(most, len(kept) + _SPARE)
-        fresh = problem.start[: len(right), : width - len(kept)]
-        basis = _orthonormal(np.hstack([right, fresh]))
+    left, sizes, right = _dominant(problem, point, length, basis)
+    kept = _onto_the_ball(sizes, problem.radius)
+    rank = int((kept > 0).sum())
+    width = min(*problem.entries.shape, rank + (_SPARE if rank < len(kept) else max(_SPARE, rank // 2)))
+    if width > len(kept):
+        more = width - len(kept)
+        right = np.hstack([right, _orthonormal(np.hstack([right, problem.fresh(more)]))[:, len(kept) :]])
+        left = np.hstack([left, np.zeros((len(left), more))])
+        kept = np.concatenate([kept, np.zeros(more)])
+    return left[:, :width], kept[:width], right[:, :width]
 
 
 def _dominant(problem: _Problem, point: _Point, length: float, basis: Floats) -> tuple[Floats, Floats, Floats]:

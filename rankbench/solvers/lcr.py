@@ -41,7 +41,7 @@ class LCR:
     anchors: Annotated[int, Limits(low=0)] = 10
     lam: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
     width: Annotated[float, Limits(above=0, high=np.pi)] = 0.8
-    everywhere: Annotated[float, Limits(above=0, below=np.inf)] = 0.1
+    everywhere: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
     prior_rank: Annotated[int, Limits(low=1)] = 5
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
@@ -54,8 +54,7 @@ class LCR:
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each iteration, until none leads lower."""
         entries = Entries.of(train, threads)
-        weights = _weights(self, entries, rng)
-        problem = _Problem(self, entries, *weights)
+        problem = _Problem(self, entries, *_weights(self, entries, rng))
         for point in descend(problem.objective, problem.start(rng)):
             yield problem.step(point)
 
@@ -68,13 +67,11 @@ class _Problem:
         self.weights = user_weights, item_weights
         self.spread = np.repeat(np.vstack(self.weights), solver.rank, axis=1)  # over the columns of each model
         self.totals = entries.products(user_weights, item_weights)
-        self.known = np.concatenate([entries.seen[0], entries.shape[0] + entries.seen[1]])
 
     def start(self, rng: np.random.Generator) -> Floats:
-        """Small random factors, 0 for whoever is in no comparison."""
-        drawn = _START * rng.standard_normal(self.spread.shape)
-        factors = np.zeros_like(drawn)
-        factors[self.known] = drawn[self.known]
+        """Small random factors, 0 for whoever is in no comparison or out of a model's reach: they stay so."""
+        factors = _START * rng.standard_normal(self.spread.shape) * (self.spread > 0)
+        factors[np.concatenate([np.diff(self.entries.indptr), np.diff(self.entries.item_indptr)]) == 0] = 0.0
         return factors.ravel()
 
     def weighed(self, x: Floats) -> tuple[Floats, Floats]:
@@ -100,9 +97,8 @@ def _weights(solver: LCR, entries: Entries, rng: np.random.Generator) -> tuple[F
     """K between every user, every item, and the anchors; the last column is the model that is everywhere."""
     places = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
     homes = np.searchsorted(entries.indptr, places, side="right") - 1, entries.items[places]
-    columns = np.sqrt(solver.everywhere)
     users, items = (
-        np.hstack([_kernel(side, home, solver.width), np.full((len(side), 1), columns)])
+        np.hstack([_kernel(side, home, solver.width), np.full((len(side), 1), np.sqrt(solver.everywhere))])
         for side, home in zip(_preliminary(solver, entries, rng), homes, strict=True)
     )
     return users, items

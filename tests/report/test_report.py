@@ -8,7 +8,7 @@ import pytest
 from helpers import absent_data, made_up, tiny
 
 from rankbench.errors import UserError
-from rankbench.experiments import Figure, Published
+from rankbench.experiments import Curve, Figure, Published, read
 from rankbench.harness.plan import Selection, plan
 from rankbench.harness.store import Store, plan_record
 from rankbench.report.figures import draw
@@ -110,6 +110,42 @@ def test_a_sweep_puts_the_setting_on_the_axis_and_published_beside_it():
     drawn = drawing(study(figure=Figure("sweep", metric="ndcg@5", x="n")))
     assert drawn.panels[0].lines[0].x == [8.0]
     assert [(line.name, line.y) for line in drawn.panels[0].published] == [("sgd, published", [0.75])]
+
+
+def test_a_sweep_has_a_panel_for_each_value_of_what_parts_it_with_the_curves_of_that_part(tmp_path):
+    two = ("low-rank[users=20,items=30,per_user=20,rank=2]", "low-rank[users=20,items=30,per_user=20,rank=3]")
+    curves = (Curve("noise", [8, 9], [0.2, 0.1], part="rank=3"), Curve("theory", [8], [0.3]))
+    figure = Figure("sweep", x="n", by=("rank", "users"), curves=curves)
+    made = plan(tiny(data=two, figure=figure), Selection())
+    record = plan_record(made)
+    results = [made_up(cell, 0.5) for cell in made.cells]
+    cells = list(zip(record["cells"].values(), results, strict=True))
+    drawn = drawing(Study("tiny", record["definition"], cells, []))
+    assert [panel.title for panel in drawn.panels][1:] == ["rank=3,users=20"]
+    assert [len(panel.lines) for panel in drawn.panels] == [2, 2]
+    found = [[(line.name, line.x, line.y) for line in panel.curves] for panel in drawn.panels]
+    theory, noise = ("theory", [8.0], [0.3]), ("noise", [8.0, 9.0], [0.2, 0.1])
+    assert found == [[theory], [noise, theory]]
+    draw(drawn, tmp_path, "x")
+    html = page([Study("tiny", record["definition"], cells, [])])
+    assert html.count('"name": "noise"') == 1 and html.count('"name": "theory"') == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('kind = "bars"\nby = ["rank"]', "by and curves need kind=sweep, not kind=bars"),
+        ('kind = "sweep"\ncurves = [3]', r"curves must be tables: \[\[figure.curves\]\]"),
+        ('kind = "sweep"\ncurves = [{name = "a", x = [1, 2], y = [1]}]', "'a' has 2 places and 1 values"),
+        ('kind = "sweep"\ncurves = [{name = "a", x = [], y = []}]', "x of 'a' must be a list of numbers"),
+        ('kind = "sweep"\ncurves = [{name = "a", x = [1], y = ["b"]}]', "y of 'a' must be a list of numbers"),
+        ('kind = "sweep"\ncurves = [{nam = "a", x = [1], y = [1]}]', "'nam'; did you mean 'name'"),
+    ],
+)
+def test_a_bad_curve_says_what_is_wrong_with_it(text, message):
+    head = 'title="t"\npaper="p"\nabout="a"\ndata=["btl"]\nsplits=["entries"]\nsolvers=["sgd"]\nmetrics=["kendall"]\n'
+    with pytest.raises(UserError, match=message):
+        read("x", "x.toml", f"{head}[figure]\n{text}\n")
 
 
 def test_the_page_needs_no_network_and_says_what_failed():

@@ -113,7 +113,9 @@ def test_a_user_with_no_order_is_free_and_scores_zero():
 
 
 def test_a_circle_of_comparisons_is_named_by_its_items():
-    train = Comparisons.from_triples(np.array([4, 4, 4, 5]), np.array([30, 10, 20, 1]), np.array([10, 20, 30, 2]), 6, 40)
+    train = Comparisons.from_triples(
+        np.array([4, 4, 4, 5]), np.array([30, 10, 20, 1]), np.array([10, 20, 30, 2]), 6, 40
+    )
     with pytest.raises(UserError, match=r"user 4 goes in a circle: (10 < 30 < 20 < 10|30 < 20 < 10|20 < 10 < 30)"):
         fit(RMC(), train, steps=1)
 

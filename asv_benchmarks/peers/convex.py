@@ -1,0 +1,126 @@
+"""Convex solvers against scikit-learn on explicit differences, and against dense singular value decompositions."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+from turns import Row, Run, in_turns, seconds
+
+from rankbench.contract import Floats
+from rankbench.data.synthetic import BTL, LowRank
+from rankbench.data.views import Comparisons
+from rankbench.solvers.convex_erm import ConvexERM
+from rankbench.solvers.global_ranking import GlobalRanking
+
+_LAM = 10.0
+_AGREEMENT = 1e-6
+
+
+def convex(repeats: int) -> Iterator[Row]:
+    """`global` from comparisons to scores, and an iteration of `convex-erm`, on one core each.
+
+    scikit-learn gets its matrix of differences ready made. It stops by its own tolerance, set so that its
+    objective lies within a millionth of ours: that is checked first.
+    """
+    with threadpool_limits(1):
+        yield from _global_rows(repeats)
+        yield _convex_row(repeats)
+
+
+def _global_rows(repeats: int) -> Iterator[Row]:
+    ratings = LowRank(users=500, items=600, per_user=40).view(np.random.default_rng(0))
+    train = ratings.comparisons()
+    rows, signs = _differences(train)
+    for loss, makers in _peers().items():
+        ours: Run = lambda loss=loss: _rate(lambda: _solved(train, loss))  # noqa: E731
+        peers = {name: make for name, make in makers.items() if _agrees(train, loss, name, make().fit(rows, signs))}
+        runs = {name: _fitting(make, rows, signs) for name, make in peers.items()}
+        found = in_turns(repeats, {**runs, "ours": ours})
+        for name in peers:
+            yield Row(f"global {loss} : {name}, {len(train)} comparisons", "fits/s", 1.0, found[name], found["ours"])
+
+
+def _peers() -> dict[str, dict[str, Callable[[], LogisticRegression | LinearSVC]]]:
+    """What scikit-learn offers for each loss, each at a tolerance that it reaches the agreement with."""
+    plain = {"C": 1 / _LAM, "fit_intercept": False, "max_iter": 10_000}
+    return {
+        "logistic": {
+            "LogisticRegression lbfgs": lambda: LogisticRegression(solver="lbfgs", tol=1e-6, **plain),
+            "LogisticRegression newton-cg": lambda: LogisticRegression(solver="newton-cg", tol=1e-5, **plain),
+            "LogisticRegression newton-cholesky": lambda: LogisticRegression(
+                solver="newton-cholesky", tol=1e-4, **plain
+            ),
+        },
+        "squared-hinge": {"LinearSVC primal": lambda: LinearSVC(loss="squared_hinge", dual=False, tol=1e-3, **plain)},
+    }
+
+
+def _fitting(make: Callable[[], LogisticRegression | LinearSVC], rows: scipy.sparse.csr_matrix, signs: Floats) -> Run:
+    return lambda: _rate(lambda: make().fit(rows, signs))
+
+
+def _solved(train: Comparisons, loss: str) -> Floats:
+    """Our scores, from comparisons to where the gap proves them good enough."""
+    steps = GlobalRanking(_LAM, loss).steps(train, np.random.default_rng(0))
+    step = next(step for step in steps if step.gap() <= _AGREEMENT * step.objective())
+    return step.model.scores
+
+
+def _differences(train: Comparisons) -> tuple[scipy.sparse.csr_matrix, Floats]:
+    """A row x_better - x_worse per comparison, every other one turned round: a classifier needs two classes."""
+    signs = np.where(np.arange(len(train)) % 2, -1.0, 1.0)
+    columns = np.stack([train.better, train.worse], axis=1).ravel()
+    values = (signs[:, None] * [1.0, -1.0]).ravel()
+    starts = np.arange(0, 2 * len(train) + 1, 2)
+    return scipy.sparse.csr_matrix((values, columns, starts), (len(train), train.n_items)), signs
+
+
+def _agrees(train: Comparisons, loss: str, name: str, fitted: LogisticRegression | LinearSVC) -> bool:
+    """Whether both objectives agree; stops where they do not."""
+
+    def objective(scores: Floats) -> float:
+        margins = scores[train.better] - scores[train.worse]
+        losses = np.logaddexp(0, -margins) if loss == "logistic" else np.maximum(0, 1 - margins) ** 2
+        return float(losses.sum() + _LAM / 2 * scores @ scores)
+
+    ours, theirs = objective(np.nan_to_num(_solved(train, loss))), objective(fitted.coef_[0])
+    print(f"global {loss} : {name}: objective theirs {theirs:.9g}, ours {ours:.9g}")
+    if not abs(ours - theirs) <= _AGREEMENT * theirs:
+        raise SystemExit(f"the objectives differ by more than {_AGREEMENT:g}: their times would mean nothing")
+    return True
+
+
+def _convex_row(repeats: int) -> Row:
+    """A step of ours by projection alone against a projected gradient step on the whole matrix, once both are warm."""
+    train = BTL(users=800, items=600, comparisons=100).view(np.random.default_rng(0))
+    ours = ConvexERM(lam=20.0, corrections=0).steps(train, np.random.default_rng(0))
+    dense = _dense_steps(train, float(np.sqrt(20.0 * 800 * 600)))
+    runs: dict[str, Run] = {}
+    for name, steps in (("dense", dense), ("ours", ours)):
+        for _ in range(8):
+            next(steps)
+        runs[name] = lambda steps=steps: _rate(lambda: next(steps))
+    found = in_turns(repeats, runs)
+    what = "convex-erm, a projection : NumPy on the dense matrix, 800 x 600"
+    return Row(what, "iterations/s", 5.0, found["dense"], found["ours"])
+
+
+def _dense_steps(train: Comparisons, radius: float) -> Iterator[Floats]:
+    """Projected gradient steps with a whole singular value decomposition each, logistic loss."""
+    scores = np.zeros((train.n_users, train.n_items))
+    users, better, worse = train.users, train.better, train.worse
+    while True:
+        pulls = 1 / (1 + np.exp(scores[users, better] - scores[users, worse]))
+        gradient = np.bincount(users * scores.shape[1] + worse, pulls, scores.size)
+        gradient -= np.bincount(users * scores.shape[1] + better, pulls, scores.size)
+        left, sizes, right = np.linalg.svd(scores - gradient.reshape(scores.shape), full_matrices=False)
+        cuts = (np.cumsum(sizes) - radius) / np.arange(1, len(sizes) + 1)
+        scores = left * np.maximum(0.0, sizes - max(0.0, cuts.max())) @ right
+        yield scores
+
+
+def _rate(work: Callable[[], object]) -> float:
+    return 1 / seconds(work)
