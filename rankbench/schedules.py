@@ -1,0 +1,126 @@
+"""Which threads may work on which items at a time: tournaments of item groups, and the item graph cut in parts."""
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.contract import Floats, Ints
+from rankbench.errors import UserError
+
+_NO_PYMETIS = "cutting the item graph needs a package more: pip install 'rankbench[partition]'"
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The item graph in parts.
+
+    A comparison within a part belongs to it; one across the cut counts half for either side, as it may be
+    given to either. No schedule that keeps parts whole is faster than its largest part allows.
+    """
+
+    parts: Ints  # the part of every item; of those never compared, 0
+    shares: Floats  # each part's share of all comparisons
+    cut: float  # the share of comparisons across two parts
+
+    @property
+    def bound(self) -> float:
+        """The greatest speed-up that the parts allow: one over the largest one's share."""
+        return float(1 / self.shares.max()) if self.shares.any() else 1.0
+
+
+def loads(better: Ints, worse: Ints, n_items: int) -> Ints:
+    """How many comparisons each item is in."""
+    return np.bincount(better, minlength=n_items) + np.bincount(worse, minlength=n_items)
+
+
+def rounds(groups: int) -> list[list[tuple[int, int]]]:
+    """A tournament in which every group meets every other once, and itself once, in as few rounds as groups.
+
+    In a round every group occurs once, so its pairs may be worked on side by side. With an even number of
+    groups each first meets itself, and every later round has whole pairs only.
+    """
+    if groups % 2:
+        return [_summing_to(total, groups) for total in range(groups)]
+    last = groups - 1
+    themselves = [(group, group) for group in range(groups)]
+    others = [_summing_to(total, last) for total in range(last)]
+    return [themselves, *([(a, last if a == b else b) for a, b in meets] for meets in others)]
+
+
+def tasks(groups: int) -> Ints:
+    """The place of each pair of groups in the tournament's order, as a symmetric matrix."""
+    table = np.empty((groups, groups), np.int32)
+    for place, (one, other) in enumerate(pair for meets in rounds(groups) for pair in meets):
+        table[one, other] = table[other, one] = place
+    return table
+
+
+def latin_square(size: int) -> Ints:
+    """Row r, column w: the group that worker w has in round r; no two have the same, and all have all."""
+    return np.add.outer(np.arange(size), np.arange(size)) % size
+
+
+def balanced(load: Ints, groups: int) -> Ints:
+    """The group of every item, such that the groups' loads are nearly alike: the heaviest are dealt out first."""
+    chosen = np.empty(len(load), np.int32)
+    lightest = [(0, group) for group in range(groups)]
+    for item in np.argsort(-load, kind="stable"):
+        held, group = lightest[0]
+        chosen[item] = group
+        heapq.heapreplace(lightest, (held + int(load[item]), group))
+    return chosen
+
+
+def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Partition:
+    """The items in parts of like load with few comparisons across, as METIS cuts them.
+
+    An edge weighs as many comparisons as its two items have with each other, an item as many as it is in.
+    """
+    load = loads(better, worse, n_items)
+    compared = np.flatnonzero(load)
+    chosen = np.zeros(n_items, np.int32)
+    if parts >= len(compared):
+        chosen[compared] = np.arange(len(compared))
+    elif parts > 1:
+        chosen[compared] = _cut(_item_graph(better, worse, n_items)[compared][:, compared], load[compared], parts)
+    return _measured(chosen, better, worse, parts)
+
+
+def _summing_to(total: int, groups: int) -> list[tuple[int, int]]:
+    """The pairs a <= b with a + b = total modulo an odd number of groups: each group once, one with itself."""
+    pairs = ((group, (total - group) % groups) for group in range(groups))
+    return [(a, b) for a, b in pairs if a <= b]
+
+
+def _item_graph(better: Ints, worse: Ints, n_items: int) -> Any:
+    """How many comparisons there are between any two items, symmetric, as CSR."""
+    ones = np.ones(len(better), np.int32)
+    one_way = scipy.sparse.coo_array((ones, (better, worse)), (n_items, n_items)).tocsr()
+    return scipy.sparse.csr_array(one_way + one_way.T)
+
+
+def _cut(graph: Any, load: Ints, parts: int) -> Ints:
+    try:
+        import pymetis  # noqa: PLC0415
+    except ImportError:
+        raise UserError(_NO_PYMETIS) from None
+    rows = (np.ascontiguousarray(column, np.int32) for column in (graph.indptr, graph.indices))
+    found = pymetis.part_graph(
+        parts,
+        pymetis.CSRAdjacency(*rows),
+        vweights=load.astype(np.int32),
+        eweights=graph.data,
+        options=pymetis.Options(seed=0),
+    )
+    return np.array(found.vertex_part, np.int32)
+
+
+def _measured(chosen: Ints, better: Ints, worse: Ints, parts: int) -> Partition:
+    """The partition with its shares counted."""
+    one, other = chosen[better], chosen[worse]
+    ends = np.bincount(one, minlength=parts) + np.bincount(other, minlength=parts)
+    total = max(len(better), 1)
+    return Partition(chosen, ends / (2 * total), float(np.count_nonzero(one != other) / total))
