@@ -53,6 +53,7 @@ class Step:
     model: Model
     objective: Callable[[], float] | None = None  # computed only if somebody asks, off the clock
     gap: Callable[[], float] | None = None  # convex problems: an upper bound on objective - optimum
+    part_gap: Callable[[], float] | None = None  # alternating solvers: the same for the part just worked on
 
 
 class Solver(Protocol):
@@ -60,8 +61,12 @@ class Solver(Protocol):
 
     learns_from: ClassVar[Any]  # Ratings, Comparisons, or a tuple of both: the first is preferred
     needs_features: ClassVar[bool]
-    determinism: ClassVar[Determinism]
     version: ClassVar[int]  # raised by whoever changes the results: stored ones are then made anew
+
+    @property
+    def determinism(self) -> Determinism:
+        """A class variable, or a property where it depends on a setting."""
+        ...
 
     def steps(self, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The models on the way from the start to the end, each better trained than the last."""

@@ -134,9 +134,8 @@ def _solver(name: str) -> str:
     cls: Any = SOLVERS.find(name)
     accepted = cls.learns_from if isinstance(cls.learns_from, tuple) else (cls.learns_from,)
     kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted)
-    facts = (
-        f"learns from {kinds}; {'needs' if cls.needs_features else 'ignores'} item features; {cls.determinism.value}"
-    )
+    determinism = SOLVERS.make(name).determinism.value  # of the settings named, and else of the defaults
+    facts = f"learns from {kinds}; {'needs' if cls.needs_features else 'ignores'} item features; {determinism}"
     return f"{_settings(SOLVERS, name)}\n\n{facts}; version {cls.version}"
 
 

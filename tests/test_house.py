@@ -15,6 +15,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"errors", "contract", "streams", "arrays", "specs"},
     {"kernels"},
     {"schedules"},
+    {"factors"},
     {"isotonic"},
     {"models"},
     {"data"},

@@ -6,6 +6,7 @@ from rankbench.specs import Catalogue
 SOLVERS = Catalogue(
     "solver",
     {
+        "altsvm": "rankbench.solvers.altsvm:AltSVM",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "sgd": "rankbench.solvers.sgd:SGD",
