@@ -89,7 +89,7 @@ def records_of(
                 out[counts[task]].better = better[row]
                 out[counts[task]].worse = worse[row]
                 counts[task] += 1
-    return records, np.concatenate([[0], starts[:n_tasks]])  # each count has grown to where the next task starts
+    return records, np.concatenate([[0], starts[:n_tasks]])  # each count has grown to the next task's start
 
 
 def items_pass(
@@ -104,7 +104,10 @@ def items_pass(
     bint atomic,
     int threads,
 ):
-    """Visit every comparison once; task t holds the records from starts[t] on, a row of `rounds` is first task and end."""
+    """Visit every comparison once, round by round.
+
+    Task t holds the records from starts[t] to starts[t + 1]; a row of `rounds` is a first task and an end.
+    """
     cdef Box box = Box(ridge, upper)
     cdef Py_ssize_t turn, task, first, end
     for turn in range(rounds.shape[0]):
@@ -184,11 +187,11 @@ def drawn_items_pass(
     """As many updates of V as there are comparisons, each of one drawn evenly from all."""
     cdef Box box = Box(ridge, upper)
     cdef bitgen_t *bits = bit_generator(rng)
-    cdef Py_ssize_t times, rank = items.shape[1], n = records.shape[0]
+    cdef Py_ssize_t _time, rank = items.shape[1], n = records.shape[0]
     cdef const double *u
     cdef Record *record
     with rng.bit_generator.lock, nogil:
-        for times in range(n):
+        for _time in range(n):
             record = &records[below(bits, <unsigned int> n)]
             u = &users[record.user, 0]
             _update_items(&box, record, u, &items[0, 0], rank, _inverse(2.0 * dot(u, u, rank) + ridge), False)
@@ -201,9 +204,9 @@ def drawn_users_pass(
     """As many updates of U as there are comparisons, each of one drawn evenly from all."""
     cdef Box box = Box(ridge, upper)
     cdef bitgen_t *bits = bit_generator(rng)
-    cdef Py_ssize_t times, row, rank = items.shape[1], n = records.shape[0]
+    cdef Py_ssize_t _time, row, rank = items.shape[1], n = records.shape[0]
     with rng.bit_generator.lock, nogil:
-        for times in range(n):
+        for _time in range(n):
             row = below(bits, <unsigned int> n)
             _update_user(
                 &box, &duals[row], &users[records[row].user, 0], &items[records[row].better, 0],
@@ -316,9 +319,9 @@ cdef void _fit_user(
     double *u, const double *items, Py_ssize_t rank, int passes, uint64_t stream,
 ) noexcept nogil:
     cdef Py_ssize_t place, row, ahead
-    cdef int turn
+    cdef int _turn
     _rebuild_user(box, better, worse, duals, n, u, items, rank)
-    for turn in range(passes):
+    for _turn in range(passes):
         shuffled(&stream, order, n)
         for place in range(n):
             if place + _AHEAD < n:
@@ -426,14 +429,16 @@ cdef inline void _add_difference(
 
 
 cdef inline void _add_both(double *v, double *w, const double *u, double step, Py_ssize_t n) noexcept nogil:
-    """v += step u and w -= step u; four at a time, all read before any is written."""
-    cdef double a, b, c, d, e, f, g, h
+    """v += step u and w -= step u"""
+    cdef double a, b, c, d
     cdef Py_ssize_t k
     for k in range(0, n, 4):
-        a, b, c, d = v[k] + step * u[k], v[k + 1] + step * u[k + 1], v[k + 2] + step * u[k + 2], v[k + 3] + step * u[k + 3]
-        e, f, g, h = w[k] - step * u[k], w[k + 1] - step * u[k + 1], w[k + 2] - step * u[k + 2], w[k + 3] - step * u[k + 3]
-        v[k], v[k + 1], v[k + 2], v[k + 3] = a, b, c, d
-        w[k], w[k + 1], w[k + 2], w[k + 3] = e, f, g, h
+        a = step * u[k]
+        b = step * u[k + 1]
+        c = step * u[k + 2]
+        d = step * u[k + 3]
+        v[k], v[k + 1], v[k + 2], v[k + 3] = v[k] + a, v[k + 1] + b, v[k + 2] + c, v[k + 3] + d
+        w[k], w[k + 1], w[k + 2], w[k + 3] = w[k] - a, w[k + 1] - b, w[k + 2] - c, w[k + 3] - d
 
 
 cdef inline void _add_atomically(

@@ -1,6 +1,6 @@
 """Alternating support vector machines for factors from comparisons (Park et al. 2015; Park and Zhang 2014)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +15,8 @@ from rankbench.models import Factors
 from rankbench.specs import Limits, check
 
 _LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "hinge": kernel.HINGE}
-_CHUNKS = 64  # tasks that a pass without groups of items is cut into, for threads to take
+_RACES = ("hogwild", "atomic")  # schedules whose threads write to the same items
+_CHUNKS = 64  # tasks that their pass is cut into, for threads to take
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class AltSVM:
     next, and visits every comparison `inner` times by dual coordinate descent. Duals that the other side's
     move has left far too long or short are first scaled, all of a machine by one power of two: without
     that the halves diverge where lam is small and passes are few. Every half is a step; its part_gap
-    certifies that half. (The authors' published code has its hinge fall through into the squared
+    certifies that half. Users start with no negative entry: they agree in part, and the first half finds
+    what they have in common instead of noise. (The authors' published code has its hinge fall through into the squared
     hinge; here they are two losses.) Users and items that are in no comparison score NaN.
 
     The users' half is parallel as it is. Schedules say who visits which comparison when in the items'
@@ -57,116 +59,76 @@ class AltSVM:
     @property
     def determinism(self) -> Determinism:
         """Exact, but for the two schedules whose threads write to the same items."""
-        return Determinism.RACY if self.schedule in ("hogwild", "atomic") else Determinism.EXACT
+        return Determinism.RACY if self.schedule in _RACES else Determinism.EXACT
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ..."""
-        per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
         if len(train):
             check_rank("AltSVM", self.rank, train.n_users, train.n_items)
-        state = _State(
-            train,
-            start(rng, per_user, self.rank),
-            start(rng, per_item, self.rank),
-            *self._box(),
-            np.flatnonzero(per_user),
-            np.flatnonzero(per_item),
-            threads,
-        )
-        model = Factors(state.users[:, : self.rank], state.items[:, : self.rank])
-
-        def losses() -> float:
-            return _losses(_LOSSES[self.loss], state)
-
-        def objective() -> float:
-            return losses() + self.lam / 2 * (state.size("users") + state.size("items"))
-
-        yield Step(model, objective)
-        if not len(train):
-            return
-        duals = np.zeros(len(train), np.float32)
-        plan = _plan(self, train, rng)
-        halves = {
-            "items": (plan.records["dual"], _drawn_items if self.schedule == "random" else _fit_items),
-            "users": (duals, _drawn_users if self.schedule == "random" else _fit_users),
-        }
-        while True:
-            for side, (own, fit) in halves.items():
-                fit(state, plan, duals, self.inner, rng)
-                yield Step(model, objective, part_gap=self._gap(losses, state, side, own))
-
-    def _box(self) -> tuple[float, float]:
-        """The ridge on a dual and its upper end, which is never above the bound for being rounded."""
-        if self.loss == "squared-hinge":
-            return self.lam / 2, np.inf
-        bound = np.float32(1 / self.lam)
-        return 0.0, float(bound if bound <= 1 / self.lam else np.nextafter(bound, np.float32(0)))
-
-    def _gap(self, losses: Callable[[], float], state: "_State", side: str, duals: Any) -> Callable[[], float]:
-        """How far above its optimum a half may be: lam times the primal 1/2 |w|^2 + C sum L less the dual."""
-
-        def gap() -> float:
-            linear, square = kernel.sums(duals)
-            return losses() + self.lam * (state.size(side) + state.ridge / 2 * square - linear)
-
-        return gap
+        per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
+        users, items = np.abs(start(rng, per_user, self.rank)), start(rng, per_item, self.rank)
+        model = Factors(users[:, : self.rank], items[:, : self.rank])
+        known = {"users": per_user > 0, "items": per_item > 0}
+        machines = _Machines(self, train, users, items, known, threads, *_arranged(self, train, rng))
+        yield Step(model, machines.objective)
+        random = self.schedule == "random"
+        fit_items, fit_users = (_draw_items, _draw_users) if random else (_visit_items, _visit_users)
+        while len(train):
+            fit_items(machines, rng)
+            yield Step(model, machines.objective, part_gap=lambda: machines.gap("items"))
+            fit_users(machines, rng)
+            yield Step(model, machines.objective, part_gap=lambda: machines.gap("users"))
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
-    """What the halves work on."""
+class _Machines:
+    """Both halves' vectors, their duals, and the order of the items' half."""
 
+    solver: AltSVM
     train: Comparisons
     users: Floats
     items: Floats
-    ridge: float
-    upper: float
-    known_users: Ints
-    known_items: Ints
+    known: dict[str, Any]  # who is in some comparison
     threads: int
+    duals: Any  # the users' half, comparison by comparison
+    records: Any  # the items' half, task by task, with its duals
+    starts: Ints  # where each task starts
+    rounds: Ints  # a row per round: its first task and its end
 
     @property
     def rows(self) -> tuple[Ints, Ints, Ints]:
         """The comparisons as the kernels take them."""
         return self.train.indptr, self.train.better, self.train.worse
 
+    @property
+    def box(self) -> tuple[float, float]:
+        """The ridge on a dual and its upper end, which is never above C for being rounded."""
+        if self.solver.loss == "squared-hinge":
+            return self.solver.lam / 2, np.inf
+        bound = np.float32(1 / self.solver.lam)
+        return 0.0, float(bound if bound <= 1 / self.solver.lam else np.nextafter(bound, np.float32(0)))
+
+    def objective(self) -> float:
+        """The sum of losses and lam/2 (|U|^2 + |V|^2)."""
+        return self.losses() + self.solver.lam / 2 * (self.size("users") + self.size("items"))
+
+    def gap(self, side: str) -> float:
+        """How far above its optimum a half may be: lam times the primal 1/2 |w|^2 + C sum L less the dual."""
+        linear, square = kernel.sums(self.duals if side == "users" else self.records["dual"])
+        return self.losses() + self.solver.lam * (self.size(side) + self.box[0] / 2 * square - linear)
+
+    def losses(self) -> float:
+        """The sum of losses, added up by user."""
+        by_user = np.zeros(self.train.n_users)
+        if len(self.train):
+            loss = _LOSSES[self.solver.loss]
+            kernel.losses(loss, *self.rows, self.users, self.items, by_user, self.threads)
+        return float(by_user.sum())
+
     def size(self, side: str) -> float:
         """The sum of squares of all users' or items' vectors."""
-        block, known = (self.users, self.known_users) if side == "users" else (self.items, self.known_items)
-        return float(np.square(block[known]).sum())
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """The order of the items' half: records with their duals, where each task starts, the rounds' tasks."""
-
-    records: Any
-    starts: Ints
-    rounds: Ints  # a row per round: its first task and its end
-    races: bool = False  # tasks of a round share items
-    atomic: bool = False
-
-
-def _plan(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> _Plan:
-    """The comparisons arranged as the schedule asks."""
-    rows = train.indptr, train.better, train.worse
-    if solver.schedule in ("tournament", "partitioned"):
-        groups = item_groups(train, solver.schedule, solver.groups)
-        order = rng.permutation(train.n_users).astype(np.int32)
-        tasks = schedules.tasks(solver.groups)
-        records, starts = kernel.records_of(*rows, order, groups, tasks, int(tasks.max()) + 1)
-        ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
-        return _Plan(records, starts, np.stack([ends[:-1], ends[1:]], axis=1))
-    order = np.arange(train.n_users, dtype=np.int32)
-    if solver.schedule != "random":
-        order = rng.permutation(order)
-    one = np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32)
-    records, _ = kernel.records_of(*rows, order, *one, 1)
-    cuts = np.concatenate([[0], np.cumsum(np.diff(train.indptr)[order])])
-    starts = np.unique(cuts[np.searchsorted(cuts, np.linspace(0, len(train), _CHUNKS + 1))])
-    return _Plan(
-        records, starts, np.array([[0, len(starts) - 1]]), solver.schedule != "random", solver.schedule == "atomic"
-    )
+        block: Floats = {"users": self.users, "items": self.items}[side]
+        return float(np.square(block[self.known[side]]).sum())
 
 
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
@@ -176,50 +138,65 @@ def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
 
 
-def _fit_items(state: _State, plan: _Plan, duals: Any, inner: int, rng: np.random.Generator) -> None:
+def _arranged(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> tuple[Any, Any, Ints, Ints]:
+    """Duals of zero, records as the schedule asks, where its tasks start, and the tasks of its rounds."""
+    rows = train.indptr, train.better, train.worse
+    duals = np.zeros(len(train), np.float32)
+    order = rng.permutation(train.n_users).astype(np.int32)
+    if solver.schedule in ("tournament", "partitioned"):
+        tasks = schedules.tasks(solver.groups)
+        groups = item_groups(train, solver.schedule, solver.groups)
+        ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
+        rounds = np.stack([ends[:-1], ends[1:]], axis=1)
+        return duals, *kernel.records_of(*rows, order, groups, tasks, int(ends[-1])), rounds
+    if solver.schedule == "random":
+        order.sort()  # the record of a comparison then lies where its dual of the users' half does
+    one_task = np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32), 1
+    records, _ = kernel.records_of(*rows, order, *one_task)
+    ends = np.concatenate([[0], np.cumsum(np.diff(train.indptr)[order])])
+    starts = np.unique(ends[np.searchsorted(ends, np.linspace(0, len(train), _CHUNKS + 1))])
+    return duals, records, starts, np.array([[0, len(starts) - 1]])
+
+
+def _visit_items(machines: _Machines, rng: np.random.Generator) -> None:
     """V from its duals, then passes over all comparisons, the rounds of each in a new order."""
-    _rebuild_items(state, plan)
-    for _ in range(inner):
-        rounds = rng.permutation(plan.rounds)
-        order = state.ridge, state.upper, plan.records, plan.starts, rounds
-        kernel.items_pass(*order, state.users, state.items, seed_of(rng), plan.atomic, state.threads)
+    races = machines.solver.schedule in _RACES and machines.threads > 1
+    _rebuild_items(machines, races, machines.threads)
+    atomic = races and machines.solver.schedule == "atomic"
+    for _ in range(machines.solver.inner):
+        order = machines.records, machines.starts, rng.permutation(machines.rounds)
+        factors = machines.users, machines.items
+        kernel.items_pass(*machines.box, *order, *factors, seed_of(rng), atomic, machines.threads)
 
 
-def _rebuild_items(state: _State, plan: _Plan) -> None:
+def _rebuild_items(machines: _Machines, atomic: bool, threads: int) -> None:
     """V from its duals, all scaled by the power of two that suits the new U."""
-    state.items[state.known_items] = 0.0
-    factors = state.users, state.items
-    sums = kernel.items_from_duals(plan.records, plan.starts, plan.rounds, *factors, plan.races, state.threads)
-    exponent = kernel.scale_exponent(*sums.sum(axis=0), state.size("items"), state.ridge, state.upper)
+    duals, items = machines.records["dual"], machines.items
+    items[machines.known["items"]] = 0.0
+    order = machines.records, machines.starts, machines.rounds
+    linear, square = kernel.items_from_duals(*order, machines.users, items, atomic, threads).sum(axis=0)
+    exponent = kernel.scale_exponent(linear, square, machines.size("items"), *machines.box)
     if exponent:
-        np.multiply(plan.records["dual"], np.float32(2.0**exponent), out=plan.records["dual"])
-        np.multiply(state.items, 2.0**exponent, out=state.items)
+        np.ldexp(duals, exponent, out=duals)
+        np.ldexp(items, exponent, out=items)
 
 
-def _fit_users(state: _State, plan: _Plan, duals: Any, inner: int, rng: np.random.Generator) -> None:
+def _visit_users(machines: _Machines, rng: np.random.Generator) -> None:
     """Each user's vector from its duals, then passes over its comparisons."""
-    box = state.ridge, state.upper
-    kernel.users_pass(*box, *state.rows, duals, state.users, state.items, inner, seed_of(rng), state.threads)
+    data: Any = *machines.rows, machines.duals, machines.users, machines.items
+    kernel.users_pass(*machines.box, *data, machines.solver.inner, seed_of(rng), machines.threads)
 
 
-def _drawn_items(state: _State, plan: _Plan, duals: Any, inner: int, rng: np.random.Generator) -> None:
+def _draw_items(machines: _Machines, rng: np.random.Generator) -> None:
     """V from its duals, then as many updates as comparisons, each of one drawn from all."""
-    _rebuild_items(state, plan)
-    for _ in range(inner):
-        kernel.drawn_items_pass(state.ridge, state.upper, plan.records, state.users, state.items, rng)
+    _rebuild_items(machines, False, 1)
+    for _ in range(machines.solver.inner):
+        kernel.drawn_items_pass(*machines.box, machines.records, machines.users, machines.items, rng)
 
 
-def _drawn_users(state: _State, plan: _Plan, duals: Any, inner: int, rng: np.random.Generator) -> None:
+def _draw_users(machines: _Machines, rng: np.random.Generator) -> None:
     """U from its duals, then as many updates as comparisons, each of one drawn from all."""
-    box = state.ridge, state.upper
-    kernel.users_pass(*box, *state.rows, duals, state.users, state.items, 0, 0, state.threads)
-    for _ in range(inner):
-        kernel.drawn_users_pass(*box, plan.records, duals, state.users, state.items, rng)
-
-
-def _losses(loss: int, state: _State) -> float:
-    """The sum of losses, added up by user."""
-    by_user = np.zeros(state.train.n_users)
-    if len(state.train):
-        kernel.losses(loss, *state.rows, state.users, state.items, by_user, state.threads)
-    return float(by_user.sum())
+    factors: Any = machines.duals, machines.users, machines.items
+    kernel.users_pass(*machines.box, *machines.rows, *factors, 0, 0, machines.threads)
+    for _ in range(machines.solver.inner):
+        kernel.drawn_users_pass(*machines.box, machines.records, *factors, rng)
