@@ -8,9 +8,11 @@ an update takes
 
 and moves w along x. Squared hinge: ridge = 1 / (2C), no upper end. Hinge: no ridge, upper = C.
 
-For the items the comparisons lie in records, task by task, and within a task user by user, so that u_i is
-read once for a run of them. Tasks of one round share no item unless the schedule races on purpose; within a
-task the order depends on its number alone. So the bits are the same whoever works on it.
+For the items the comparisons lie in records, task by task, and within a task user by user. Tasks of one
+round share no item unless the schedule races on purpose; within a task the order depends on its number alone.
+So the bits are the same whoever works on it. A task is visited window by window, and a window's comparisons
+in random order: its users' vectors stay in L1, and yet no user's comparisons come one after the other, which
+would fit V to each user in turn and take more passes than an order drawn at random.
 """
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.math cimport ldexp, log2, rint
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 from numpy.random cimport bitgen_t
 
@@ -34,6 +36,7 @@ cdef enum Loss:
 
 cdef enum:
     _AHEAD = 3  # comparisons whose rows of V are on their way while one is worked on
+    _WINDOW = 4096  # doubles in users' vectors, one for each comparison of a window, that L1 has room for
 
 cdef double _HUGE = 1e300  # what an example of length zero moves its dual by: to its upper end
 
@@ -109,13 +112,16 @@ def items_pass(
     Task t holds the records from starts[t] to starts[t + 1]; a row of `rounds` is a first task and an end.
     """
     cdef Box box = Box(ridge, upper)
-    cdef Py_ssize_t turn, task, first, end
+    cdef double[::1] inverses = np.empty(users.shape[0])
+    cdef Py_ssize_t turn, task, first, end, user, rank = items.shape[1]
+    for user in prange(users.shape[0], nogil=True, schedule="static", num_threads=threads):
+        inverses[user] = _inverse(2.0 * dot(&users[user, 0], &users[user, 0], rank) + ridge)
     for turn in range(rounds.shape[0]):
         first, end = rounds[turn, 0], rounds[turn, 1]
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
             _visit_task(
-                &box, &records[0] + starts[task], starts[task + 1] - starts[task], &users[0, 0], &items[0, 0],
-                items.shape[1], stream_of(seed, task), atomic,
+                &box, &records[0] + starts[task], starts[task + 1] - starts[task], &users[0, 0], &inverses[0],
+                &items[0, 0], rank, stream_of(seed, task), atomic,
             )
 
 
@@ -125,7 +131,6 @@ def items_from_duals(
     const int64_t[:, ::1] rounds,
     const double[:, ::1] users,
     double[:, ::1] items,
-    bint atomic,
     int threads,
 ):
     """Add to V what its duals say it is: sum of a u_i in row j and of -a u_i in row k.
@@ -139,7 +144,7 @@ def items_from_duals(
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
             _add_task(
                 &records[0] + starts[task], starts[task + 1] - starts[task], &users[0, 0], &items[0, 0],
-                items.shape[1], &sums[task, 0], atomic,
+                items.shape[1], &sums[task, 0],
             )
     return np.asarray(sums)
 
@@ -165,8 +170,12 @@ def users_pass(
     """Rebuild each user's vector from its duals and visit its comparisons `passes` times, each in a new order."""
     cdef Box box = Box(ridge, upper)
     cdef Py_ssize_t user, first, longest = np.diff(indptr).max(initial=0)
+    cdef Py_ssize_t n_items = items.shape[0]
     cdef int32_t *orders = <int32_t *> malloc((threads * longest + 1) * sizeof(int32_t))
-    if orders == NULL:
+    cdef double *weights = <double *> calloc(threads * n_items + 1, sizeof(double))
+    if orders == NULL or weights == NULL:
+        free(orders)
+        free(weights)
         raise MemoryError
     for user in prange(
         users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads
@@ -175,10 +184,11 @@ def users_pass(
         if indptr[user + 1] > first:
             _fit_user(
                 &box, &better[0] + first, &worse[0] + first, &duals[0] + first, indptr[user + 1] - first,
-                orders + thread_id() * longest, &users[user, 0], &items[0, 0], users.shape[1], passes,
-                stream_of(seed, user),
+                orders + thread_id() * longest, weights + thread_id() * n_items, &users[user, 0], &items[0, 0],
+                users.shape[1], passes, stream_of(seed, user),
             )
     free(orders)
+    free(weights)
 
 
 def drawn_items_pass(
@@ -245,37 +255,53 @@ def sums(const float[:] duals):
 
 
 cdef void _visit_task(
-    const Box *box, Record *records, Py_ssize_t n, const double *users, double *items, Py_ssize_t rank,
-    uint64_t stream, bint atomic,
+    const Box *box, Record *records, Py_ssize_t n, const double *users, const double *inverses, double *items,
+    Py_ssize_t rank, uint64_t stream, bint atomic,
 ) noexcept nogil:
-    """Run by run: all comparisons of one user in random order, while its vector stays in L1."""
-    cdef Py_ssize_t first = 0, end, place, drawn
-    cdef const double *u
+    """Window by window from a random one on, in random strides that meet each of them once."""
+    cdef Py_ssize_t window = max(<Py_ssize_t> 32, _WINDOW // rank), windows = (n + window - 1) // window
+    cdef Py_ssize_t place, stride = 1, _turn
+    if windows == 0:
+        return
+    place = even_below(&stream, <unsigned int> windows)
+    if windows > 2:
+        stride = 1 + even_below(&stream, <unsigned int> (windows - 1))
+        while _common_divisor(stride, windows) != 1:
+            stride = 1 + even_below(&stream, <unsigned int> (windows - 1))
+    for _turn in range(windows):
+        _visit_window(
+            box, records + place * window, min(window, n - place * window), users, inverses, items, rank, &stream,
+            atomic,
+        )
+        place = (place + stride) % windows
+
+
+cdef inline void _visit_window(
+    const Box *box, Record *records, Py_ssize_t n, const double *users, const double *inverses, double *items,
+    Py_ssize_t rank, uint64_t *stream, bint atomic,
+) noexcept nogil:
+    cdef Py_ssize_t place, drawn, user
     cdef Record swap
-    cdef double inverse
-    while first < n:
-        end = _run_end(records, first, n)
-        for place in range(end - 1, first, -1):
-            drawn = first + even_below(&stream, <unsigned int> (place - first + 1))
-            swap = records[place]
-            records[place] = records[drawn]
-            records[drawn] = swap
-        u = users + records[first].user * rank
-        inverse = _inverse(2.0 * dot(u, u, rank) + box.ridge)
-        for place in range(first, end):
-            if place + _AHEAD < n:
-                fetch(items + records[place + _AHEAD].better * rank, rank)
-                fetch(items + records[place + _AHEAD].worse * rank, rank)
-            _update_items(box, records + place, u, items, rank, inverse, atomic)
-        first = end
+    for place in range(n - 1, 0, -1):
+        drawn = even_below(stream, <unsigned int> (place + 1))
+        swap = records[place]
+        records[place] = records[drawn]
+        records[drawn] = swap
+    for place in range(n):
+        if place + _AHEAD < n:
+            fetch(items + records[place + _AHEAD].better * rank, rank)
+            fetch(items + records[place + _AHEAD].worse * rank, rank)
+        user = records[place].user
+        _update_items(box, records + place, users + user * rank, items, rank, inverses[user], atomic)
 
 
-cdef inline Py_ssize_t _run_end(const Record *records, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    """Where the comparisons of the first one's user end."""
-    cdef Py_ssize_t end = first + 1
-    while end < n and records[end].user == records[first].user:
-        end += 1
-    return end
+cdef inline Py_ssize_t _common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef Py_ssize_t rest
+    while b:
+        rest = a % b
+        a = b
+        b = rest
+    return a
 
 
 cdef inline void _update_items(
@@ -292,8 +318,7 @@ cdef inline void _update_items(
 
 
 cdef void _add_task(
-    const Record *records, Py_ssize_t n, const double *users, double *items, Py_ssize_t rank, double *sums,
-    bint atomic,
+    const Record *records, Py_ssize_t n, const double *users, double *items, Py_ssize_t rank, double *sums
 ) noexcept nogil:
     cdef Py_ssize_t place
     cdef const double *u
@@ -307,20 +332,17 @@ cdef void _add_task(
             u = users + records[place].user * rank
             v = items + records[place].better * rank
             w = items + records[place].worse * rank
-            if atomic:
-                _add_atomically(v, w, u, records[place].dual, rank)
-            else:
-                _add_both(v, w, u, records[place].dual, rank)
+            _add_both(v, w, u, records[place].dual, rank)
     sums[0], sums[1] = linear, square
 
 
 cdef void _fit_user(
     const Box *box, const int32_t *better, const int32_t *worse, float *duals, Py_ssize_t n, int32_t *order,
-    double *u, const double *items, Py_ssize_t rank, int passes, uint64_t stream,
+    double *weights, double *u, const double *items, Py_ssize_t rank, int passes, uint64_t stream,
 ) noexcept nogil:
     cdef Py_ssize_t place, row, ahead
     cdef int _turn
-    _rebuild_user(box, better, worse, duals, n, u, items, rank)
+    _rebuild_user(box, better, worse, duals, n, weights, u, items, rank)
     for _turn in range(passes):
         shuffled(&stream, order, n)
         for place in range(n):
@@ -333,20 +355,27 @@ cdef void _fit_user(
 
 
 cdef void _rebuild_user(
-    const Box *box, const int32_t *better, const int32_t *worse, float *duals, Py_ssize_t n, double *u,
-    const double *items, Py_ssize_t rank,
+    const Box *box, const int32_t *better, const int32_t *worse, float *duals, Py_ssize_t n, double *weights,
+    double *u, const double *items, Py_ssize_t rank,
 ) noexcept nogil:
-    """u = sum of a (v_j - v_k), with all a scaled by the power of two that suits the new V."""
+    """u = sum of a (v_j - v_k), with all a scaled by the power of two that suits the new V.
+
+    The duals are first added up by item, for a user has many more comparisons than items; `weights`, one
+    for every item, are zero before and after.
+    """
     cdef Py_ssize_t row, k
     cdef double linear = 0.0, square = 0.0, factor
     cdef int exponent
     for k in range(rank):
         u[k] = 0.0
     for row in range(n):
-        if duals[row] != 0:
-            linear += duals[row]
-            square += <double> duals[row] * duals[row]
-            _add_difference(u, items + better[row] * rank, items + worse[row] * rank, duals[row], rank)
+        linear += duals[row]
+        square += <double> duals[row] * duals[row]
+        weights[better[row]] += duals[row]
+        weights[worse[row]] -= duals[row]
+    for row in range(n):
+        _add_weighted(u, items + better[row] * rank, weights + better[row], rank)
+        _add_weighted(u, items + worse[row] * rank, weights + worse[row], rank)
     exponent = _scale_exponent(linear, dot(u, u, rank) + box.ridge * square, box.upper)
     if exponent != 0:
         factor = ldexp(1.0, exponent)
@@ -425,6 +454,21 @@ cdef inline void _add_difference(
         b = u[k + 1] + step * (v[k + 1] - w[k + 1])
         c = u[k + 2] + step * (v[k + 2] - w[k + 2])
         d = u[k + 3] + step * (v[k + 3] - w[k + 3])
+        u[k], u[k + 1], u[k + 2], u[k + 3] = a, b, c, d
+
+
+cdef inline void _add_weighted(double *u, const double *v, double *weight, Py_ssize_t n) noexcept nogil:
+    """u += weight v, and the weight is used up."""
+    cdef double a, b, c, d, w = weight[0]
+    cdef Py_ssize_t k
+    if w == 0.0:
+        return
+    weight[0] = 0.0
+    for k in range(0, n, 4):
+        a = u[k] + w * v[k]
+        b = u[k + 1] + w * v[k + 1]
+        c = u[k + 2] + w * v[k + 2]
+        d = u[k + 3] + w * v[k + 3]
         u[k], u[k + 1], u[k + 2], u[k + 3] = a, b, c, d
 
 

@@ -16,7 +16,6 @@ from rankbench.specs import Limits, check
 
 _LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "hinge": kernel.HINGE}
 _RACES = ("hogwild", "atomic")  # schedules whose threads write to the same items
-_CHUNKS = 64  # tasks that their pass is cut into, for threads to take
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,10 @@ class AltSVM:
     pairs of a round share no item, so any number of threads gives the same bits. `partitioned`: the same
     with METIS cutting the item graph into the groups, so that most of the work is within them. (The report
     has one part per thread, which race for the items of a comparison across the cut; here these wait until
-    their two parts meet.) At most half as many threads as groups find work at all times. `hogwild`: users
-    in chunks, threads without locks (PASSCoDe-Wild); `atomic`: the same, no addition ever lost
-    (PASSCoDe-Atomic). `random`: every update draws its comparison from all of them, as the authors' code
-    does, on one thread; the slowest, kept for comparison.
+    their two parts meet.) At most half as many threads as groups find work at all times. `hogwild`: the
+    tournament without its rounds; threads never wait, and write over each other (PASSCoDe-Wild). `atomic`:
+    the same, but no addition is ever lost (PASSCoDe-Atomic). `random`: every update draws its comparison
+    from all of them, as the authors' code does, on one thread; the slowest, kept for comparison.
     """
 
     rank: Annotated[int, Limits(low=1)] = 10
@@ -106,7 +105,7 @@ class _Machines:
         if self.solver.loss == "squared-hinge":
             return self.solver.lam / 2, np.inf
         bound = np.float32(1 / self.solver.lam)
-        return 0.0, float(bound if bound <= 1 / self.solver.lam else np.nextafter(bound, np.float32(0)))
+        return 0.0, float(bound if float(bound) <= 1 / self.solver.lam else np.nextafter(bound, np.float32(0)))
 
     def objective(self) -> float:
         """The sum of losses and lam/2 (|U|^2 + |V|^2)."""
@@ -132,7 +131,7 @@ class _Machines:
 
 
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
-    """The group of every item under `tournament` or `partitioned`."""
+    """The group of every item: METIS's under `partitioned`, else of like load."""
     if schedule == "partitioned":
         return schedules.partition(train.better, train.worse, train.n_items, groups).parts
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
@@ -143,38 +142,33 @@ def _arranged(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> t
     rows = train.indptr, train.better, train.worse
     duals = np.zeros(len(train), np.float32)
     order = rng.permutation(train.n_users).astype(np.int32)
-    if solver.schedule in ("tournament", "partitioned"):
-        tasks = schedules.tasks(solver.groups)
-        groups = item_groups(train, solver.schedule, solver.groups)
-        ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
-        rounds = np.stack([ends[:-1], ends[1:]], axis=1)
-        return duals, *kernel.records_of(*rows, order, groups, tasks, int(ends[-1])), rounds
-    if solver.schedule == "random":
-        order.sort()  # the record of a comparison then lies where its dual of the users' half does
-    one_task = np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32), 1
-    records, _ = kernel.records_of(*rows, order, *one_task)
-    ends = np.concatenate([[0], np.cumsum(np.diff(train.indptr)[order])])
-    starts = np.unique(ends[np.searchsorted(ends, np.linspace(0, len(train), _CHUNKS + 1))])
-    return duals, records, starts, np.array([[0, len(starts) - 1]])
+    if solver.schedule == "random":  # the record of a comparison lies where its dual of the users' half does
+        one_task = np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32), 1
+        return duals, *kernel.records_of(*rows, np.sort(order), *one_task), np.array([[0, 1]])
+    groups, tasks = item_groups(train, solver.schedule, solver.groups), schedules.tasks(solver.groups)
+    ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
+    rounds = np.stack([ends[:-1], ends[1:]], axis=1)
+    return duals, *kernel.records_of(*rows, order, groups, tasks, int(ends[-1])), rounds
 
 
 def _visit_items(machines: _Machines, rng: np.random.Generator) -> None:
-    """V from its duals, then passes over all comparisons, the rounds of each in a new order."""
+    """V from its duals, then passes over all comparisons, the rounds of each in a new order or all at once."""
+    _rebuild_items(machines)
     races = machines.solver.schedule in _RACES and machines.threads > 1
-    _rebuild_items(machines, races, machines.threads)
-    atomic = races and machines.solver.schedule == "atomic"
     for _ in range(machines.solver.inner):
-        order = machines.records, machines.starts, rng.permutation(machines.rounds)
+        rounds = np.array([[0, len(machines.starts) - 1]]) if races else rng.permutation(machines.rounds)
+        order = machines.records, machines.starts, rounds
+        atomic = races and machines.solver.schedule == "atomic"
         factors = machines.users, machines.items
         kernel.items_pass(*machines.box, *order, *factors, seed_of(rng), atomic, machines.threads)
 
 
-def _rebuild_items(machines: _Machines, atomic: bool, threads: int) -> None:
+def _rebuild_items(machines: _Machines) -> None:
     """V from its duals, all scaled by the power of two that suits the new U."""
     duals, items = machines.records["dual"], machines.items
     items[machines.known["items"]] = 0.0
     order = machines.records, machines.starts, machines.rounds
-    linear, square = kernel.items_from_duals(*order, machines.users, items, atomic, threads).sum(axis=0)
+    linear, square = kernel.items_from_duals(*order, machines.users, items, machines.threads).sum(axis=0)
     exponent = kernel.scale_exponent(linear, square, machines.size("items"), *machines.box)
     if exponent:
         np.ldexp(duals, exponent, out=duals)
@@ -183,20 +177,21 @@ def _rebuild_items(machines: _Machines, atomic: bool, threads: int) -> None:
 
 def _visit_users(machines: _Machines, rng: np.random.Generator) -> None:
     """Each user's vector from its duals, then passes over its comparisons."""
-    data: Any = *machines.rows, machines.duals, machines.users, machines.items
-    kernel.users_pass(*machines.box, *data, machines.solver.inner, seed_of(rng), machines.threads)
+    factors = machines.users, machines.items
+    passes = machines.solver.inner, seed_of(rng), machines.threads
+    kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, *passes)
 
 
 def _draw_items(machines: _Machines, rng: np.random.Generator) -> None:
     """V from its duals, then as many updates as comparisons, each of one drawn from all."""
-    _rebuild_items(machines, False, 1)
+    _rebuild_items(machines)
     for _ in range(machines.solver.inner):
         kernel.drawn_items_pass(*machines.box, machines.records, machines.users, machines.items, rng)
 
 
 def _draw_users(machines: _Machines, rng: np.random.Generator) -> None:
     """U from its duals, then as many updates as comparisons, each of one drawn from all."""
-    factors: Any = machines.duals, machines.users, machines.items
-    kernel.users_pass(*machines.box, *machines.rows, *factors, 0, 0, machines.threads)
+    factors = machines.users, machines.items
+    kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, 0, 0, machines.threads)
     for _ in range(machines.solver.inner):
-        kernel.drawn_users_pass(*machines.box, machines.records, *factors, rng)
+        kernel.drawn_users_pass(*machines.box, machines.records, machines.duals, *factors, rng)
