@@ -54,6 +54,7 @@ class Step:
     objective: Callable[[], float] | None = None  # computed only if somebody asks, off the clock
     gap: Callable[[], float] | None = None  # convex problems: an upper bound on objective - optimum
     part_gap: Callable[[], float] | None = None  # alternating solvers: the same for the part just worked on
+    bound: float | None = None  # parallel schedules: how many times faster the threads at work can make it at most
 
 
 class Solver(Protocol):

@@ -72,11 +72,12 @@ class AltSVM:
         yield Step(model, machines.objective)
         random = self.schedule == "random"
         fit_items, fit_users = (_draw_items, _draw_users) if random else (_visit_items, _visit_users)
+        bound = machines.bound() if len(train) else None
         while len(train):
             fit_items(machines, rng)
-            yield Step(model, machines.objective, part_gap=lambda: machines.gap("items"))
+            yield Step(model, machines.objective, part_gap=lambda: machines.gap("items"), bound=bound)
             fit_users(machines, rng)
-            yield Step(model, machines.objective, part_gap=lambda: machines.gap("users"))
+            yield Step(model, machines.objective, part_gap=lambda: machines.gap("users"), bound=bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +124,22 @@ class _Machines:
             loss = _LOSSES[self.solver.loss]
             kernel.losses(loss, *self.rows, self.users, self.items, by_user, self.threads)
         return float(by_user.sum())
+
+    def bound(self) -> float:
+        """How many times faster the threads make both halves at most: no task and no user is ever shared out.
+
+        A round of the items' half, and the users' half, takes as long as its longest task, or as an even share.
+        """
+        tasks, per_user = np.diff(self.starts), np.diff(self.train.indptr)
+        if self.solver.schedule == "random":
+            rounds = [per_user]
+        elif self.solver.schedule in _RACES:
+            rounds = [tasks, per_user]
+        else:
+            rounds = [*(tasks[first:end] for first, end in self.rounds), per_user]
+        longest = sum(max(work.max(), work.sum() / self.threads) for work in rounds)
+        alone = len(self.train) if self.solver.schedule == "random" else 0
+        return float(2 * len(self.train) / (alone + longest))
 
     def size(self, side: str) -> float:
         """The sum of squares of all users' or items' vectors."""

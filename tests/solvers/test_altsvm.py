@@ -298,6 +298,24 @@ def test_bits_are_the_same_on_any_number_of_threads_more_than_cores_too(schedule
         assert items.tobytes() == same_items.tobytes()
 
 
+@pytest.mark.parametrize(("schedule", "threads", "bound"), [("tournament", 1, 1), ("random", 4, 1.6), ("atomic", 4, 4)])
+def test_the_bound_on_the_speed_up_is_that_of_the_longest_tasks(schedule, threads, bound, halves):
+    """All users have a hundred comparisons: their half can be shared out evenly, and so can tasks without rounds."""
+    *_, step = run(AltSVM(rank=2, schedule=schedule), halves[0], 2, threads)
+    assert step.bound == pytest.approx(bound)
+
+
+def test_a_part_that_holds_nearly_all_bounds_the_speed_up():
+    """Items 0 to 3 are compared 99 times, 4 and 5 once: two parts, the one 99 times the other."""
+    better, worse = np.array([0] * 33 + [1] * 33 + [2] * 33 + [4]), np.array([1] * 33 + [2] * 33 + [3] * 33 + [5])
+    train = Comparisons(np.arange(0, 101, 10), better, worse, 6)
+    *_, step = run(AltSVM(rank=2, schedule="partitioned", groups=2), train, 2, threads=2)
+    parts = schedules.partition(train.better, train.worse, 6, 2).parts
+    across = parts[train.better] != parts[train.worse]
+    inside = np.bincount(parts[train.better[~across]], minlength=2)
+    assert step.bound == pytest.approx(200 / (max(inside.max(), inside.sum() / 2) + across.sum() + 50))
+
+
 @each_schedule
 def test_what_races_says_so(schedule):
     racy = schedule in ("hogwild", "atomic")
