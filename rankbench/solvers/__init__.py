@@ -9,6 +9,7 @@ SOLVERS = Catalogue(
         "bpr": "rankbench.solvers.bpr:BPR",
         "convex-erm": "rankbench.solvers.convex_erm:ConvexERM",
         "frsvm": "rankbench.solvers.frsvm:FRSVM",
+        "altsvm": "rankbench.solvers.altsvm:AltSVM",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "imc": "rankbench.solvers.imc:IMC",
         "lcr": "rankbench.solvers.lcr:LCR",

@@ -1,0 +1,110 @@
+"""AltSVM's order of work against an order drawn from all comparisons, on more threads, and at large sizes."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from time import process_time
+
+import numpy as np
+from turns import Measure, Row, Run, in_turns, seconds
+
+from rankbench.contract import Step
+from rankbench.data.synthetic import LowRank
+from rankbench.data.views import Comparisons
+from rankbench.kernels.altsvm import RECORD
+from rankbench.solvers.altsvm import AltSVM
+
+SIZES = (10**5, 10**6, 10**7)
+LARGEST = 10**8  # measured too where the environment says ALTSVM_LARGEST=1: under 4 GiB and some minutes
+PASSES = 10
+
+
+def altsvm(repeats: int) -> Iterator[Row | Measure]:
+    """On one core against the same kernel in global random order, then two threads against one, then sizes."""
+    ratings = LowRank(users=6040, items=3706, per_user=166).view(np.random.default_rng(0))
+    comparisons = ratings.comparisons(553, np.random.default_rng(1))
+    for rank in (10, 100):
+        solvers = {schedule: AltSVM(rank, lam=1000.0, schedule=schedule) for schedule in ("tournament", "random")}
+        found = in_turns(repeats, {name: _passes(comparisons, solver) for name, solver in solvers.items()})
+        what = f"rank {rank}: tournament : global random order"
+        yield Row(what, "updates/s", 4.0 if rank == 10 else None, found["random"], found["tournament"])
+    yield _quality(comparisons, repeats)
+    for schedule in ("tournament", "partitioned", "hogwild", "atomic"):
+        solver = AltSVM(10, lam=1000.0, schedule=schedule)
+        found = in_turns(repeats, {str(threads): _passes(comparisons, solver, threads) for threads in (1, 2)})
+        target = 1.6 if schedule == "tournament" else None
+        yield Row(f"rank 10: {schedule}, 2 threads : 1", "updates/s", target, found["1"], found["2"])
+    per_row = comparisons.better.itemsize + comparisons.worse.itemsize + np.dtype(np.float32).itemsize
+    yield Measure("memory per comparison, duals and schedule included", "bytes", per_row + RECORD.itemsize, at_most=32)
+    yield from _growth()
+
+
+def _passes(comparisons: Comparisons, solver: AltSVM, threads: int = 1) -> Run:
+    """One more pass over items and one over users at each call."""
+    steps = solver.steps(comparisons, np.random.default_rng(0), threads)
+    next(steps)
+    return lambda: 2 * len(comparisons) / seconds(lambda: (next(steps), next(steps)))
+
+
+def _quality(comparisons: Comparisons, repeats: int) -> Measure:
+    """The objective after equal passes over that of the global random order, the median over starts."""
+    ratios = []
+    for seed in range(min(repeats, 3)):
+        ends = {}
+        for schedule in ("tournament", "random"):
+            solver = AltSVM(10, lam=1000.0, schedule=schedule)
+            ends[schedule] = _last(solver.steps(comparisons, np.random.default_rng(seed)), 2 * PASSES).objective()
+        ratios.append(ends["tournament"] / ends["random"])
+    what = f"objective after {PASSES} passes over that in global random order"
+    return Measure(what, "", float(np.median(ratios)), at_most=1.005)
+
+
+def _last(steps: Iterator[Step], count: int) -> Step:
+    """The step after so many."""
+    return next(islice(steps, count, None))
+
+
+def _growth() -> Iterator[Measure]:
+    """The exponent of the cost of a pass in the number of comparisons; each size in its own process."""
+    sizes = (*SIZES, LARGEST) if os.environ.get("ALTSVM_LARGEST") == "1" else SIZES
+    found = [_measured(size) for size in sizes]
+    for size, (taken, peak) in zip(sizes, found, strict=True):
+        yield Measure(f"{size:.0e} comparisons: both halves, once", "s", taken)
+        yield Measure(f"{size:.0e} comparisons: peak memory of the process", "MiB", peak)
+    exponent = np.polyfit(np.log(sizes), np.log([taken for taken, _ in found]), 1)[0]
+    yield Measure(f"cost of a pass: fitted exponent from 1e5 to {sizes[-1]:.0e}", "", float(exponent), at_most=1.1)
+
+
+def _measured(size: int) -> tuple[float, float]:
+    """Processor seconds of both halves, and the peak in MiB."""
+    shown = subprocess.run([sys.executable, __file__, str(size)], check=True, capture_output=True, text=True).stdout
+    taken, peak = shown.split()
+    return float(taken), float(peak)
+
+
+def drawn(size: int, items: int = 3706, per_user: int = 1000) -> Comparisons:
+    """So many comparisons that agree with a hidden order of the items, without ever holding more than these."""
+    rng = np.random.default_rng(0)
+    better, worse = np.empty(size, np.int32), np.empty(size, np.int32)
+    for first in range(0, size, 10**6):
+        end = min(first + 10**6, size)
+        one = rng.integers(0, items, end - first, np.int32)
+        other = (one + rng.integers(1, items, end - first, np.int32)) % items
+        better[first:end], worse[first:end] = np.minimum(one, other), np.maximum(one, other)
+    return Comparisons(np.arange(0, size + 1, per_user), better, worse, items)
+
+
+def main(size: int) -> None:
+    """Print how long both halves take at the second time, and the peak of memory."""
+    steps = AltSVM(10, lam=1000.0).steps(drawn(size), np.random.default_rng(0))
+    _last(steps, 2)
+    start = process_time()
+    _last(steps, 1)
+    print(process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,214 @@
+"""Alternating support vector machines for factors from comparisons (Park et al. 2015; Park and Zhang 2014)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from rankbench import schedules
+from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.views import Comparisons
+from rankbench.factors import check_rank, seed_of, start
+from rankbench.kernels import altsvm as kernel
+from rankbench.models import Factors
+from rankbench.specs import Limits, check
+
+_LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "hinge": kernel.HINGE}
+_RACES = ("hogwild", "atomic")  # schedules whose threads write to the same items
+
+
+@dataclass(frozen=True)
+class AltSVM:
+    """A vector per user and item: a support vector machine for all items, then one for each user, in turn.
+
+    min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), C = 1/lam. A half holds one side
+    fixed and is convex; it rebuilds the other from its dual variables, which stay from one turn to the
+    next, and visits every comparison `inner` times by dual coordinate descent. Duals that the other side's
+    move has left far too long or short are first scaled, all of a machine by one power of two: without
+    that the halves diverge where lam is small and passes are few. Every half is a step; its part_gap
+    certifies that half. Users start with no negative entry: they agree in part, and the first half finds
+    what they have in common instead of noise. (The authors' published code has its hinge fall through into the squared
+    hinge; here they are two losses.) Users and items that are in no comparison score NaN.
+
+    The users' half is parallel as it is. Schedules say who visits which comparison when in the items'
+    half. `tournament`: items in `groups` of like load; comparisons go by their pair of groups, and the
+    pairs of a round share no item, so any number of threads gives the same bits. `partitioned`: the same
+    with METIS cutting the item graph into the groups, so that most of the work is within them. (The report
+    has one part per thread, which race for the items of a comparison across the cut; here these wait until
+    their two parts meet.) At most half as many threads as groups find work at all times. `hogwild`: the
+    tournament without its rounds; threads never wait, and write over each other (PASSCoDe-Wild). `atomic`:
+    the same, but no addition is ever lost (PASSCoDe-Atomic). `random`: every update draws its comparison
+    from all of them, as the authors' code does, on one thread; the slowest, kept for comparison.
+    """
+
+    rank: Annotated[int, Limits(low=1)] = 10
+    lam: Annotated[float, Limits(above=0)] = 1.0
+    loss: Literal["squared-hinge", "hinge"] = "squared-hinge"
+    inner: Annotated[int, Limits(low=1)] = 1
+    schedule: Literal["tournament", "partitioned", "hogwild", "atomic", "random"] = "tournament"
+    groups: Annotated[int, Limits(low=1, high=128)] = 16
+    learns_from: ClassVar = Comparisons
+    needs_features: ClassVar = False
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def determinism(self) -> Determinism:
+        """Exact, but for the two schedules whose threads write to the same items."""
+        return Determinism.RACY if self.schedule in _RACES else Determinism.EXACT
+
+    def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The random start, then a model after each half: items, users, items, ..."""
+        if len(train):
+            check_rank("AltSVM", self.rank, train.n_users, train.n_items)
+        per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
+        users, items = np.abs(start(rng, per_user, self.rank)), start(rng, per_item, self.rank)
+        model = Factors(users[:, : self.rank], items[:, : self.rank])
+        known = {"users": per_user > 0, "items": per_item > 0}
+        machines = _Machines(self, train, users, items, known, threads, *_arranged(self, train, rng))
+        yield Step(model, machines.objective)
+        random = self.schedule == "random"
+        fit_items, fit_users = (_draw_items, _draw_users) if random else (_visit_items, _visit_users)
+        bound = machines.bound() if len(train) else None
+        while len(train):
+            fit_items(machines, rng)
+            yield Step(model, machines.objective, part_gap=lambda: machines.gap("items"), bound=bound)
+            fit_users(machines, rng)
+            yield Step(model, machines.objective, part_gap=lambda: machines.gap("users"), bound=bound)
+
+
+@dataclass(frozen=True, eq=False)
+class _Machines:
+    """Both halves' vectors, their duals, and the order of the items' half."""
+
+    solver: AltSVM
+    train: Comparisons
+    users: Floats
+    items: Floats
+    known: dict[str, Any]  # who is in some comparison
+    threads: int
+    duals: Any  # the users' half, comparison by comparison
+    records: Any  # the items' half, task by task, with its duals
+    starts: Ints  # where each task starts
+    rounds: Ints  # a row per round: its first task and its end
+
+    @property
+    def rows(self) -> tuple[Ints, Ints, Ints]:
+        """The comparisons as the kernels take them."""
+        return self.train.indptr, self.train.better, self.train.worse
+
+    @property
+    def box(self) -> tuple[float, float]:
+        """The ridge on a dual and its upper end, which is never above C for being rounded."""
+        if self.solver.loss == "squared-hinge":
+            return self.solver.lam / 2, np.inf
+        bound = np.float32(1 / self.solver.lam)
+        return 0.0, float(bound if float(bound) <= 1 / self.solver.lam else np.nextafter(bound, np.float32(0)))
+
+    def objective(self) -> float:
+        """The sum of losses and lam/2 (|U|^2 + |V|^2)."""
+        return self.losses() + self.solver.lam / 2 * (self.size("users") + self.size("items"))
+
+    def gap(self, side: str) -> float:
+        """How far above its optimum a half may be: lam times the primal 1/2 |w|^2 + C sum L less the dual."""
+        linear, square = kernel.sums(self.duals if side == "users" else self.records["dual"])
+        return self.losses() + self.solver.lam * (self.size(side) + self.box[0] / 2 * square - linear)
+
+    def losses(self) -> float:
+        """The sum of losses, added up by user."""
+        by_user = np.zeros(self.train.n_users)
+        if len(self.train):
+            loss = _LOSSES[self.solver.loss]
+            kernel.losses(loss, *self.rows, self.users, self.items, by_user, self.threads)
+        return float(by_user.sum())
+
+    def bound(self) -> float:
+        """How many times faster the threads make both halves at most: no task and no user is ever shared out.
+
+        A round of the items' half, and the users' half, takes as long as its longest task, or as an even share.
+        """
+        tasks, per_user = np.diff(self.starts), np.diff(self.train.indptr)
+        if self.solver.schedule == "random":
+            rounds = [per_user]
+        elif self.solver.schedule in _RACES:
+            rounds = [tasks, per_user]
+        else:
+            rounds = [*(tasks[first:end] for first, end in self.rounds), per_user]
+        longest = sum(max(work.max(), work.sum() / self.threads) for work in rounds)
+        alone = len(self.train) if self.solver.schedule == "random" else 0
+        return float(2 * len(self.train) / (alone + longest))
+
+    def size(self, side: str) -> float:
+        """The sum of squares of all users' or items' vectors."""
+        block: Floats = {"users": self.users, "items": self.items}[side]
+        return float(np.square(block[self.known[side]]).sum())
+
+
+def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
+    """The group of every item: METIS's under `partitioned`, else of like load."""
+    if schedule == "partitioned":
+        return schedules.partition(train.better, train.worse, train.n_items, groups).parts
+    return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
+
+
+def _arranged(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> tuple[Any, Any, Ints, Ints]:
+    """Duals of zero, records as the schedule asks, where its tasks start, and the tasks of its rounds."""
+    rows = train.indptr, train.better, train.worse
+    duals = np.zeros(len(train), np.float32)
+    order = rng.permutation(train.n_users).astype(np.int32)
+    if solver.schedule == "random":  # the record of a comparison lies where its dual of the users' half does
+        one_task = np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32), 1
+        return duals, *kernel.records_of(*rows, np.sort(order), *one_task), np.array([[0, 1]])
+    groups, tasks = item_groups(train, solver.schedule, solver.groups), schedules.tasks(solver.groups)
+    ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
+    rounds = np.stack([ends[:-1], ends[1:]], axis=1)
+    return duals, *kernel.records_of(*rows, order, groups, tasks, int(ends[-1])), rounds
+
+
+def _visit_items(machines: _Machines, rng: np.random.Generator) -> None:
+    """V from its duals, then passes over all comparisons, the rounds of each in a new order or all at once."""
+    _rebuild_items(machines)
+    races = machines.solver.schedule in _RACES and machines.threads > 1
+    for _ in range(machines.solver.inner):
+        rounds = np.array([[0, len(machines.starts) - 1]]) if races else rng.permutation(machines.rounds)
+        order = machines.records, machines.starts, rounds
+        atomic = races and machines.solver.schedule == "atomic"
+        factors = machines.users, machines.items
+        kernel.items_pass(*machines.box, *order, *factors, seed_of(rng), atomic, machines.threads)
+
+
+def _rebuild_items(machines: _Machines) -> None:
+    """V from its duals, all scaled by the power of two that suits the new U."""
+    duals, items = machines.records["dual"], machines.items
+    items[machines.known["items"]] = 0.0
+    order = machines.records, machines.starts, machines.rounds
+    linear, square = kernel.items_from_duals(*order, machines.users, items, machines.threads).sum(axis=0)
+    exponent = kernel.scale_exponent(linear, square, machines.size("items"), *machines.box)
+    if exponent:
+        np.ldexp(duals, exponent, out=duals)
+        np.ldexp(items, exponent, out=items)
+
+
+def _visit_users(machines: _Machines, rng: np.random.Generator) -> None:
+    """Each user's vector from its duals, then passes over its comparisons."""
+    factors = machines.users, machines.items
+    passes = machines.solver.inner, seed_of(rng), machines.threads
+    kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, *passes)
+
+
+def _draw_items(machines: _Machines, rng: np.random.Generator) -> None:
+    """V from its duals, then as many updates as comparisons, each of one drawn from all."""
+    _rebuild_items(machines)
+    for _ in range(machines.solver.inner):
+        kernel.drawn_items_pass(*machines.box, machines.records, machines.users, machines.items, rng)
+
+
+def _draw_users(machines: _Machines, rng: np.random.Generator) -> None:
+    """U from its duals, then as many updates as comparisons, each of one drawn from all."""
+    factors = machines.users, machines.items
+    kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, 0, 0, machines.threads)
+    for _ in range(machines.solver.inner):
+        kernel.drawn_users_pass(*machines.box, machines.records, machines.duals, *factors, rng)

@@ -1,0 +1,362 @@
+"""AltSVM against scikit-learn's LinearSVC, by its own certificates, and by what a run achieves."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.svm import LinearSVC
+from solvers.contract import SolverContract
+
+from rankbench import schedules
+from rankbench.contract import Determinism, Floats, Step
+from rankbench.data.synthetic import BTL
+from rankbench.data.views import Comparisons
+from rankbench.errors import UserError
+from rankbench.harness.training import fit
+from rankbench.kernels import altsvm as kernel
+from rankbench.metrics import evaluate
+from rankbench.solvers.altsvm import AltSVM, item_groups
+
+LOSSES = {"squared-hinge": lambda margin: np.maximum(0, 1 - margin) ** 2, "hinge": lambda m: np.maximum(0, 1 - m)}
+SCHEDULES = ("tournament", "partitioned", "hogwild", "atomic", "random")
+each_loss = pytest.mark.parametrize("loss", list(LOSSES))
+each_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
+
+
+class TestAltSVM(SolverContract):
+    solver = AltSVM(rank=3, lam=0.5)
+
+
+class TestAltSVMWithHingeLoss(SolverContract):
+    solver = AltSVM(rank=2, lam=0.5, loss="hinge", inner=2, groups=5)
+
+
+class TestAltSVMPartitioned(SolverContract):
+    solver = AltSVM(rank=3, lam=0.5, schedule="partitioned", groups=4)
+
+
+class TestAltSVMHogwild(SolverContract):
+    solver = AltSVM(rank=3, lam=0.5, schedule="hogwild")
+
+
+class TestAltSVMAtomic(SolverContract):
+    solver = AltSVM(rank=3, lam=0.5, schedule="atomic")
+
+
+class TestAltSVMRandom(SolverContract):
+    solver = AltSVM(rank=3, lam=0.5, schedule="random")
+
+
+@pytest.fixture
+def train() -> Comparisons:
+    return BTL(users=15, items=12, comparisons=20).view(np.random.default_rng(1))
+
+
+@pytest.fixture
+def halves() -> tuple[Comparisons, Comparisons]:
+    """Low-rank comparisons, every other one held out."""
+    view = BTL(users=200, items=60, rank=2, comparisons=200, scale=10.0).view(np.random.default_rng(2))
+    rows = np.arange(len(view))
+    return view.take(rows[::2]), view.take(rows[1::2])
+
+
+def run(solver: AltSVM, train: Comparisons, steps: int, threads: int = 1) -> Iterator[Step]:
+    return islice(solver.steps(train, np.random.default_rng(0), threads), steps)
+
+
+def factors(step: Step) -> tuple[Floats, Floats]:
+    """A copy of what the step lends."""
+    return step.model.users.copy(), step.model.items.copy()
+
+
+def objective(users: Floats, items: Floats, train: Comparisons, solver: AltSVM) -> float:
+    margins = np.sum(users[train.users] * (items[train.better] - items[train.worse]), axis=1)
+    size = np.nansum(np.square(users)) + np.nansum(np.square(items))
+    return float(LOSSES[solver.loss](margins).sum() + solver.lam / 2 * size)
+
+
+# a half against LIBLINEAR
+
+
+def item_examples(train: Comparisons, users: Floats) -> Any:
+    """u_i in the block of the better item and -u_i in that of the worse one."""
+    rank, n = users.shape[1], len(train)
+    rows = np.repeat(np.arange(n), rank)
+    own = users[train.users]
+    columns = [side[:, None] * rank + np.arange(rank) for side in (train.better, train.worse)]
+    parts = [(own.ravel(), (rows, columns[0].ravel())), (-own.ravel(), (rows, columns[1].ravel()))]
+    shape = n, train.n_items * rank
+    return sum(scipy.sparse.coo_array(part, shape).tocsr() for part in parts)
+
+
+def liblinear(examples: Any, solver: AltSVM) -> float:
+    """lam times the least 1/2 |w|^2 + C sum L(w . x), half of the examples turned round as the other class."""
+    signs = np.where(np.arange(examples.shape[0]) % 2, 1.0, -1.0)
+    turned = scipy.sparse.csr_matrix(examples.multiply(signs[:, None]))
+    turned.indices, turned.indptr = turned.indices.astype(np.int32), turned.indptr.astype(np.int32)
+    svm = LinearSVC(
+        C=1 / solver.lam, loss=solver.loss.replace("-", "_"), fit_intercept=False, tol=1e-9, max_iter=10**6, dual=True
+    )
+    w = svm.fit(turned, signs).coef_.ravel()
+    return float(LOSSES[solver.loss](examples @ w).sum() + solver.lam / 2 * w @ w)
+
+
+@each_loss
+@pytest.mark.parametrize("schedule", ["tournament", "partitioned", "random", "atomic"])
+@pytest.mark.parametrize("lam", [0.5, 30.0])
+def test_with_users_fixed_the_items_half_ends_where_liblinear_does(loss, schedule, lam, train):
+    solver = AltSVM(rank=3, lam=lam, loss=loss, inner=4000, schedule=schedule, groups=4)
+    begin, half = (
+        (*factors(step), step.objective(), step.part_gap and step.part_gap()) for step in run(solver, train, 2)
+    )
+    users = begin[0]
+    np.testing.assert_array_equal(half[0], users)
+    own = half[2] - lam / 2 * np.square(users).sum()
+    assert 0 <= half[3] + 1e-9 * own < 1e-6 * own
+    assert own == pytest.approx(liblinear(item_examples(train, users), solver), rel=1e-6)
+
+
+@each_loss
+@pytest.mark.parametrize("lam", [0.5, 30.0])
+def test_with_items_fixed_every_user_ends_where_liblinear_does(loss, lam, train):
+    solver = AltSVM(rank=3, lam=lam, loss=loss, inner=4000)
+    _, (_, items, *_), (users, same, value, gap) = (
+        (*factors(step), step.objective(), step.part_gap and step.part_gap()) for step in run(solver, train, 3)
+    )
+    np.testing.assert_array_equal(items, same)
+    value -= lam / 2 * np.nansum(np.square(items))
+    assert 0 <= gap + 1e-9 * value < 1e-6 * value
+    differences = items[train.better] - items[train.worse]
+    for first, end in pairwise(train.indptr):
+        user = train.users[first]
+        best = liblinear(scipy.sparse.csr_array(differences[first:end]), solver)
+        margins = differences[first:end] @ users[user]
+        assert LOSSES[loss](margins).sum() + lam / 2 * np.square(users[user]).sum() == pytest.approx(best, rel=1e-6)
+
+
+@each_loss
+@each_schedule
+def test_the_gap_of_a_half_is_never_below_its_distance_from_the_best(loss, schedule, train):
+    """Warm duals, a single pass: the optimum of each half is found by solving it again, to the end."""
+    solver = AltSVM(rank=2, lam=3.0, loss=loss, schedule=schedule)
+    users = factors(next(run(solver, train, 1)))[0]
+    for place, step in enumerate(run(solver, train, 7)):
+        if place % 2:
+            own = step.objective() - 1.5 * np.square(users).sum()
+            distance = own - liblinear(item_examples(train, users), solver)
+            assert distance <= step.part_gap() * (1 + 1e-6)
+            assert step.part_gap() < 30 * max(distance, 1e-3 * own)  # and not beyond all measure
+        users = factors(step)[0]
+
+
+@each_loss
+def test_one_comparison_takes_one_update(loss):
+    train = Comparisons([0, 1], [1], [0], 2)
+    for step in islice(run(AltSVM(rank=2, lam=0.7, loss=loss), train, 6), 1, None):
+        assert step.part_gap() == pytest.approx(0, abs=1e-6 * step.objective())
+
+
+# duals and vectors
+
+
+def test_a_comparison_takes_28_bytes():
+    view, dual, record = 2 * np.dtype(np.int32).itemsize, np.dtype(np.float32).itemsize, kernel.RECORD.itemsize
+    assert view + dual + record == 28
+
+
+@pytest.mark.parametrize(("schedule", "threads"), [("tournament", 3), ("atomic", 3), ("random", 1), ("hogwild", 1)])
+@pytest.mark.parametrize("rank", [1, 2, 5])
+def test_the_items_are_the_sum_of_their_examples_by_their_duals(schedule, threads, rank, train):
+    """No addition is lost: what V moved by is what its duals moved by."""
+    rows = train.indptr, train.better, train.worse
+    rng, lanes = np.random.default_rng(3), -(-rank // 4) * 4
+    users, items = np.zeros((train.n_users, lanes)), np.zeros((train.n_items, lanes))
+    users[:, :rank] = rng.standard_normal((train.n_users, rank))
+    order, one_group = rng.permutation(train.n_users).astype(np.int32), np.zeros(train.n_items, np.int32)
+    if schedule == "tournament":
+        groups, tasks = item_groups(train, schedule, 4), schedules.tasks(4)
+        ends = np.cumsum([0, *map(len, schedules.rounds(4))])
+        records, starts = kernel.records_of(*rows, order, groups, tasks, 10)
+        rounds = np.stack([ends[:-1], ends[1:]], axis=1)
+    else:
+        records, _ = kernel.records_of(*rows, order, one_group, np.zeros((1, 1), np.int32), 1)
+        starts, rounds = np.arange(0, len(train) + 1, 20), np.array([[0, len(train) // 20]])
+    for seed in range(5):
+        if schedule == "random":
+            kernel.drawn_items_pass(0.5, np.inf, records, users, items, rng)
+        else:
+            kernel.items_pass(0.5, np.inf, records, starts, rounds, users, items, seed, schedule == "atomic", threads)
+    expected = np.zeros_like(items)
+    moves = records["dual"][:, None].astype(float) * users[records["user"]]
+    np.add.at(expected, records["better"], moves)
+    np.subtract.at(expected, records["worse"], moves)
+    np.testing.assert_allclose(items, expected, rtol=1e-9, atol=1e-12)
+    assert (records["dual"] > 0).mean() > 0.5
+    rebuilt = np.zeros_like(items)
+    sums = kernel.items_from_duals(records, starts, rounds[:, :], users, rebuilt, 1)
+    np.testing.assert_allclose(rebuilt, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(sums.sum(axis=0), kernel.sums(records["dual"]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["tournament", "partitioned"])
+@pytest.mark.parametrize("groups", [1, 2, 5, 8])
+def test_every_comparison_has_one_record_and_no_two_tasks_of_a_round_share_an_item(schedule, groups, halves):
+    train = halves[0]
+    found, tasks = item_groups(train, schedule, groups), schedules.tasks(groups)
+    order = np.random.default_rng(0).permutation(train.n_users).astype(np.int32)
+    rows = train.indptr, train.better, train.worse
+    records, starts = kernel.records_of(*rows, order, found, tasks, int(tasks.max()) + 1)
+    listed = np.stack([records[name] for name in ("user", "better", "worse")])
+    expected = np.stack([train.users, train.better, train.worse])
+    np.testing.assert_array_equal(listed[:, np.lexsort(listed)], expected[:, np.lexsort(expected)])
+    place = 0
+    for meets in schedules.rounds(groups):
+        items = [
+            set(records["better"][starts[task] : starts[task + 1]])
+            | set(records["worse"][starts[task] : starts[task + 1]])
+            for task in range(place, place + len(meets))
+        ]
+        assert sum(map(len, items)) == len(set().union(*items))
+        place += len(meets)
+    assert place == len(starts) - 1
+
+
+def test_within_a_task_a_user_comes_once(halves):
+    train = halves[0]
+    order = np.arange(train.n_users, dtype=np.int32)[::-1].copy()
+    groups = item_groups(train, "tournament", 4)
+    records, starts = kernel.records_of(train.indptr, train.better, train.worse, order, groups, schedules.tasks(4), 10)
+    for first, end in pairwise(starts):
+        assert (np.diff(records["user"][first:end]) <= 0).all()
+
+
+@pytest.mark.parametrize("upper", [np.inf, 3.0])
+@pytest.mark.parametrize("best", [2.0**-9, 0.3, 0.8, 1.0, 1.3, 5.0, 2.0**12])
+def test_duals_are_scaled_by_a_power_of_two_next_to_the_best(best, upper):
+    """t minimises t^2/2 (size + ridge square) - t linear; where there is an upper end they may only shrink."""
+    linear, square, ridge = 5.0, 4.0, 0.25
+    chosen = 2.0 ** kernel.scale_exponent(linear, square, linear / best - ridge * square, ridge, upper)
+    wanted = min(best, 1.0) if np.isfinite(upper) else best
+    assert wanted / 2**0.5 <= chosen * (1 + 1e-12) <= wanted * 2**0.5 * (1 + 1e-12) or chosen == 1 == wanted
+
+
+@each_loss
+@each_schedule
+def test_few_passes_at_a_small_lam_do_not_run_off(loss, schedule, halves):
+    """Without scaling the duals this objective passes 1e20 within twenty steps."""
+    solver = AltSVM(rank=3, lam=0.05, loss=loss, schedule=schedule)
+    objectives = [step.objective() for step in run(solver, halves[0], 41)]
+    assert max(objectives[21:]) < 2 * max(objectives[:5])
+
+
+# a run
+
+
+@each_loss
+@each_schedule
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_objective_is_the_formula_at_every_step(loss, schedule, threads, train):
+    solver = AltSVM(rank=5, lam=0.4, loss=loss, schedule=schedule)
+    for step in run(solver, train, 5, threads):
+        assert step.objective() == pytest.approx(objective(*factors(step), train, solver), rel=1e-12)
+
+
+@each_loss
+@each_schedule
+@pytest.mark.parametrize("threads", [1, 3])
+def test_it_learns_low_rank_scores_whatever_the_schedule(loss, schedule, threads, halves):
+    train, test = halves
+    solver = AltSVM(rank=2, lam=10.0, loss=loss, schedule=schedule, inner=2, groups=4)
+    errors = [evaluate(fit(solver, train, steps=steps, threads=threads), test, ["pairwise-error"]) for steps in (0, 30)]
+    begin, end = (error["pairwise-error"] for error in errors)
+    assert begin == pytest.approx(0.5, abs=0.03)
+    assert end < 0.1
+
+
+@each_schedule
+def test_every_schedule_comes_to_like_objectives(schedule, halves):
+    solver = AltSVM(rank=2, lam=20.0)
+    wanted, found = (
+        [step.objective() for step in run(each, halves[0], 61)][-1]
+        for each in (solver, replace(solver, schedule=schedule))
+    )
+    assert found == pytest.approx(wanted, rel=0.02)
+
+
+@pytest.mark.parametrize("schedule", ["tournament", "partitioned", "random"])
+@pytest.mark.parametrize("threads", [2, 3, 64])
+def test_bits_are_the_same_on_any_number_of_threads_more_than_cores_too(schedule, threads, halves):
+    solver = AltSVM(rank=6, lam=2.0, schedule=schedule)
+    one, many = ([*map(factors, run(solver, halves[0], 6, used))] for used in (1, threads))
+    for (users, items), (same_users, same_items) in zip(one, many, strict=True):
+        assert users.tobytes() == same_users.tobytes()
+        assert items.tobytes() == same_items.tobytes()
+
+
+@pytest.mark.parametrize(("schedule", "threads", "bound"), [("tournament", 1, 1), ("random", 4, 1.6), ("atomic", 4, 4)])
+def test_the_bound_on_the_speed_up_is_that_of_the_longest_tasks(schedule, threads, bound, halves):
+    """All users have a hundred comparisons: their half can be shared out evenly, and so can tasks without rounds."""
+    *_, step = run(AltSVM(rank=2, schedule=schedule), halves[0], 2, threads)
+    assert step.bound == pytest.approx(bound)
+
+
+def test_a_part_that_holds_nearly_all_bounds_the_speed_up():
+    """Items 0 to 3 are compared 99 times, 4 and 5 once: two parts, the one 99 times the other."""
+    better, worse = np.array([0] * 33 + [1] * 33 + [2] * 33 + [4]), np.array([1] * 33 + [2] * 33 + [3] * 33 + [5])
+    train = Comparisons(np.arange(0, 101, 10), better, worse, 6)
+    *_, step = run(AltSVM(rank=2, schedule="partitioned", groups=2), train, 2, threads=2)
+    parts = schedules.partition(train.better, train.worse, 6, 2).parts
+    across = parts[train.better] != parts[train.worse]
+    inside = np.bincount(parts[train.better[~across]], minlength=2)
+    assert step.bound == pytest.approx(200 / (max(inside.max(), inside.sum() / 2) + across.sum() + 50))
+
+
+@each_schedule
+def test_what_races_says_so(schedule):
+    racy = schedule in ("hogwild", "atomic")
+    assert AltSVM(schedule=schedule).determinism is (Determinism.RACY if racy else Determinism.EXACT)
+
+
+@pytest.mark.parametrize("rank", range(1, 10))
+def test_padded_lanes_stay_zero(rank, train):
+    for step in run(AltSVM(rank=rank), train, 4):
+        for block in (step.model.users, step.model.items):
+            assert block.shape[1] == rank
+            assert block.base.shape[1] % 4 == 0
+            assert not block.base[:, rank:].any()
+
+
+def test_who_is_in_no_comparison_is_never_moved_or_scored(train):
+    wider = Comparisons([*train.indptr, len(train)], train.better, train.worse, train.n_items + 1)
+    for step in run(AltSVM(rank=3), wider, 5):
+        users, items = factors(step)
+        assert np.isnan(users[-1]).all() and np.isnan(items[-1]).all()
+        assert np.isfinite(users[:-1]).all() and np.isfinite(items[:-1]).all()
+
+
+# what it refuses
+
+
+def test_a_rank_beyond_both_sides_is_refused(train):
+    next(AltSVM(rank=15).steps(train, np.random.default_rng(0)))
+    with pytest.raises(UserError, match="AltSVM: rank=16 is larger than both sides, 15 users and 12 items"):
+        next(AltSVM(rank=16).steps(train, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("setting", ["rank=0", "lam=0", "lam=-1", "inner=0", "groups=0", "groups=129"])
+def test_settings_out_of_range_are_refused(setting):
+    name, value = setting.split("=")
+    with pytest.raises(UserError, match=rf"AltSVM: {name}={value}(\.0)? is out of range"):
+        AltSVM(**{name: float(value) if name == "lam" else int(value)})
+
+
+def test_the_partition_names_the_extra_that_brings_it(train, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    steps = AltSVM(rank=2, schedule="partitioned", groups=2).steps(train, np.random.default_rng(0))
+    with pytest.raises(UserError, match=r"pip install 'rankbench\[partition\]'"):
+        next(steps)
