@@ -6,7 +6,7 @@ A loss is convex in the scores f of a user's items; each returns its value and f
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport fabs
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
@@ -250,7 +250,7 @@ cdef void _bundle(
 
     Invariant: the planes lie below the loss, so the dual's value lies below the minimum.
     """
-    cdef double value, best, bound
+    cdef double value, best, bound = -INFINITY
     cdef Py_ssize_t planes = 1, k, t
     for t in range(user.n):
         for k in range(rank):
@@ -261,7 +261,8 @@ cdef void _bundle(
     best = _add_plane(loss, user, rank, lam, 0, most_planes, own)
     while True:
         bound = weigh_planes(
-            own.products, most_planes, own.offsets, lam, planes, 0.1 * tolerance * fabs(best), own.beta, own.spare
+            own.products, most_planes, own.offsets, lam, planes,
+            0.1 * max(tolerance * fabs(best), min(fabs(best), best - bound)), own.beta, own.spare,
         )
         if best - bound <= tolerance * fabs(best) or planes == most_planes:
             break

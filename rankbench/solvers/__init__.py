@@ -6,6 +6,7 @@ from rankbench.specs import Catalogue
 SOLVERS = Catalogue(
     "solver",
     {
+        "cofirank": "rankbench.solvers.cofirank:CofiRank",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "rankboost": "rankbench.solvers.rankboost:RankBoost",

@@ -61,17 +61,18 @@ class CofiRank:
             for known in (rating, rated)
         )
 
-        def step() -> Step:
+        def step(users: Floats, items: Floats) -> Step:
+            """The model of these vectors."""
             model = Factors(_known(users, rating), _known(items, rated))
             return Step(model, lambda: problem.objective(users, items))
 
-        yield step()
+        yield step(users, items)
         while len(train):
             users = users_half(problem, users, items, self.tolerance, self.planes).point
-            yield step()
+            yield step(users, items)
             items = items_half(problem, users, items, self.tolerance, self.planes).point
-            yield step()
-        yield step()
+            yield step(users, items)
+        yield step(users, items)
 
 
 def _known(vectors: Floats, known: Ints) -> Floats:
@@ -150,9 +151,7 @@ def users_half(problem: Problem, users: Floats, items: Floats, tolerance: float,
     """Every user's best vector, given the items'."""
     point = users.copy()
     objectives, gaps = np.zeros((2, len(users)))
-    kernel.users_half(
-        *problem.rows(), point, items, problem.lam, tolerance, planes, objectives, gaps, problem.threads
-    )
+    kernel.users_half(*problem.rows(), point, items, problem.lam, tolerance, planes, objectives, gaps, problem.threads)
     return Half(point, float(objectives.sum()), float(gaps.sum()))
 
 
@@ -173,7 +172,11 @@ def items_half(problem: Problem, users: Floats, items: Floats, tolerance: float,
         products[made, : made + 1] = products[: made + 1, made] = slopes[: made + 1] @ slope
         known = slice(made + 1)
         bound = kernel.weigh(
-            products, offsets[known], problem.lam, 0.1 * tolerance * abs(least), beta
+            products,
+            offsets[known],
+            problem.lam,
+            0.1 * max(tolerance * abs(least), min(abs(least), least - bound)),
+            beta,
         )
         if least - bound <= tolerance * abs(least):
             break
@@ -214,7 +217,11 @@ def _levels(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats,
     rises[first] = False
     steps = np.cumsum(rises)
     levels = np.empty(len(train))
-    levels[order] = steps - np.repeat(steps[train.indptr[:-1].clip(max=max(0, len(train) - 1))], np.diff(train.indptr)) if len(train) else 0
+    levels[order] = (
+        steps - np.repeat(steps[train.indptr[:-1].clip(max=max(0, len(train) - 1))], np.diff(train.indptr))
+        if len(train)
+        else 0
+    )
     pairs = pairs_kernel.count(train.indptr, train.values)
     return levels, np.zeros(len(train)), np.divide(1.0, pairs, out=np.zeros(train.n_users), where=pairs > 0)
 
