@@ -6,6 +6,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {  # imported when first asked for: `import rankbench` costs next to nothing
+    "CofiRank": "rankbench.solvers.cofirank",
     "Comparisons": "rankbench.data.views",
     "Determinism": "rankbench.contract",
     "Factors": "rankbench.models",

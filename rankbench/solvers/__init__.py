@@ -10,6 +10,7 @@ SOLVERS = Catalogue(
         "convex-erm": "rankbench.solvers.convex_erm:ConvexERM",
         "frsvm": "rankbench.solvers.frsvm:FRSVM",
         "altsvm": "rankbench.solvers.altsvm:AltSVM",
+        "cofirank": "rankbench.solvers.cofirank:CofiRank",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "imc": "rankbench.solvers.imc:IMC",
         "lcr": "rankbench.solvers.lcr:LCR",

@@ -1,0 +1,231 @@
+"""CofiRank: factors that maximise a bound on NDCG, or fit orders or ratings, by bundle methods (Weimer et al. 2007)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.views import Ratings
+from rankbench.kernels import cofirank as kernel
+from rankbench.kernels import pairs as pairs_kernel
+from rankbench.models import Factors
+from rankbench.specs import Limits, check
+
+_LOSSES = {"ndcg": kernel.NDCG, "ordinal": kernel.ORDINAL, "regression": kernel.REGRESSION}
+
+
+@dataclass(frozen=True)
+class CofiRank:
+    """A vector per user and item; one side at a time is optimal given the other, to within a certified gap.
+
+    min over U, M of sum_i loss_i(M u_i) + lam/2 (|U|^2 + |M|^2), over the items that user i rated.
+
+    ndcg: max over orders pi of 1 - NDCG@k(pi) + <c_pi - c, f>, where place l = 0, 1, .. weighs c_l =
+    (l + 1)^(-1/4), c_pi gives each item the weight of its place in pi and c that of its place in the
+    order of the ratings. The order by f is one of those pi, and loses nothing in the second term: so the
+    loss is above 1 - NDCG@k of f. The maximum is an assignment problem. Among equal ratings there is no
+    right order; c is then the mean weight of their places (one order or another would train on the order
+    of the input), and the bound still holds. ordinal: the mean over pairs y_j < y_k of max(0, 1 - (f_k -
+    f_j)). regression: 1/2 |f - y|^2.
+
+    Each half is convex, and lowered by planes below the loss: the minimum of lam/2 |w|^2 plus their
+    maximum is a lower bound, and the half ends when the best point is within `tolerance` of it (relative), or
+    after `planes` of them. Users fall apart into problems of size rank; items are one problem. A step is a
+    half, and none raises the objective. Where a rating is below 0, all are raised for NDCG's gain 2^y - 1
+    so that the lowest is 0. Users and items without a rating score NaN.
+    """
+
+    rank: Annotated[int, Limits(low=1)] = 10
+    lam: Annotated[float, Limits(above=0)] = 10.0
+    loss: Literal["ndcg", "ordinal", "regression"] = "ndcg"
+    k: Annotated[int, Limits(low=1)] = 10
+    tolerance: Annotated[float, Limits(above=0)] = 1e-3
+    planes: Annotated[int, Limits(low=2)] = 100
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The random start, then a model after each half: users, items, users, ..."""
+        problem = Problem.of(train, self.loss, self.k, self.lam, threads)
+        rated = np.bincount(train.items, minlength=train.n_items) > 0
+        rating = np.diff(train.indptr) > 0
+        users, items = (
+            rng.standard_normal((len(known), self.rank)) / np.sqrt(self.rank) * known[:, None]
+            for known in (rating, rated)
+        )
+
+        def step(users: Floats, items: Floats) -> Step:
+            """The model of these vectors."""
+            model = Factors(_known(users, rating), _known(items, rated))
+            return Step(model, lambda: problem.objective(users, items))
+
+        yield step(users, items)
+        while len(train):
+            users = users_half(problem, users, items, self.tolerance, self.planes).point
+            yield step(users, items)
+            items = items_half(problem, users, items, self.tolerance, self.planes).point
+            yield step(users, items)
+        yield step(users, items)
+
+
+def _known(vectors: Floats, known: Ints) -> Floats:
+    """NaN for the others."""
+    return np.where(known[:, None], vectors, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A loss over all users' ratings, as the kernel takes it, and where each item's slopes are found."""
+
+    loss: int
+    indptr: Ints
+    items: Ints
+    targets: Floats
+    anchors: Floats
+    scales: Floats
+    weights: Floats
+    discounts: Floats
+    item_indptr: Ints
+    raters: Ints
+    places: Ints
+    lam: float
+    threads: int
+
+    @classmethod
+    def of(cls, train: Ratings, loss: str, k: int, lam: float, threads: int) -> "Problem":
+        """What does not change while factors do."""
+        longest = max(1, int(np.diff(train.indptr).max(initial=1)))
+        weights = np.arange(1.0, longest + 1) ** -0.25
+        discounts = 1 / np.log2(np.arange(2.0, min(k, longest) + 2))
+        makers = {"ndcg": _gains, "ordinal": _levels, "regression": _ratings}
+        rows = makers[loss](train, weights, discounts)
+        by_item = np.argsort(train.items, kind="stable")
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(train.items, minlength=train.n_items))])
+        return cls(
+            _LOSSES[loss], train.indptr, train.items, *rows, weights, discounts,
+            indptr, train.users[by_item], by_item, lam, threads,
+        )  # fmt: skip
+
+    def rows(self) -> tuple[int, Ints, Ints, Floats, Floats, Floats, Floats, Floats]:
+        """What every call of the kernel begins with."""
+        ratings = self.loss, self.indptr, self.items
+        return *ratings, self.targets, self.anchors, self.scales, self.weights, self.discounts
+
+    def losses(self, users: Floats, items: Floats) -> tuple[Floats, Floats]:
+        """Each user's loss, and its slope along each of the scores."""
+        losses, slopes = np.empty(len(users)), np.empty(len(self.items))
+        kernel.losses(*self.rows(), users, items, losses, slopes, self.threads)
+        return losses, slopes
+
+    def item_slopes(self, slopes: Floats, users: Floats) -> Floats:
+        """The sum of the losses' slope along each item's vector."""
+        out = np.empty((len(self.item_indptr) - 1, users.shape[1]))
+        kernel.item_slopes(self.item_indptr, self.raters, self.places, slopes, users, out, self.threads)
+        return out
+
+    def objective(self, users: Floats, items: Floats) -> float:
+        """Losses and both sides' squares."""
+        if not len(self.items):
+            return 0.0
+        squares = np.square(users).sum() + np.square(items).sum()
+        return float(self.losses(users, items)[0].sum() + self.lam / 2 * squares)
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """Where one side ended: its vectors, its part of the objective, and how much lower it could be at most."""
+
+    point: Floats
+    objective: float
+    gap: float
+
+
+def users_half(problem: Problem, users: Floats, items: Floats, tolerance: float, planes: int) -> Half:
+    """Every user's best vector, given the items'."""
+    point = users.copy()
+    objectives, gaps = np.zeros((2, len(users)))
+    kernel.users_half(*problem.rows(), point, items, problem.lam, tolerance, planes, objectives, gaps, problem.threads)
+    return Half(point, float(objectives.sum()), float(gaps.sum()))
+
+
+def items_half(problem: Problem, users: Floats, items: Floats, tolerance: float, planes: int) -> Half:
+    """All items' best vectors, given the users'."""
+    best, point, bound = items, items, -np.inf
+    least = np.inf
+    slopes, products, offsets = np.empty((planes, items.size)), np.empty((planes, planes)), np.empty(planes)
+    beta = np.zeros(planes)
+    beta[0] = 1.0
+    for made in range(planes):
+        losses, along = problem.losses(users, point)
+        slope = problem.item_slopes(along, users).ravel()
+        square, loss = float(point.ravel() @ point.ravel()), float(losses.sum())
+        if loss + problem.lam / 2 * square < least:
+            best, least = point, loss + problem.lam / 2 * square
+        slopes[made], offsets[made] = slope, loss - slope @ point.ravel()
+        products[made, : made + 1] = products[: made + 1, made] = slopes[: made + 1] @ slope
+        known = slice(made + 1)
+        bound = kernel.weigh(
+            products,
+            offsets[known],
+            problem.lam,
+            0.1 * max(tolerance * abs(least), min(abs(least), least - bound)),
+            beta,
+        )
+        if least - bound <= tolerance * abs(least):
+            break
+        point = (-(beta[known] @ slopes[known]) / problem.lam).reshape(items.shape)
+    return Half(best, least, max(0.0, least - bound))
+
+
+# what the losses take: targets and anchors by row, a scale by user
+
+
+def _gains(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Each gain over the ideal DCG, the mean weight of an item's right places, and whether there is a gain at all."""
+    order = np.lexsort((-train.values, train.users))
+    place = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
+    values, users = train.values[order], train.users
+    top = np.zeros(train.n_users)
+    np.maximum.at(top, users, values)
+    raised = min(0.0, float(train.values.min(initial=0.0)))
+    gains = np.exp2(values - top[users]) - np.exp2(raised - top[users])  # over 2^top, which would overflow
+    seen = place < len(discounts)
+    ideal = np.bincount(users[seen], gains[seen] * discounts[place[seen]], train.n_users)
+    starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0) if len(train) else np.zeros(0, np.int64)
+    starts = np.union1d(starts, train.indptr[:-1][np.diff(train.indptr) > 0])
+    sizes = np.diff(np.append(starts, len(train)))
+    anchors = np.repeat(np.add.reduceat(weights[place], starts) / sizes, sizes) if len(train) else np.zeros(0)
+    targets, by_row = np.empty((2, len(train)))
+    targets[order] = gains / np.where(ideal > 0, ideal, 1.0)[users]
+    by_row[order] = anchors
+    return targets, by_row, (ideal > 0).astype(np.float64)
+
+
+def _levels(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
+    """The number of each rating among the user's distinct ones, nothing, and one over the number of pairs."""
+    order = np.lexsort((train.values, train.users))
+    values = train.values[order]
+    first = train.indptr[:-1][np.diff(train.indptr) > 0]
+    rises = np.diff(values, prepend=0.0) != 0
+    rises[first] = False
+    steps = np.cumsum(rises)
+    levels = np.empty(len(train))
+    levels[order] = (
+        steps - np.repeat(steps[train.indptr[:-1].clip(max=max(0, len(train) - 1))], np.diff(train.indptr))
+        if len(train)
+        else 0
+    )
+    pairs = pairs_kernel.count(train.indptr, train.values)
+    return levels, np.zeros(len(train)), np.divide(1.0, pairs, out=np.zeros(train.n_users), where=pairs > 0)
+
+
+def _ratings(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
+    """The ratings themselves."""
+    return train.values, np.zeros(len(train)), np.ones(train.n_users)

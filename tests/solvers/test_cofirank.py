@@ -1,0 +1,276 @@
+"""CofiRank's losses against assignment, pairs and differences; its halves against quadratic programs and ridge."""
+
+from dataclasses import replace
+from itertools import islice, permutations
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import linear_sum_assignment, minimize
+from solvers.contract import SolverContract, course
+
+from rankbench.contract import Floats
+from rankbench.data.synthetic import LowRank
+from rankbench.data.views import Ratings
+from rankbench.metrics import per_user
+from rankbench.models import Factors
+from rankbench.solvers.cofirank import CofiRank, Problem, items_half, users_half
+from rankbench.streams import stream
+
+LOSSES = ("ndcg", "ordinal", "regression")
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+class TestCofiRank(SolverContract):
+    solver = CofiRank(rank=3, lam=0.1, planes=30, tolerance=1e-2)
+    descends = True
+
+
+class TestCofiRankOrdinal(SolverContract):
+    solver = CofiRank(rank=3, lam=0.1, loss="ordinal", planes=30, tolerance=1e-2)
+    descends = True
+
+
+class TestCofiRankRegression(SolverContract):
+    solver = CofiRank(rank=3, lam=1.0, loss="regression", planes=30, tolerance=1e-2)
+    descends = True
+
+
+def one_user(values: Floats) -> Ratings:
+    return Ratings(np.array([0, len(values)]), np.arange(len(values)), values, len(values))
+
+
+def loss_of(view: Ratings, loss: str, scores: Floats, k: int = 10) -> tuple[float, Floats]:
+    """The loss of one user's scores, given as items' vectors of length one, and its slopes."""
+    losses, slopes = Problem.of(view, loss, k, 1.0, 1).losses(np.ones((1, 1)), scores[:, None].copy())
+    return float(losses[0]), slopes
+
+
+def weights_of(n: int) -> Floats:
+    return np.arange(1.0, n + 1) ** -0.25
+
+
+def gains_of(values: Floats, k: int) -> tuple[Floats, Floats]:
+    """Each item's gain over the ideal DCG, and the discount of each place."""
+    discounts = np.where(np.arange(len(values)) < k, 1 / np.log2(np.arange(len(values)) + 2.0), 0.0)
+    gains = 2.0**values - 1
+    ideal = np.sort(gains)[::-1] @ discounts
+    return gains / (ideal or 1.0), discounts
+
+
+def anchors_of(values: Floats) -> Floats:
+    """The mean weight of the places that an item has in the orders of falling rating."""
+    places = np.empty(len(values))
+    places[np.argsort(-values, kind="stable")] = weights_of(len(values))
+    return np.array([places[values == value].mean() for value in values])
+
+
+# the losses
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 60])
+@pytest.mark.parametrize("k", [1, 3, 10, 100])
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 0.1, 1.0, 30.0])
+def test_the_ndcg_loss_is_the_best_assignment(n, k, scale):
+    rng = np.random.default_rng([n, k, int(1000 * scale)])
+    values = rng.integers(1, 6, n).astype(float)
+    scores = scale * np.round(rng.standard_normal(n), 1)  # with ties
+    gains, discounts = gains_of(values, k)
+    worth = np.outer(weights_of(n), scores) - np.outer(discounts, gains)
+    best = worth[linear_sum_assignment(worth, maximize=True)].sum()
+    value, slopes = loss_of(one_user(values), "ndcg", scores, k)
+    assert value == pytest.approx(1 + best - anchors_of(values) @ scores, rel=1e-11, abs=1e-12)
+    order = np.argsort(-(slopes + anchors_of(values)))  # the order that the slope stands for is as good
+    np.testing.assert_allclose(np.sort(slopes + anchors_of(values))[::-1], weights_of(n), rtol=1e-12)
+    assert worth[np.arange(n), order].sum() == pytest.approx(best, rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_the_ndcg_loss_bounds_what_is_lost_in_ndcg(k):
+    rng = np.random.default_rng(k)
+    for _ in range(50):
+        values, scores = rng.integers(0, 5, 20).astype(float), rng.standard_normal(20) * rng.choice([0.01, 1, 10])
+        model = Factors(np.ones((1, 1)), scores[:, None])
+        ndcg = per_user(model, one_user(values), [f"ndcg@{k}"])[f"ndcg@{k}"][0]
+        assert loss_of(one_user(values), "ndcg", scores, k)[0] >= 1 - ndcg - 1e-12
+
+
+def test_scores_far_apart_in_the_right_order_lose_nothing():
+    values = np.arange(8.0)
+    assert loss_of(one_user(values), "ndcg", 100 * values)[0] == pytest.approx(0, abs=1e-10)
+    assert loss_of(one_user(values), "ordinal", values)[0] == 0
+    assert loss_of(one_user(values), "regression", values)[0] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_ordinal_loss_is_the_mean_hinge_over_listed_pairs(seed):
+    rng = np.random.default_rng(seed)
+    values, scores = rng.integers(1, 6, 25).astype(float), np.round(rng.standard_normal(25) * (seed + 0.5), 1)
+    low, high = np.nonzero(values[:, None] < values[None, :])
+    margins = 1 - (scores[high] - scores[low])
+    value, slopes = loss_of(one_user(values), "ordinal", scores)
+    assert value == pytest.approx(np.maximum(0, margins).mean(), rel=1e-12)
+    counted = np.bincount(low[margins > 0], minlength=25) - np.bincount(high[margins > 0], minlength=25)
+    np.testing.assert_allclose(slopes, counted / len(low), atol=1e-14)
+
+
+@every_loss
+def test_slopes_are_differences_and_lie_below(loss):
+    rng = np.random.default_rng(2)
+    view = one_user(rng.integers(1, 6, 15).astype(float))
+    scores = rng.standard_normal(15)
+    value, slopes = loss_of(view, loss, scores)
+    for j in range(15):
+        ahead, behind = (loss_of(view, loss, scores + sign * 1e-6 * np.eye(15)[j])[0] for sign in (1, -1))
+        assert (ahead - behind) / 2e-6 == pytest.approx(slopes[j], abs=1e-5)
+    for _ in range(20):
+        other = scores + rng.standard_normal(15) * rng.choice([0.1, 1, 10])
+        assert loss_of(view, loss, other)[0] >= value + slopes @ (other - scores) - 1e-10
+
+
+def test_ratings_below_zero_and_beyond_all_powers_of_two_have_gains():
+    scores = np.array([0.3, -0.2, 0.1])
+    raised = loss_of(one_user(np.array([0.0, 2.0, 3.0])), "ndcg", scores)[0]
+    assert loss_of(one_user(np.array([-1.0, 1.0, 2.0])), "ndcg", scores)[0] == pytest.approx(raised, rel=1e-14)
+    assert np.isfinite(loss_of(one_user(np.array([1.0, 5000.0, 9000.0])), "ndcg", scores)[0])
+
+
+# the halves
+
+Plane = tuple[Floats, float]
+
+
+def least_of_planes(groups: list[list[Plane]], lam: float, scales: Floats) -> float:
+    """min over w of lam/2 |w|^2 + sum over groups of scale max over planes (a . w + b), as a quadratic program."""
+    d, n = len(groups[0][0][0]), len(groups)
+    rows = [(np.concatenate([a, -np.eye(n)[g]]), -b) for g, group in enumerate(groups) for a, b in group]
+    quadratic = scipy.sparse.csc_matrix(scipy.sparse.diags(np.r_[np.full(d, lam), np.zeros(n)]))
+    linear = np.r_[np.zeros(d), scales]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    matrix = scipy.sparse.csc_matrix(np.array([row for row, _ in rows]))
+    bounds = np.array([bound for _, bound in rows])
+    cones = [clarabel.NonnegativeConeT(len(rows))]
+    return float(clarabel.DefaultSolver(quadratic, linear, matrix, bounds, cones, settings).solve().obj_val)
+
+
+def planes_of(loss: str, values: Floats, jacobian: Floats, k: int) -> tuple[list[list[Plane]], list[float]]:
+    """One user's loss as groups of planes in w, the scores being jacobian @ w; and each group's scale."""
+    if loss == "ordinal":
+        low, high = np.nonzero(values[:, None] < values[None, :])
+        flat = np.zeros(jacobian.shape[1])
+        groups = [[(flat, 0.0), (jacobian[i] - jacobian[j], 1.0)] for i, j in zip(low, high, strict=True)]
+        return groups, [1 / len(low)] * len(low)
+    gains, discounts = gains_of(values, k)
+    anchors, weights = anchors_of(values), weights_of(len(values))
+    group = []
+    for order in permutations(range(len(values))):
+        places = np.argsort(order)
+        group.append((jacobian.T @ (weights[places] - anchors), 1 - discounts[places] @ gains))
+    return [group], [1.0]
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Ratings, Floats, Floats]:
+    """Six users of four or five ratings each, and a start."""
+    rng = np.random.default_rng(3)
+    rows = [np.sort(rng.choice(8, 4 + user % 2, replace=False)) for user in range(6)]
+    users, items = np.repeat(np.arange(6), [len(row) for row in rows]), np.concatenate(rows)
+    view = Ratings.from_triples(users, items, rng.permutation(np.arange(len(items)) % 5 + 1.0), 6, 8)
+    return view, rng.standard_normal((6, 2)), rng.standard_normal((8, 2))
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ordinal"])
+@pytest.mark.parametrize("lam", [0.01, 0.3])
+def test_the_users_half_is_the_quadratic_programs(small, loss, lam):
+    view, users, items = small
+    half = users_half(Problem.of(view, loss, 3, lam, 1), users, items, 1e-7, 400)
+    expected = 0.0
+    for user in range(6):
+        rows = slice(view.indptr[user], view.indptr[user + 1])
+        groups, scales = planes_of(loss, view.values[rows], items[view.items[rows]], 3)
+        expected += least_of_planes(groups, lam, np.array(scales))
+    assert half.objective == pytest.approx(expected, rel=1e-6)
+    assert half.gap <= 1e-7 * half.objective
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ordinal"])
+@pytest.mark.parametrize("lam", [0.1, 1.0])
+def test_the_items_half_is_the_quadratic_program(small, loss, lam):
+    view, users, items = small
+    half = items_half(Problem.of(view, loss, 3, lam, 1), users, items, 1e-7, 400)
+    groups, scales = [], []
+    for user in range(6):
+        rows = slice(view.indptr[user], view.indptr[user + 1])
+        jacobian = np.zeros((len(view.values[rows]), 16))
+        for place, item in enumerate(view.items[rows]):
+            jacobian[place, 2 * item : 2 * item + 2] = users[user]
+        more, scale = planes_of(loss, view.values[rows], jacobian, 3)
+        groups, scales = groups + more, scales + scale
+    assert half.objective == pytest.approx(least_of_planes(groups, lam, np.array(scales)), rel=1e-6)
+    assert half.gap <= 1e-7 * half.objective
+
+
+def test_the_halves_of_regression_are_what_a_smooth_minimiser_finds(small):
+    view, users, items = small
+    problem = Problem.of(view, "regression", 3, 0.5, 1)
+
+    def squares(u: Floats, m: Floats) -> float:
+        errors = np.einsum("rk,rk->r", u[view.users], m[view.items]) - view.values
+        return float(0.5 * errors @ errors)
+
+    by_user = minimize(lambda w: squares(w.reshape(6, 2), items) + 0.25 * w @ w, np.zeros(12), method="L-BFGS-B")
+    by_item = minimize(lambda w: squares(users, w.reshape(8, 2)) + 0.25 * w @ w, np.zeros(16), method="L-BFGS-B")
+    assert users_half(problem, users, items, 1e-6, 400).objective == pytest.approx(by_user.fun, rel=1e-5)
+    assert items_half(problem, users, items, 1e-6, 400).objective == pytest.approx(by_item.fun, rel=1e-5)
+
+
+@every_loss
+@pytest.mark.parametrize("planes", [2, 5, 20])
+def test_a_half_cut_short_still_says_how_far_it_may_be(small, loss, planes):
+    view, users, items = small
+    problem = Problem.of(view, loss, 3, 0.1, 1)
+    for half in (users_half, items_half):
+        short, long = (half(problem, users, items, 1e-6, most) for most in (planes, 400))
+        assert long.objective - long.gap <= short.objective <= long.objective + short.gap + 1e-9
+        assert short.objective >= long.objective - long.gap
+
+
+# the whole
+
+
+@every_loss
+def test_two_halves_bring_the_objective_down_and_to_what_they_say(loss):
+    view = LowRank(users=30, items=40, per_user=12, rank=2).view(np.random.default_rng(0))
+    solver = CofiRank(rank=3, lam=0.05, loss=loss, planes=60)
+    problem = Problem.of(view, loss, solver.k, solver.lam, 1)
+    steps = list(islice(solver.steps(view, stream(0)), 7))
+    objectives = [step.objective() for step in steps]
+    assert objectives[-1] < 0.8 * objectives[0]
+    for step, objective in zip(steps, objectives, strict=True):
+        assert problem.objective(step.model.users, step.model.items) == pytest.approx(objective, rel=1e-12)
+
+
+@every_loss
+def test_more_users_than_a_thread_takes_at_once_give_the_same_bytes(loss):
+    view = LowRank(users=60, items=40, per_user=12, rank=2).view(np.random.default_rng(0))
+    solver = CofiRank(rank=3, lam=0.05, loss=loss, planes=15)
+    assert course(solver, view, 3) == course(solver, view, 1)
+
+
+def test_the_order_of_equal_ratings_in_the_data_does_not_matter():
+    view = LowRank(users=8, items=10, per_user=6, rank=2).view(np.random.default_rng(1))
+    view = replace(view, values=np.round(view.values))
+    turned = Ratings.from_triples(view.users, 9 - view.items, view.values, 8, 10)
+    users, items = np.random.default_rng(0).standard_normal((2, 10, 2))
+    one, other = Problem.of(view, "ndcg", 5, 1.0, 1), Problem.of(turned, "ndcg", 5, 1.0, 1)
+    assert one.objective(users[:8], items) == pytest.approx(other.objective(users[:8], items[::-1].copy()), rel=1e-12)
+
+
+def test_users_and_items_without_a_rating_score_nan():
+    view = Ratings.from_triples([1, 1, 2], [0, 2, 2], [1.0, 2.0, 3.0], 4, 4)
+    *_, step = islice(CofiRank(rank=2, lam=0.1).steps(view, stream(0)), 4)
+    scores = step.model.score_all(np.arange(4))
+    assert np.isfinite(scores[np.ix_([1, 2], [0, 2])]).all()
+    assert np.isnan(scores[[0, 3]]).all() and np.isnan(scores[:, [1, 3]]).all()
