@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from rankbench import models
 from rankbench.arrays import fingerprint, pack
 from rankbench.errors import UserError
-from rankbench.models import MODELS, Factors, ItemScores, KernelScores, UserWeights, load, save
+from rankbench.models import MODELS, Factors, ItemScores, KernelExpansion, KernelScores, UserWeights, load, save
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.standard_normal((5, 4)) * (RNG.random((5, 4)) < 0.6)
@@ -24,7 +25,17 @@ EXAMPLES = {
     "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
     "UserWeights, sparse": UserWeights(scipy.sparse.csr_array(FEATURES), WEIGHTS, OFFSETS),
     "KernelScores": KernelScores(GRAM, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
+    "KernelExpansion": KernelExpansion(FEATURES, "gaussian", 1.5, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
+    "KernelExpansion, sparse": KernelExpansion(
+        scipy.sparse.csr_array(FEATURES), "gaussian", 1.5, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS
+    ),
+    "KernelExpansion, polynomial": KernelExpansion(
+        FEATURES, "polynomial", 1.5, 3, INDPTR, ITEMS, COEFFICIENTS, OFFSETS
+    ),
+    "KernelExpansion, precomputed": KernelExpansion(GRAM, "precomputed", 1.0, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
 }
+GAUSSIAN = EXPANSION @ rbf_kernel(FEATURES, gamma=1 / (2 * 1.5**2)) + OFFSETS[:, None]
+POLYNOMIAL = EXPANSION @ polynomial_kernel(FEATURES, gamma=1 / 1.5**2, degree=3) + OFFSETS[:, None]
 PRODUCTS = WEIGHTS @ FEATURES.T
 EXPECTED = {
     "ItemScores": np.tile(OFFSETS[[0, 1, 2, 0, 1]], (3, 1)),
@@ -33,6 +44,10 @@ EXPECTED = {
     "UserWeights": PRODUCTS + OFFSETS[:, None],
     "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
     "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
+    "KernelExpansion": GAUSSIAN,
+    "KernelExpansion, sparse": GAUSSIAN,
+    "KernelExpansion, polynomial": POLYNOMIAL,
+    "KernelExpansion, precomputed": EXPANSION @ GRAM + OFFSETS[:, None],
 }
 USERS, OF_ITEMS = (grid.ravel() for grid in np.indices((3, 5)))
 every_model = pytest.mark.parametrize("name", EXAMPLES)
@@ -59,6 +74,7 @@ def test_pairs_may_come_in_any_order_and_integer_type(name, dtype):
 def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
     expected = EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
     monkeypatch.setattr(models, "_BLOCK", block)
+    monkeypatch.setattr(models, "_ROWS", block)
     assert EXAMPLES[name].score(USERS, OF_ITEMS).tobytes() == expected
 
 

@@ -9,6 +9,7 @@ SOLVERS = Catalogue(
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
         "mprank": "rankbench.solvers.mprank:MPRank",
         "sgd": "rankbench.solvers.sgd:SGD",
+        "svrank": "rankbench.solvers.svrank:SVRank",
     },
     "rankbench.solvers",
     "rankbench list solvers",
