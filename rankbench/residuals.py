@@ -196,7 +196,7 @@ class Point:
     def start(cls, space: Space, problem: Problem) -> "Point":
         """w = 0, before any level."""
         spread = float(np.ptp(problem.y)) or 1.0
-        return cls(space.start, np.zeros(len(problem.y)), np.inf, np.inf, 0.5 * spread, _LEAST * spread)
+        return cls(space.start, np.zeros(len(problem.y)), 0.0, np.inf, 0.5 * spread, _LEAST * spread)
 
     def ended(self, tolerance: float) -> bool:
         """Whether the gap is small enough, or cannot become smaller."""
