@@ -33,7 +33,7 @@ class ItemKernel:
         """K between all these items."""
         if self.name == "precomputed":
             return dense(features)
-        products = _products(features, threads)
+        products = _products(features, threads, whole=self.name != "gaussian")
         if self.name == "gaussian":
             gram_kernel.gaussian(products, self.width, threads)
         return self._powered(products)
@@ -134,11 +134,11 @@ def _groups(indptr: Ints, items: Ints, users: Ints, n_items: int, fits: int) -> 
         yield users[start:]
 
 
-def _products(features: Any, threads: int) -> Floats:
-    """X X^T, dense."""
+def _products(features: Any, threads: int, whole: bool) -> Floats:
+    """X X^T, dense; not whole, up to the diagonal at least."""
     if scipy.sparse.issparse(features):
         return dense(features @ features.T)
-    products: Floats = gram_kernel.linear(features, threads)
+    products: Floats = gram_kernel.linear(features, threads, whole)
     return products
 
 

@@ -14,7 +14,7 @@ ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
     {"errors", "contract", "streams", "arrays", "specs"},
     {"kernels"},
-    {"isotonic", "item_kernels", "residuals"},
+    {"isotonic", "item_kernels", "residuals", "stability"},
     {"models"},
     {"data"},
     {"metrics"},

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from turns import Measure, Row, show
 
-TOPICS = ("pair_updates", "closed_forms", "harness_cost")
+TOPICS = ("pair_updates", "closed_forms", "harness_cost", "svrank")
 LIBRARIES = ("rankbench", "implicit", "scikit-learn", "numpy", "scipy")
 
 

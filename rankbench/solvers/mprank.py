@@ -44,7 +44,7 @@ class MPRank:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     def __post_init__(self) -> None:
         check(self)
