@@ -162,16 +162,19 @@ def _last(solver: SVRank, view: Ratings) -> Step:
 
 def _growth() -> Iterator[Measure]:
     """Seconds to a relative gap of 1e-4 over 300 features, a BLAS thread, and the exponent in m."""
-    times = []
     with single_threaded_blas():
-        for m in _SIZES:
-            view = Magnitudes(users=1, items=m, features=_COLUMNS, per_user=m).view(np.random.default_rng(m))
-            features = view.item_features - view.item_features.mean(axis=0)
-            problem = Problem(view.values, 2 * 1e4 / m**2, _EPS)
-            times.append(min(seconds(lambda: list(solve(FeatureSpace(features), problem, 1e-4))) for _ in range(2)))
+        times = [min(_seconds_for(m) for _ in range(2)) for m in _SIZES]
     exponent = float(np.polyfit(np.log(_SIZES), np.log(times), 1)[0])
     yield Measure("svrank over residuals, exponent in m, 300 features", "", exponent, at_most=1.3)
     yield Measure("svrank over residuals, m = 20,000, 300 features, 1 thread", "s", times[-1], at_most=30.0)
+
+
+def _seconds_for(m: int) -> float:
+    """How long a problem of m ratings takes, its features at hand and centred."""
+    view = Magnitudes(users=1, items=m, features=_COLUMNS, per_user=m).view(np.random.default_rng(m))
+    space = FeatureSpace(view.item_features - view.item_features.mean(axis=0))
+    problem = Problem(view.values, 2 * 1e4 / m**2, _EPS)
+    return seconds(lambda: list(solve(space, problem, 1e-4)))
 
 
 def _rate(blas_threads: int, work: Callable[[], object]) -> float:
