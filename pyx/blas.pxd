@@ -4,7 +4,7 @@
 # its input alone, and parallel kernels call them side by side.
 
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
-from scipy.linalg.cython_lapack cimport dposv
+from scipy.linalg.cython_lapack cimport dposv, dsyevd
 
 
 cdef inline void multiply_transposed(
@@ -55,4 +55,17 @@ cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:
     cdef char lower = b'L'
     cdef int one = 1, info = 0
     dposv(&lower, &n, &one, a, &n, x, &n, &info)
+    return info
+
+
+cdef inline Py_ssize_t spectrum_work(Py_ssize_t n) noexcept nogil:
+    """How many doubles `spectrum` works in."""
+    return (1 + 6 * n + 2 * n * n) + (3 + 5 * n)
+
+
+cdef inline int spectrum(double *a, double *values, double *work, int n) noexcept nogil:
+    """Eigenvalues, ascending, and in place of the symmetric a its eigenvectors, one a row; 0, or a complaint."""
+    cdef char vectors = b'V', lower = b'L'
+    cdef int info = 0, size = 1 + 6 * n + 2 * n * n, integers = 3 + 5 * n
+    dsyevd(&vectors, &lower, &n, a, &n, values, work, &size, <int *> (work + size), &integers, &info)
     return info

@@ -17,17 +17,21 @@ cdef enum:
     _TILE = 8
 
 
-def linear(const double[:, ::1] features, int threads):
-    """K = X X^T."""
-    cdef Py_ssize_t n = features.shape[0], block, blocks = (n + _BLOCK - 1) // _BLOCK
+def linear(const double[:, ::1] features, int threads, bint whole=True):
+    """K = X X^T; not whole, only what lies up to the diagonal is sure to be there, as `gaussian` needs it."""
+    cdef Py_ssize_t n = features.shape[0], block, blocks = (n + _BLOCK - 1) // _BLOCK, end, strip
     result = np.zeros((n, n))
     cdef double[:, ::1] out = result
     if features.shape[1] > 0:
         for block in prange(blocks, nogil=True, schedule="dynamic", num_threads=threads):
+            end = min((block + 1) * _BLOCK, n)
             multiply_transposed(
                 &features[block * _BLOCK, 0], &features[0, 0], &out[block * _BLOCK, 0],
-                <int> min(<Py_ssize_t> _BLOCK, n - block * _BLOCK), <int> n, <int> features.shape[1], <int> n,
+                <int> (end - block * _BLOCK), <int> end, <int> features.shape[1], <int> n,
             )
+        if whole:
+            for strip in prange((n + _TILE - 1) // _TILE, nogil=True, schedule="dynamic", num_threads=threads):
+                _mirror_strip(&out[0, 0], n, strip * _TILE)
     return result
 
 
@@ -77,3 +81,12 @@ cdef void _gaussian_strip(
                 value = exp(scale * max(0.0, squares[i] + squares[j] - 2.0 * matrix[i * n + j]))
                 matrix[i * n + j] = value
                 matrix[j * n + i] = value
+
+
+cdef void _mirror_strip(double *matrix, Py_ssize_t n, Py_ssize_t first) noexcept nogil:
+    """What stands beyond the diagonal, from rows first .. first + _TILE - 1 before it, tile by tile."""
+    cdef Py_ssize_t tile, i, j, end = min(first + _TILE, n)
+    for tile in range(first // _TILE + 1):
+        for i in range(first, end):
+            for j in range(tile * _TILE, min(tile * _TILE + _TILE, i)):
+                matrix[j * n + i] = matrix[i * n + j]

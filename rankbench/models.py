@@ -11,10 +11,12 @@ import scipy.sparse
 from rankbench.arrays import pack, read_npz, unpack, write_npz
 from rankbench.contract import Floats, Ints, Model
 from rankbench.errors import UserError
+from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels import gram as gram_kernel
 from rankbench.kernels import scoring as scoring_kernel
 from rankbench.kernels import stumps as stumps_kernel
 
+_ROWS = 1 << 10  # items of a user whose kernel values are made at a time
 _BLOCK = 1 << 16  # pairs scored at a time: scratch memory stays small however many are asked for
 
 
@@ -184,6 +186,40 @@ class Stumps:
         return np.ascontiguousarray(values, np.float64), features, self.cuts, self.weights, self.offsets
 
 
+@dataclass(frozen=True, eq=False)
+class KernelExpansion:
+    """The same without a matrix between all items: kernel values are made from the features when they are asked for."""
+
+    features: Any  # dense or CSR, a row per item, seen or not
+    kernel: KernelName
+    width: float
+    degree: int
+    indptr: Ints
+    items: Ints
+    coefficients: Floats
+    offsets: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """Kernel values of each user's pairs with what that user rated, block by block."""
+        out = np.empty(len(users))
+        users, items = _within("user", users, len(self.offsets)), _within("item", items, self.features.shape[0])
+        order = np.argsort(users, kind="stable")
+        ends = np.append(np.flatnonzero(np.diff(users[order])) + 1, len(users))
+        start = 0
+        for end in ends if len(users) else ():
+            for first in range(start, end, _ROWS):
+                pairs = order[first : min(first + _ROWS, end)]
+                out[pairs] = self._of_user(int(users[pairs[0]]), items[pairs])
+            start = end
+        return out
+
+    def _of_user(self, user: int, asked: Ints) -> Floats:
+        rows = slice(self.indptr[user], self.indptr[user + 1])
+        values = ItemKernel(self.kernel, self.width, self.degree).between(self.features, asked, self.items[rows])
+        scores: Floats = np.einsum("ij,j->i", values, self.coefficients[rows]) + self.offsets[user]
+        return scores
+
+
 MODELS: dict[str, type] = {
     cls.__name__: cls
     for cls in (
@@ -194,6 +230,7 @@ MODELS: dict[str, type] = {
         UserWeights,
         KernelScores,
         Stumps,
+        KernelExpansion,
     )
 }
 

@@ -18,6 +18,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"factors"},
     {"rotation"},
     {"isotonic"},
+    {"isotonic", "item_kernels", "residuals", "stability"},
     {"models"},
     {"completion"},
     {"data"},

@@ -260,7 +260,9 @@ def test_no_metric_of_users_with_ratings_is_no_row():
 def test_no_user_to_solve_for_is_no_failure(solve, users):
     coefficients = np.zeros((users, 2)) if solve is mprank.primal else NO_VALUES
     matrix, offsets = np.ones((2, 2)), np.full(users, 7.0)
-    assert solve(matrix, indptr_of([0] * users), NO_IDS, NO_VALUES, NO_IDS, 1.0, coefficients, offsets, 2) == -1
+    assert (
+        solve(matrix, indptr_of([0] * users), NO_IDS, NO_VALUES, NO_IDS, np.ones(users), coefficients, offsets, 2) == -1
+    )
     assert (offsets == 7).all() and not coefficients.any()
 
 

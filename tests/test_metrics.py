@@ -625,6 +625,7 @@ VALUES = {
     "average": st.sampled_from(["users", "pairs"]),
     "n": st.sampled_from(["1", "2"]),
     "eps": st.floats(0, 100).map(repr),
+    "part": st.sampled_from(["test", "train", "gap"]),
 }
 
 

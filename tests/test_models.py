@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from rankbench import models
 from rankbench.arrays import fingerprint, pack
@@ -13,6 +14,7 @@ from rankbench.models import (
     Factors,
     FeatureFactors,
     ItemScores,
+    KernelExpansion,
     KernelScores,
     Stumps,
     UserWeights,
@@ -47,7 +49,17 @@ EXAMPLES = {
     "Stumps": Stumps(FEATURES, *STUMPS, OFFSETS),
     "Stumps, sparse": Stumps(scipy.sparse.csr_array(FEATURES), *STUMPS, OFFSETS),
     "Stumps without a threshold": Stumps(FEATURES, *(part[:, :0] for part in STUMPS), OFFSETS),
+    "KernelExpansion": KernelExpansion(FEATURES, "gaussian", 1.5, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
+    "KernelExpansion, sparse": KernelExpansion(
+        scipy.sparse.csr_array(FEATURES), "gaussian", 1.5, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS
+    ),
+    "KernelExpansion, polynomial": KernelExpansion(
+        FEATURES, "polynomial", 1.5, 3, INDPTR, ITEMS, COEFFICIENTS, OFFSETS
+    ),
+    "KernelExpansion, precomputed": KernelExpansion(GRAM, "precomputed", 1.0, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
 }
+GAUSSIAN = EXPANSION @ rbf_kernel(FEATURES, gamma=1 / (2 * 1.5**2)) + OFFSETS[:, None]
+POLYNOMIAL = EXPANSION @ polynomial_kernel(FEATURES, gamma=1 / 1.5**2, degree=3) + OFFSETS[:, None]
 PRODUCTS = WEIGHTS @ FEATURES.T
 EXPECTED = {
     "ItemScores": np.tile(OFFSETS[[0, 1, 2, 0, 1]], (3, 1)),
@@ -62,6 +74,10 @@ EXPECTED = {
     "Stumps": BOOSTED,
     "Stumps, sparse": BOOSTED,
     "Stumps without a threshold": np.tile(OFFSETS[:, None], 5),
+    "KernelExpansion": GAUSSIAN,
+    "KernelExpansion, sparse": GAUSSIAN,
+    "KernelExpansion, polynomial": POLYNOMIAL,
+    "KernelExpansion, precomputed": EXPANSION @ GRAM + OFFSETS[:, None],
 }
 USERS, OF_ITEMS = (grid.ravel() for grid in np.indices((3, 5)))
 every_model = pytest.mark.parametrize("name", EXAMPLES)
@@ -88,6 +104,7 @@ def test_pairs_may_come_in_any_order_and_integer_type(name, dtype):
 def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
     expected = EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
     monkeypatch.setattr(models, "_BLOCK", block)
+    monkeypatch.setattr(models, "_ROWS", block)
     assert EXAMPLES[name].score(USERS, OF_ITEMS).tobytes() == expected
 
 

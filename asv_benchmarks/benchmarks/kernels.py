@@ -80,16 +80,16 @@ class MPRank:
         self.features = rng.standard_normal((500, 32)) / np.sqrt(32)
         self.gram = self.features @ self.features.T
         self.rows = (*_rows(100, 100, 500), rng.standard_normal(10_000))
-        self.users = np.arange(100, dtype=np.int32)
+        self.users, self.C = np.arange(100, dtype=np.int32), np.ones(100)
         self.coefficients, self.weights, self.offsets = np.zeros(10_000), np.zeros((100, 32)), np.zeros(100)
 
     def time_dual(self) -> None:
         """100 x 100 systems: gather, centre, solve."""
-        mprank.dual(self.gram, *self.rows, self.users, 1.0, self.coefficients, self.offsets, 1)
+        mprank.dual(self.gram, *self.rows, self.users, self.C, self.coefficients, self.offsets, 1)
 
     def time_primal(self) -> None:
         """32 x 32 systems: gather, centre, multiply, solve."""
-        mprank.primal(self.features, *self.rows, self.users, 1.0, self.weights, self.offsets, 1)
+        mprank.primal(self.features, *self.rows, self.users, self.C, self.weights, self.offsets, 1)
 
 
 class Gram:

@@ -70,7 +70,7 @@ def mprank_given(ratings: Ratings, gram: Floats, threads: int) -> KernelScores:
     coefficients, offsets = np.zeros(len(ratings)), np.empty(ratings.n_users)
     users = np.arange(ratings.n_users, dtype=np.int32)
     rows = ratings.indptr, ratings.items, ratings.values
-    mprank_kernel.dual(gram, *rows, users, _C, coefficients, offsets, threads)
+    mprank_kernel.dual(gram, *rows, users, np.full(len(users), _C), coefficients, offsets, threads)
     return KernelScores(gram, ratings.indptr, ratings.items, coefficients, offsets)
 
 

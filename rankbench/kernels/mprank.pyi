@@ -1,4 +1,4 @@
-"""MPRank's closed forms, one small system per user; indptr is int64, items and users are int32."""
+"""MPRank's closed forms, one small system per user; indptr is int64, items and users are int32, C is by user."""
 
 from rankbench.contract import Floats, Ints
 
@@ -8,7 +8,7 @@ def dual(
     items: Ints,
     values: Floats,
     users: Ints,
-    C: float,
+    C: Floats,
     coefficients: Floats,
     offsets: Floats,
     threads: int,
@@ -19,8 +19,28 @@ def primal(
     items: Ints,
     values: Floats,
     users: Ints,
-    C: float,
+    C: Floats,
     weights: Floats,
     offsets: Floats,
+    threads: int,
+) -> int: ...
+def dual_path(
+    gram: Floats,
+    indptr: Ints,
+    items: Ints,
+    values: Floats,
+    users: Ints,
+    C: Floats,
+    errors: Floats,
+    threads: int,
+) -> int: ...
+def primal_path(
+    features: Floats,
+    indptr: Ints,
+    items: Ints,
+    values: Floats,
+    users: Ints,
+    C: Floats,
+    errors: Floats,
     threads: int,
 ) -> int: ...

@@ -39,7 +39,22 @@ def per_user(
         return _compared(model, test, records)
     rows = list(dict.fromkeys(row for record in records for row in _rows(record)))
     values = _measured(model, test, rows, threads, train)
-    return {record.label: _value(record, values, test, train) for record in records}
+    trained = _trained(model, records, threads, train)
+    return {record.label: _of_part(record, _value(record, values, test, train), trained) for record in records}
+
+
+def _trained(model: Model, records: Sequence[Metric], threads: int, train: View | None) -> Rows:
+    """What the kernels say of the training part, for the metrics that look there."""
+    rows = list(dict.fromkeys(row for record in records if record.settings.part != "test" for row in _rows(record)))
+    return _measured(model, train, rows, threads, None) if rows and isinstance(train, Ratings) else {}
+
+
+def _of_part(record: Metric, held_out: Floats, trained: Rows) -> Floats:
+    """The value on the held-out part, on the training part, or the one less the other."""
+    if record.settings.part == "test":
+        return held_out
+    on_train = np.where(np.isnan(held_out), np.nan, trained[_rows(record)[0]])
+    return on_train if record.settings.part == "train" else held_out - on_train
 
 
 def evaluate(
@@ -63,7 +78,8 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
         return f"metric {record.name!r} needs held-out comparisons, the data holds ratings (use pairwise-error)"
     if record.code in (kernel.NDCG, kernel.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
         return f"metric {record.name!r} needs ratings of at least 0, the data goes down to {test.values.min():g}"
-    if isinstance(train, Comparisons) and "pairs" in record.takes and record.settings.pairs != "test":
+    pairs = "pairs" in record.takes and record.settings.pairs != "test"
+    if isinstance(train, Comparisons) and (pairs or record.settings.part != "test"):
         return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"
     return None
 

@@ -32,6 +32,7 @@ class Settings:
     average: Literal["users", "pairs"] = "users"
     n: Annotated[int, Limits(low=1, high=2)] = 1
     eps: Annotated[float, Limits(low=0)] = 0.1
+    part: Literal["test", "train", "gap"] = "test"
 
     def __post_init__(self) -> None:
         check(self)
@@ -88,7 +89,7 @@ class Metric:
     @property
     def needs_train(self) -> bool:
         """Whether it looks at what the user rated before."""
-        with_training = "pairs" in self.takes and self.settings.pairs != "test"
+        with_training = self.settings.pairs != "test" or self.settings.part != "test"
         return with_training or self.whole or ("users" in self.takes and self.counts == "all")
 
 
@@ -105,6 +106,7 @@ _CHOICES = {
     "average": "users|pairs",
     "n": "1|2",
     "eps": "0.1|NUMBER",
+    "part": "test|train|gap",
 }
 _PAIRS = {
     "test": "ordered pairs of held-out items (or held-out comparisons)",
@@ -114,6 +116,10 @@ _PAIRS = {
 _AVERAGES = {
     "users": "left out: users without such a pair",
     "pairs": "over the pairs of all users alike: each user's value is weighted by its pairs, so one may pass 1",
+}
+_PARTS = {
+    "train": "of the training part in place of the held-out items",
+    "gap": "and from it the same of the training part is taken away",
 }
 _LEFT_OUT = {
     "ordered": "left out: users whose held-out items are all rated alike",
@@ -157,6 +163,8 @@ def _clauses(record: Metric) -> list[str]:
             clauses[-1] += f", and users without {found}"
     if "average" in record.takes:
         clauses.append(_AVERAGES[record.settings.average])
+    if record.settings.part != "test":
+        clauses.append(_PARTS[record.settings.part])
     return clauses
 
 
@@ -300,16 +308,16 @@ _RECORDS = (
         "lower",
         (0, inf),
         kernel.HINGE_RANK_1,
-        ("n",),
+        ("n", "part"),
     ),
-    Metric("cost-mp", _ALL_PAIRS % f"{_DIFFERENCE}{{power}}", "lower", (0, inf), kernel.MAGNITUDE_1, ("n",)),
+    Metric("cost-mp", _ALL_PAIRS % f"{_DIFFERENCE}{{power}}", "lower", (0, inf), kernel.MAGNITUDE_1, ("n", "part")),
     Metric(
         "cost-hmp",
         _ALL_PAIRS % f"{_DIFFERENCE}{{power}} {_MISORDERED}",
         "lower",
         (0, inf),
         kernel.ONE_SIDED_1,
-        ("n",),
+        ("n", "part"),
     ),
     Metric(
         "cost-svr",
@@ -317,7 +325,7 @@ _RECORDS = (
         "lower",
         (0, inf),
         kernel.INSENSITIVE_1,
-        ("n", "eps"),
+        ("n", "eps", "part"),
     ),
 )
 METRICS: dict[str, Metric] = {record.name: record for record in _RECORDS}
@@ -338,6 +346,8 @@ def metric(text: str) -> Metric:
     if not spec.settings:
         return record
     record = replace(record, settings=_settings(record, spec.settings, text))
+    if record.settings.part == "gap":
+        record = replace(record, limits=(-inf, inf))
     if record.settings.users == usual_users(record):  # said, though it goes without saying
         record = replace(record, settings=replace(record.settings, users=None))
     return record

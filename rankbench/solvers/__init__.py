@@ -25,6 +25,7 @@ SOLVERS = Catalogue(
         "robirank": "rankbench.solvers.robirank:RobiRank",
         "sgd": "rankbench.solvers.sgd:SGD",
         "smc": "rankbench.solvers.smc:SMC",
+        "svrank": "rankbench.solvers.svrank:SVRank",
     },
     "rankbench.solvers",
     "rankbench list solvers",

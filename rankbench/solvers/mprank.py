@@ -7,13 +7,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.kernels import gram as gram_kernel
+from rankbench.item_kernels import FITS, ItemKernel, KernelName, Shared, dense, shared
 from rankbench.kernels import mprank as kernel
-from rankbench.models import KernelScores, UserWeights
+from rankbench.models import KernelExpansion, KernelScores, UserWeights
 from rankbench.specs import Limits, check
+
+_GRID = 2.0 ** np.arange(-6, 7)  # what C is multiplied with where it is chosen
 
 
 @dataclass(frozen=True)
@@ -25,84 +27,142 @@ class MPRank:
     sum of squares; so the problem is ridge regression on centred features and targets with
     alpha=m/(2C), and has the primal w = (X_c X_c^T + alpha I)^-1 X_c y_c and, by the push-through
     identity, the dual w = X_c (X_c^T X_c + alpha I)^-1 y_c. (Eq. 28 prints the primal's matrix in the
-    dual.) `form` says which is solved: auto takes the smaller system for each user; the Gaussian kernel
-    exp(-|x-x'|^2/(2 width^2)) has the dual only. Scores are defined up to a constant per user, chosen
-    so that they have the mean of the user's ratings. Users with fewer than two ratings have no order to
-    learn from, and score NaN.
+    dual.) `form` says which is solved: auto takes the smaller system for each user; other kernels than
+    the linear one have the dual only. They are exp(-|x-x'|^2/(2 width^2)), (1 + x.x'/width^2)^degree, and
+    precomputed, where the item features are the kernel matrix itself. With `choose`, the C of each user, or
+    one for all users, is that of C 2^-6, ..., C 2^6 which has the least leave-one-out error, see `left_out`.
+    Scores are defined up to a constant per user, chosen so that they have the mean of the user's ratings.
+    Users with fewer than two ratings have no order to learn from, and score NaN.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0
-    kernel: Literal["linear", "gaussian"] = "linear"
+    kernel: KernelName = "linear"
     width: Annotated[float, Limits(above=0)] = 1.0
+    degree: Annotated[int, Limits(low=1)] = 2
     form: Literal["auto", "primal", "dual"] = "auto"
+    choose: Literal["nothing", "C-per-user", "C-for-all"] = "nothing"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     def __post_init__(self) -> None:
         check(self)
-        if self.kernel == "gaussian" and self.form == "primal":
-            raise UserError("MPRank: form=primal needs kernel=linear (a Gaussian kernel has the dual only)")
+        if self.kernel != "linear" and self.form == "primal":
+            raise UserError(f"MPRank: form=primal needs kernel=linear (kernel={self.kernel} has the dual only)")
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The one model there is."""
-        users = np.flatnonzero(np.diff(train.indptr) >= 2).astype(np.int32)
-        if self.kernel == "gaussian":
-            gram = _products(train.item_features, threads)
-            gram_kernel.gaussian(gram, self.width, threads)
-            yield Step(KernelScores(gram, train.indptr, train.items, *self._dual(gram, train, users, threads)))
-        else:
-            yield Step(UserWeights(train.item_features, *self._linear(train, users, threads)))
+        run = _Run.of(self, train, threads)
+        C = np.full(train.n_users, self.C)
+        if self.choose != "nothing" and len(run.users):
+            grid = np.asarray(self.C * _GRID, np.float64)
+            C[run.users] = grid[_least(run.left_out(grid)[run.users], self.choose)]
+        yield Step(run.linear(C) if self.kernel == "linear" else run.expansion(C))
 
-    def _linear(self, train: Ratings, users: Ints, threads: int) -> tuple[Floats, Floats]:
+
+def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Floats:
+    """Each user's mean squared leave-one-out error at each of these C, users x C; NaN without two ratings.
+
+    One eigendecomposition for each user serves them all. The ridge m/(2C) stays when a rating is left out, as
+    in ridge regression.
+    """
+    C = np.atleast_1d(np.asarray(C, np.float64))
+    if not (C > 0).all():
+        raise UserError(f"MPRank: C={C[~(C > 0)][0]} is out of range: must be above 0")
+    return _Run.of(solver, train, threads).left_out(C)
+
+
+def _least(errors: Floats, choose: str) -> Ints:
+    """Which C has the least error for each user, or over all users; of equal ones the smallest."""
+    if choose == "C-for-all":
+        return np.full(len(errors), errors.mean(axis=0).argmin())
+    best: Ints = errors.argmin(axis=1)
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """The users that there is something to solve for, by which form, and the kernel matrix where that fits."""
+
+    train: Ratings
+    between: ItemKernel
+    threads: int
+    users: Ints
+    by_primal: Any
+    gram: Floats | None
+
+    @classmethod
+    def of(cls, solver: MPRank, train: Ratings, threads: int) -> "_Run":
+        """What the settings make of the data."""
+        between = ItemKernel(solver.kernel, solver.width, solver.degree)
+        between.check(train.item_features, "MPRank")
+        counts = np.diff(train.indptr)
+        users = np.flatnonzero(counts >= 2).astype(np.int32)
+        by_primal = np.full(len(users), solver.form == "primal")
+        if solver.form == "auto" and solver.kernel == "linear":
+            by_primal = train.item_features.shape[1] <= counts[users]
+        whole = train.n_items <= FITS and (solver.kernel != "linear" or not by_primal.all())
+        gram = between.gram(train.item_features, threads) if whole else None
+        return cls(train, between, threads, users, by_primal, gram)
+
+    @property
+    def rows(self) -> tuple[Ints, Ints, Floats]:
+        """The ratings as the kernels take them."""
+        return self.train.indptr, self.train.items, self.train.values
+
+    def expansion(self, C: Floats) -> Model:
+        """Every user's expansion over the items that the user rated."""
+        found = self.train.indptr, self.train.items, *self._dual(C)
+        if self.gram is not None:
+            return KernelScores(self.gram, *found)
+        between = self.between
+        return KernelExpansion(self.train.item_features, between.name, between.width, between.degree, *found)
+
+    def linear(self, C: Floats) -> Model:
         """Weights and offsets, each user's from the smaller of the two systems."""
-        n_features = train.item_features.shape[1]
-        by_primal = self._takes_primal(n_features, np.diff(train.indptr)[users])
-        weights, offsets = self._primal(train, users[by_primal], threads)
-        if not by_primal.all():
-            gram = _products(train.item_features, threads)
-            coefficients, dual_offsets = self._dual(gram, train, users[~by_primal], threads)
-            expansion = scipy.sparse.csr_array(
-                (coefficients, train.items, train.indptr), (train.n_users, train.n_items)
-            )
-            dual_weights = expansion @ train.item_features
-            weights[users[~by_primal]] = _dense(dual_weights)[users[~by_primal]]
-            offsets[users[~by_primal]] = dual_offsets[users[~by_primal]]
-        return weights, offsets
-
-    def _takes_primal(self, n_features: int, ratings: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        if self.form == "auto":
-            return n_features <= ratings
-        return np.full(len(ratings), self.form == "primal")
-
-    def _primal(self, train: Ratings, users: Ints, threads: int) -> tuple[Floats, Floats]:
-        weights = np.full((train.n_users, train.item_features.shape[1]), np.nan)
-        offsets = np.full(train.n_users, np.nan)
+        features, users = self.train.item_features, self.users[self.by_primal]
+        weights = np.full((self.train.n_users, features.shape[1]), np.nan)
+        offsets = np.full(self.train.n_users, np.nan)
         if len(users):
-            rows = (train.indptr, train.items, train.values)
-            _succeed(kernel.primal(_dense(train.item_features), *rows, users, self.C, weights, offsets, threads))
-        return weights, offsets
+            _succeed(kernel.primal(dense(features), *self.rows, users, C, weights, offsets, self.threads))
+        if not self.by_primal.all():
+            users = self.users[~self.by_primal]
+            coefficients, dual_offsets = self._dual(C)
+            shape = self.train.n_users, self.train.n_items
+            expansion = scipy.sparse.csr_array((coefficients, self.train.items, self.train.indptr), shape)
+            weights[users] = dense(expansion @ features)[users]
+            offsets[users] = dual_offsets[users]
+        return UserWeights(features, weights, offsets)
 
-    def _dual(self, gram: Floats, train: Ratings, users: Ints, threads: int) -> tuple[Floats, Floats]:
-        coefficients = np.zeros(len(train))
-        offsets = np.full(train.n_users, np.nan)
-        if len(users):
-            rows = (train.indptr, train.items, train.values)
-            _succeed(kernel.dual(gram, *rows, users, self.C, coefficients, offsets, threads))
+    def left_out(self, C: Floats) -> Floats:
+        """The leave-one-out errors, users x C."""
+        errors = np.full((self.train.n_users, len(C)), np.nan)
+        users = self.users[self.by_primal]
+        if len(users) and len(C):
+            features = dense(self.train.item_features)
+            _succeed(kernel.primal_path(features, *self.rows, users, C, errors, self.threads))
+        for part in self._parts() if len(C) else ():
+            rows = self.train.indptr, part.items, self.train.values
+            _succeed(kernel.dual_path(part.gram, *rows, part.users, C, errors, self.threads))
+        return errors
+
+    def _dual(self, C: Floats) -> tuple[Floats, Floats]:
+        coefficients = np.zeros(len(self.train))
+        offsets = np.full(self.train.n_users, np.nan)
+        for part in self._parts():
+            rows = self.train.indptr, part.items, self.train.values
+            _succeed(kernel.dual(part.gram, *rows, part.users, C, coefficients, offsets, self.threads))
         return coefficients, offsets
 
-
-def _products(features: Any, threads: int) -> Floats:
-    """X X^T, dense."""
-    if scipy.sparse.issparse(features):
-        return _dense(features @ features.T)
-    products: Floats = gram_kernel.linear(features, threads)
-    return products
-
-
-def _dense(matrix: Any) -> Floats:
-    return np.ascontiguousarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
+    def _parts(self) -> Iterator[Shared]:
+        """The users that the dual is for, with kernel matrices that serve them."""
+        users = self.users[~self.by_primal]
+        if self.gram is not None and len(users):
+            yield Shared(users, self.gram, self.train.items)
+        elif len(users):
+            rows = self.train.indptr, self.train.items
+            yield from shared(self.between, self.train.item_features, *rows, users, self.threads)
 
 
 def _succeed(failed: int) -> None:

@@ -7,17 +7,20 @@ import pytest
 import scipy.sparse
 from scipy.optimize import minimize
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 from solvers.contract import SolverContract
 
+from rankbench import item_kernels
 from rankbench.contract import Floats, Ints
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
-from rankbench.solvers.mprank import MPRank
+from rankbench.item_kernels import ItemKernel
+from rankbench.solvers import mprank
+from rankbench.solvers.mprank import MPRank, left_out
 
 FORMS = ("auto", "primal", "dual")
 
@@ -199,3 +202,136 @@ def test_many_blocks_give_the_same_bytes_on_any_number_of_threads(kernel, thread
     view = Magnitudes(users=40, items=300, features=30, per_user=40).view(np.random.default_rng(0))
     solver = MPRank(kernel=kernel)
     assert table(solver, view, threads).tobytes() == table(solver, view).tobytes()
+
+
+# other kernels, and kernel matrices that do not fit
+
+
+@pytest.mark.parametrize("degree", [1, 3])
+def test_the_polynomial_kernel_is_kernel_ridge_regression_on_centred_kernels(degree, train):
+    scores = table(MPRank(C=3.0, kernel="polynomial", width=1.5, degree=degree), train)
+    gram = polynomial_kernel(train.item_features, gamma=1 / 1.5**2, coef0=1, degree=degree)
+    for user in range(train.n_users):
+        items, values = of_user(train, user)
+        centre = KernelCenterer().fit(gram[np.ix_(items, items)])
+        oracle = KernelRidge(alpha=len(items) / 6.0, kernel="precomputed")
+        oracle.fit(centre.transform(gram[np.ix_(items, items)]), values - values.mean())
+        expected = oracle.predict(centre.transform(gram[:, items])) + values.mean()
+        np.testing.assert_allclose(scores[user], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_a_kernel_that_is_given_scores_like_the_one_that_is_made(make, train):
+    gram = rbf_kernel(train.item_features, gamma=1 / (2 * 1.5**2))
+    given = replace(train, item_features=make(gram))
+    expected = table(MPRank(kernel="gaussian", width=1.5), train)
+    np.testing.assert_allclose(table(MPRank(kernel="precomputed"), given), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian", "polynomial", "precomputed"])
+@pytest.mark.parametrize("form", ["auto", "dual"])
+@pytest.mark.parametrize("fits", [1, 25])
+def test_users_served_by_groups_score_as_with_the_whole_matrix(monkeypatch, kernel, form, fits, train):
+    if kernel == "precomputed":
+        train = replace(train, item_features=rbf_kernel(train.item_features))
+    solver = MPRank(kernel=kernel, form=form, choose="C-per-user")
+    expected = table(solver, train)
+    monkeypatch.setattr(mprank, "FITS", fits)
+    monkeypatch.setattr(item_kernels.shared, "__defaults__", (fits,))
+    groups = list(item_kernels.shared(ItemKernel(kernel), train.item_features, train.indptr, train.items, USERS, 1))
+    assert len(groups) == (10 if fits == 1 else len(groups)) > 1
+    assert all(len(group.gram) < train.n_items for group in groups)
+    np.testing.assert_allclose(table(solver, train), expected, rtol=1e-9, atol=1e-9)
+
+
+USERS = np.arange(10, dtype=np.int32)
+
+
+# a path of C
+
+
+PATH = np.array([0.01, 0.3, 10.0])
+
+
+def errors_by_leaving_out(solver: MPRank, train: Ratings, C: float) -> Floats:
+    """Each user's mean squared error of fits to all ratings but one, with the ridge of all of them."""
+    errors = np.empty(train.n_users)
+    for user in range(train.n_users):
+        items, values = of_user(train, user)
+        squares = []
+        for place in range(len(items)):
+            kept = np.arange(len(items)) != place
+            ridge = MPRank(C=C * kept.sum() / len(items), kernel=solver.kernel, width=solver.width, form=solver.form)
+            own = Ratings.from_triples(
+                np.zeros(kept.sum(), int), items[kept], values[kept], 1, train.n_items, train.item_features
+            )
+            if len(own) < 2:
+                predicted = values[kept].mean()
+            else:
+                predicted = table(ridge, own)[0, items[place]]
+            squares.append((predicted - values[place]) ** 2)
+        errors[user] = np.mean(squares)
+    return errors
+
+
+@pytest.mark.parametrize("solver", [*(MPRank(form=form) for form in FORMS), MPRank(kernel="gaussian", width=1.5)])
+def test_the_leave_one_out_errors_are_those_of_leaving_one_out(solver, train):
+    train = train.take(np.flatnonzero(np.isin(train.users, [0, 1, 5])))
+    train = Ratings.from_triples(
+        np.unique(train.users, return_inverse=True)[1], train.items, train.values, 3, 40, train.item_features
+    )
+    errors = left_out(solver, train, PATH)
+    for C, column in zip(PATH, errors.T, strict=True):
+        np.testing.assert_allclose(column, errors_by_leaving_out(solver, train, C), rtol=1e-8)
+
+
+def test_the_leave_one_out_errors_are_those_of_scikit_learn(train):
+    errors = left_out(MPRank(), train, PATH)
+    for user in range(train.n_users):
+        items, values = of_user(train, user)
+        oracle = RidgeCV(alphas=len(items) / (2 * PATH), store_cv_results=True)
+        oracle.fit(train.item_features[items], values)
+        np.testing.assert_allclose(errors[user], oracle.cv_results_.mean(axis=0), rtol=1e-8)
+
+
+@pytest.mark.parametrize("choose", ["C-per-user", "C-for-all"])
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_the_c_that_is_chosen_has_the_least_error(choose, kernel, train):
+    solver = MPRank(C=2.0, kernel=kernel, width=1.5, choose=choose)
+    grid = 2.0 * 2.0 ** np.arange(-6, 7)
+    errors = left_out(solver, train, grid)
+    best = errors.argmin(axis=1) if choose == "C-per-user" else np.full(10, errors.mean(axis=0).argmin())
+    scores = table(solver, train)
+    assert len(set(best)) == (1 if choose == "C-for-all" else len(set(best)))
+    for user, place in enumerate(best):
+        expected = table(replace(solver, C=grid[place], choose="nothing"), train)[user]
+        assert scores[user].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_path_is_the_same_bytes_on_any_number_of_threads(threads, train):
+    one, many = (left_out(MPRank(form="auto"), train, PATH, count) for count in (1, threads))
+    assert one.tobytes() == many.tobytes()
+
+
+def test_a_user_with_a_single_rating_has_no_path():
+    view = Ratings.from_triples([0, 1, 1, 1], [0, 0, 1, 2], [1, 2, 3, 4], 2, 3, np.eye(3))
+    assert np.isnan(left_out(MPRank(), view, PATH)).tolist() == [[True] * 3, [False] * 3]
+
+
+# what else is refused
+
+
+@pytest.mark.parametrize("C", [0.0, -1.0, np.nan])
+def test_a_path_of_a_c_that_is_not_above_0_is_refused(C, train):
+    with pytest.raises(UserError, match=rf"MPRank: C={C} is out of range: must be above 0"):
+        left_out(MPRank(), train, [1.0, C])
+
+
+@pytest.mark.parametrize("values", [[3.0] * 6, [1.0, 5.0, 2.0, 2.0, 4.0, 3.0]])
+@pytest.mark.parametrize("kernel", ["linear", "gaussian", "polynomial"])
+def test_constant_features_score_all_items_alike_and_constant_targets_too(kernel, values):
+    features = np.ones((6, 2)) if len(set(values)) > 1 else np.random.default_rng(0).standard_normal((6, 2))
+    view = Ratings.from_triples([0] * 6, np.arange(6), values, item_features=features)
+    for choose in ("nothing", "C-per-user"):
+        np.testing.assert_allclose(table(MPRank(kernel=kernel, choose=choose), view), np.mean(values), rtol=1e-12)

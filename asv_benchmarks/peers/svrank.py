@@ -1,0 +1,182 @@
+"""SVRank and MPRank on Table 1's sizes, against scikit-learn's SVR over explicit pairs and loops of KernelRidge."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import KernelCenterer
+from sklearn.svm import SVR
+from threadpoolctl import threadpool_limits
+from turns import Measure, Row, in_turns, seconds
+
+from rankbench.contract import Floats, Step
+from rankbench.data.splits import Split
+from rankbench.data.splits import split as cut
+from rankbench.data.synthetic import Magnitudes
+from rankbench.data.views import Ratings
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.residuals import FeatureSpace, Problem, solve
+from rankbench.solvers.mprank import MPRank
+from rankbench.solvers.svrank import SVRank
+from rankbench.streams import stream
+
+_C, _WIDTH, _EPS = 30.0, 10.0, 0.1
+_SIZES = (2_500, 5_000, 10_000, 20_000)
+_COLUMNS = 300
+
+
+def svrank(repeats: int) -> Iterator[Row | Measure]:
+    """A repetition of Table 1 by `mprank`, the pair dual at m = 150, and the residuals' exponent up to m = 20,000."""
+    yield from _table_repetition(repeats)
+    yield from _against_pairs(repeats)
+    yield from _growth()
+
+
+# a repetition of Table 1
+
+
+def _table_repetition(repeats: int) -> Iterator[Row | Measure]:
+    """300 users, one group, fixed parameters, from features to scores of what was held out."""
+    found = _like_table_1()
+    _check_agreement(found)
+    for threads in (1, 2):
+        runs: dict[str, Callable[[], float]] = {
+            "loop": lambda threads=threads: _rate(threads, lambda: ridge_loop(found)),
+            "ours": lambda threads=threads: _rate(1, lambda: ours_on_table(found, threads)),
+        }
+        rates = in_turns(repeats, runs)
+        what = f"mprank : KernelRidge loop, 300 users of Table 1, {threads} thread{'s'[: threads - 1]}"
+        yield Row(what, "repetitions/s", 20.0 if threads == 2 else None, rates["loop"], rates["ours"])
+    yield Measure("a repetition of Table 1 by mprank, 2 threads", "s", float(1 / np.median(rates["ours"])), at_most=3.0)
+
+
+def _like_table_1() -> Split:
+    """3,706 items that 300 reviewers of 50 to 300 ratings and 300 reference reviewers of 40 to 60 have rated."""
+    rng = np.random.default_rng(0)
+    counts = np.concatenate([rng.integers(50, 301, 300), rng.integers(40, 61, 300)])
+    items = [rng.choice(3706, count, replace=False, p=_POPULARITY) for count in counts]
+    values = [np.clip(np.round(3.5 + rng.standard_normal(count)), 1, 5) for count in counts]
+    users = np.repeat(np.arange(600), counts)
+    view = Ratings.from_triples(users, np.concatenate(items), np.concatenate(values), 600, 3706)
+    return cut(view, "half-per-user[reviewers=300,least=61,references=300,low=40,high=60]")
+
+
+_POPULARITY = 1 / np.arange(20.0, 3726.0)
+_POPULARITY /= _POPULARITY.sum()
+
+
+def ridge_loop(found: Split) -> Floats:
+    """Scores of every held-out row by scikit-learn: each user's kernels made, centred, solved and applied."""
+    train, test = found.train, found.test
+    scores = np.empty(len(test))
+    gamma = 1 / (2 * _WIDTH**2)
+    for user in np.flatnonzero(np.diff(test.indptr)):
+        rows, asked = (slice(part.indptr[user], part.indptr[user + 1]) for part in (train, test))
+        x, y = train.item_features[train.items[rows]], train.values[rows]
+        centre = KernelCenterer()
+        ridge = KernelRidge(alpha=len(y) / (2 * _C), kernel="precomputed")
+        ridge.fit(centre.fit_transform(rbf_kernel(x, gamma=gamma)), y - y.mean())
+        between = rbf_kernel(test.item_features[test.items[asked]], x, gamma=gamma)
+        scores[asked] = ridge.predict(centre.transform(between)) + y.mean()
+    return scores
+
+
+def ours_on_table(found: Split, threads: int) -> Floats:
+    """The same by `mprank`."""
+    solver = MPRank(C=_C, kernel="gaussian", width=_WIDTH)
+    model = next(solver.steps(found.train, stream(0), threads)).model
+    return model.score(found.test.users, found.test.items)
+
+
+def _check_agreement(found: Split) -> None:
+    with single_threaded_blas():
+        difference = float(np.abs(ridge_loop(found) - ours_on_table(found, 2)).max())
+    print(f"mprank : KernelRidge loop, 300 users of Table 1: largest difference of a score {difference:.1e}")
+    if not difference <= 1e-8:
+        raise SystemExit("the answers differ: their times would mean nothing")
+
+
+# the pair dual
+
+
+def _against_pairs(repeats: int) -> Iterator[Row]:
+    """Solves per second at equal objective, m = 150: scikit-learn's on the kernel between 11,175 pairs."""
+    m = 150
+    rng = np.random.default_rng(1)
+    features = np.where(rng.random((m, _COLUMNS)) < 0.1, rng.integers(1, 6, (m, _COLUMNS)), 3).astype(float)
+    y = np.clip(np.round(3 + features[:, :20] @ rng.standard_normal(20) / 3), 1, 5)
+    view = Ratings.from_triples(np.zeros(m, int), np.arange(m), y, item_features=features)
+    gram = rbf_kernel(features, gamma=1 / (2 * _WIDTH**2))
+    solver = SVRank(C=_C, kernel="gaussian", width=_WIDTH, eps=_EPS, form="pairs", tolerance=1e-6)
+    ours, theirs = (
+        _objective(solver, gram, y, our_scores(solver, view)),
+        _objective(solver, gram, y, svr_scores(gram, y)),
+    )
+    print(f"svrank : SVR over explicit pairs, m = {m}: objectives {ours:.8g} and {theirs:.8g}")
+    if not ours <= theirs * (1 + 1e-5):
+        raise SystemExit("ours is the worse answer: its time would mean nothing")
+    runs = {
+        "SVR": lambda: 1 / seconds(lambda: svr_scores(gram, y)),
+        "ours": lambda: _rate(1, lambda: our_scores(solver, view)),
+    }
+    rates = in_turns(max(1, repeats // 3), runs)
+    yield Row(f"svrank, pair dual : SVR over explicit pairs, m = {m}", "fits/s", 50.0, rates["SVR"], rates["ours"])
+
+
+def our_scores(solver: SVRank, view: Ratings) -> Floats:
+    """The scores of a user's items, from features on."""
+    return _last(solver, view).model.score(np.zeros(len(view), int), view.items)
+
+
+def svr_scores(gram: Floats, y: Floats) -> Floats:
+    """The same by scikit-learn, which has 1/2 |w|^2 and a bias: both signs of each pair stand in for no bias.
+
+    |w|^2 + c sum = 2 (1/2 |w|^2 + c/2 sum), and a pair in both signs costs twice: C = c/4.
+    """
+    m = len(y)
+    i, j = np.triu_indices(m, 1)
+    low, high = np.concatenate([i, j]), np.concatenate([j, i])
+    columns = gram[:, high] - gram[:, low]
+    pairs = columns[high] - columns[low]
+    machine = SVR(kernel="precomputed", C=2 * _C / m**2 / 4, epsilon=_EPS, tol=1e-3).fit(pairs, y[high] - y[low])
+    return columns[:, machine.support_] @ machine.dual_coef_[0]
+
+
+def _objective(solver: SVRank, gram: Floats, y: Floats, h: Floats) -> float:
+    """The primal at the function of least norm with these scores."""
+    centre = np.eye(len(y)) - 1 / len(y)
+    v = np.linalg.lstsq(centre @ gram @ centre, h - h.mean(), rcond=1e-10)[0]
+    r = h - y
+    return float(v @ h + solver.C / len(y) ** 2 * np.maximum(np.abs(r[:, None] - r) - solver.eps, 0).sum())
+
+
+def _last(solver: SVRank, view: Ratings) -> Step:
+    for step in solver.steps(view, stream(0)):
+        found = step
+    return found
+
+
+# the residuals
+
+
+def _growth() -> Iterator[Measure]:
+    """Seconds to a relative gap of 1e-4 over 300 features, a BLAS thread, and the exponent in m."""
+    with single_threaded_blas():
+        times = [min(_seconds_for(m) for _ in range(2)) for m in _SIZES]
+    exponent = float(np.polyfit(np.log(_SIZES), np.log(times), 1)[0])
+    yield Measure("svrank over residuals, exponent in m, 300 features", "", exponent, at_most=1.3)
+    yield Measure("svrank over residuals, m = 20,000, 300 features, 1 thread", "s", times[-1], at_most=30.0)
+
+
+def _seconds_for(m: int) -> float:
+    """How long a problem of m ratings takes, its features at hand and centred."""
+    view = Magnitudes(users=1, items=m, features=_COLUMNS, per_user=m).view(np.random.default_rng(m))
+    space = FeatureSpace(view.item_features - view.item_features.mean(axis=0))
+    problem = Problem(view.values, 2 * 1e4 / m**2, _EPS)
+    return seconds(lambda: list(solve(space, problem, 1e-4)))
+
+
+def _rate(blas_threads: int, work: Callable[[], object]) -> float:
+    with threadpool_limits(blas_threads):
+        return 1 / seconds(work)

@@ -1,0 +1,192 @@
+"""SVRank: preserving differences of ratings up to eps, one function of item features per user (Cortes et al. 2007)."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.data.views import Ratings
+from rankbench.item_kernels import FITS, ItemKernel, KernelName, Shared, dense, shared
+from rankbench.kernels import svrank as kernel
+from rankbench.models import KernelExpansion, KernelScores, UserWeights
+from rankbench.residuals import FeatureSpace, KernelSpace, Point, Problem, Space, level
+from rankbench.specs import Limits, check
+
+_ROUNDS = 5  # of the pair dual that make a step
+_PAIRS = 150  # ratings up to which the pairs of a user are few
+_COLUMNS = 1000  # features up to which their system is solved directly
+
+
+@dataclass(frozen=True)
+class SVRank:
+    """A function of item features per user whose differences of scores are within eps of those of the ratings.
+
+    min_w |w|^2 + C/m^2 sum_ij max(|(h(x_j) - h(x_i)) - (y_j - y_i)| - eps, 0) per user, h(x) = w . phi(x).
+    Every unordered pair stands in the sum twice, so with c = 2C/m^2 the dual over i < j is max over
+    |b_ij| <= c of -1/4 |sum b_ij (phi_j - phi_i)|^2 + sum b_ij (y_j - y_i) - eps sum |b_ij|, w = 1/2 sum b_ij
+    (phi_j - phi_i). (The paper prints the quadratic term with a plus and twice as large, eps times the signed sum,
+    and C as the bound.) `form` says how it is solved: `pairs` by coordinate ascent on that dual, `residuals`
+    by Newton's method on the m residuals, whose cost does not grow with the pairs; auto takes pairs for
+    users with at most 150 ratings. Either ends, user by user, once the duality gap is at most `tolerance`
+    times the primal value. Scores are defined up to a constant per user, chosen so that they have the mean
+    of the user's ratings. Users with fewer than two ratings have no order to learn from, and score NaN.
+    """
+
+    C: Annotated[float, Limits(above=0)] = 1.0
+    eps: Annotated[float, Limits(low=0)] = 0.1
+    kernel: KernelName = "linear"
+    width: Annotated[float, Limits(above=0)] = 1.0
+    degree: Annotated[int, Limits(low=1)] = 2
+    form: Literal["auto", "pairs", "residuals"] = "auto"
+    tolerance: Annotated[float, Limits(above=0)] = 1e-5
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = True
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """A model after some rounds, or a level of rounding, for every user who is not done yet, until all are."""
+        run = _Run.of(self, train, threads)
+        works = [_over_pairs(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]
+        step = Step(run.model(), lambda: float(run.primal.sum()), lambda: float(run.gap.sum()))
+        while works:
+            works = [work for work in works if next(work)]
+            yield step
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Where every user stands: what the model holds, the primal value and the gap."""
+
+    solver: SVRank
+    between: ItemKernel
+    train: Ratings
+    threads: int
+    users: Ints  # those with an order to learn from
+    few: Any  # which of these have few pairs
+    gram: Floats | None  # between all items, where that fits
+    coefficients: Floats  # by rating
+    weights: Floats | None  # by user, of a linear kernel
+    offsets: Floats
+    primal: Floats
+    gap: Floats
+
+    @classmethod
+    def of(cls, solver: SVRank, train: Ratings, threads: int) -> "_Run":
+        """The start: no user has a function yet."""
+        between = ItemKernel(solver.kernel, solver.width, solver.degree)
+        between.check(train.item_features, "SVRank")
+        counts, linear = np.diff(train.indptr), solver.kernel == "linear"
+        users = np.flatnonzero(counts >= 2).astype(np.int32)
+        few = counts[users] <= {"auto": _PAIRS, "pairs": np.inf, "residuals": 0}[solver.form]
+        whole = train.n_items <= FITS and (not linear or few.any())
+        gram = between.gram(train.item_features, threads) if whole else None
+        weights = np.full((train.n_users, train.item_features.shape[1]), np.nan) if linear else None
+        offsets = np.full(train.n_users, np.nan)
+        figures = np.zeros(len(train)), weights, offsets, np.zeros(train.n_users), np.zeros(train.n_users)
+        return cls(solver, between, train, threads, users, few, gram, *figures)
+
+    def model(self) -> Model:
+        """The scores that the arrays make, which go on changing."""
+        features = self.train.item_features
+        if self.weights is not None:
+            return UserWeights(features, self.weights, self.offsets)
+        expansion = self.train.indptr, self.train.items, self.coefficients, self.offsets
+        if self.gram is not None:
+            return KernelScores(self.gram, *expansion)
+        return KernelExpansion(features, self.between.name, self.between.width, self.between.degree, *expansion)
+
+    def parts(self, users: Ints) -> Iterator[Shared]:
+        """These users with kernel matrices that serve them."""
+        if self.gram is not None:
+            yield Shared(users, self.gram, self.train.items)
+        else:
+            rows = self.train.indptr, self.train.items
+            yield from shared(self.between, self.train.item_features, *rows, users, self.threads)
+
+
+def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
+    """Coordinate ascent on the pair dual, some rounds for each user at a time; whether there is more to do."""
+    solver, train = run.solver, run.train
+    counts = np.diff(train.indptr)[users].astype(np.int64)
+    sizes = counts * (counts - 1) // 2
+    starts, duals = np.zeros(train.n_users, np.int64), np.zeros(sizes.sum())
+    starts[users] = np.cumsum(sizes) - sizes
+    while len(users):
+        for part in run.parts(users):
+            rows = part.gram, train.indptr, part.items, train.values, part.users
+            limits = solver.C, solver.eps, solver.tolerance, _ROUNDS
+            found = run.coefficients, run.offsets, run.primal, run.gap
+            kernel.pair_rounds(*rows, *limits, starts[part.users], duals, *found, run.threads)
+        if run.weights is not None:
+            run.weights[users] = _weights(run, users)
+        users = users[run.gap[users] > solver.tolerance * run.primal[users]]
+        yield len(users) > 0
+    yield False
+
+
+def _weights(run: _Run, users: Ints) -> Floats:
+    """What the coefficients of these users come to over the features."""
+    shape = run.train.n_users, run.train.n_items
+    expansion = scipy.sparse.csr_array((run.coefficients, run.train.items, run.train.indptr), shape)[users]
+    return dense(expansion @ run.train.item_features)
+
+
+def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
+    """Newton's method on the residuals, a level of rounding for each user at a time; whether there is more to do."""
+    points: dict[int, Point] = {}
+
+    def advance(job: tuple[int, Shared | None]) -> None:
+        """Take one user a level further."""
+        user, part = job
+        points[user] = _levelled(run, user, part, points.get(user))
+
+    with ThreadPoolExecutor(run.threads) as pool:
+        while len(users):
+            parts = [None] if run.weights is not None else run.parts(users)
+            for part in parts:
+                list(pool.map(advance, [(user, part) for user in (users if part is None else part.users).tolist()]))
+            users = np.array(
+                [user for user in users.tolist() if not points[user].ended(run.solver.tolerance)], np.int32
+            )
+            yield len(users) > 0
+    yield False
+
+
+def _levelled(run: _Run, user: int, part: Shared | None, start: Point | None) -> Point:
+    """One user a level further, and what that makes of the model."""
+    rows = slice(run.train.indptr[user], run.train.indptr[user + 1])
+    y = run.train.values[rows]
+    problem = Problem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)
+    if part is None:
+        own = dense(run.train.item_features[run.train.items[rows]])
+        means = own.mean(axis=0)
+        own = own - means
+        direct = own.shape[1] <= _COLUMNS
+        space: Space = FeatureSpace(own) if direct else KernelSpace.of_features(own)
+    else:
+        space, means = _kernel_space(part.gram, part.items[rows])
+    point = level(space, problem, start or Point.start(space, problem), run.solver.tolerance)
+    found = point.x
+    if run.weights is None:
+        run.coefficients[rows] = found
+    else:
+        found = run.weights[user] = found if direct else found @ own
+    run.offsets[user] = y.mean() - found @ means
+    run.primal[user], run.gap[user] = point.primal, point.gap
+    return point
+
+
+def _kernel_space(gram: Floats, items: Ints) -> tuple[Space, Floats]:
+    """The space of these rows of a kernel matrix, centred, and the means of its columns before that."""
+    own = gram[np.ix_(items, items)]
+    means = own.mean(axis=0)
+    own += means.mean() - means - means[:, None]
+    return KernelSpace.of_matrix(own), means

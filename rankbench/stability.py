@@ -1,0 +1,58 @@
+"""Stability bounds on how far a magnitude-preserving ranker's true error lies from its training error.
+
+Cortes, Mohri and Rastogi 2007, section 2: the cost of a pair is a power n = 1 or 2 of an absolute difference, h
+minimises |h|^2 + C/m^2 sum_ij cost, K(x, x) <= kappa^2, and |h(x) - y| <= M for every h and x. Costs depend on
+differences alone, so scores and ratings may be moved by a constant to make M small.
+"""
+
+from math import exp, log, sqrt
+
+from rankbench.errors import UserError
+
+
+def admissibility(n: int, M: float) -> float:
+    """sigma of Lemma 1: how much a cost can change for each unit by which two scores do; 1 or 4 M."""
+    _check(n=n, M=M)
+    return 1.0 if n == 1 else 4.0 * M
+
+
+def stability(C: float, kappa: float, m: int, n: int, M: float) -> float:
+    """beta = 4 C sigma^2 kappa^2 / m of Proposition 1: how much a cost changes when one of m points is left out."""
+    _check(C=C, kappa=kappa, m=m)
+    return 4.0 * C * admissibility(n, M) ** 2 * kappa**2 / m
+
+
+def tail(excess: float, beta: float, m: int, n: int, M: float) -> float:
+    """Theorem 1: the most probable it can be that true and training error differ by more than excess + 2 beta.
+
+    2 exp(-m excess^2 / (2 (beta m + (2M)^n)^2)), or 1 where that is more. The proof replaces a point where the
+    definition of beta leaves one out; replacing may cost twice as much, so 2 beta for beta is the safe reading.
+    """
+    _check(excess=excess, m=m, n=n, M=M)
+    return min(1.0, 2.0 * exp(-m * excess**2 / (2.0 * (beta * m + (2.0 * M) ** n) ** 2)))
+
+
+def deviation(beta: float, m: int, n: int, M: float, delta: float) -> float:
+    """Theorem 1 solved for the deviation that is exceeded with probability delta at most."""
+    _check(m=m, n=n, M=M)
+    if not 0.0 < delta < 1.0:
+        raise UserError(f"delta={delta:g} is out of range: must be above 0 and below 1")
+    return 2.0 * beta + (beta * m + (2.0 * M) ** n) * sqrt(2.0 / m * log(2.0 / delta))
+
+
+def bound(C: float, kappa: float, m: int, n: int, M: float, delta: float = 0.05) -> float:
+    """Corollary 1: true error - training error is at most this, with probability 1 - delta.
+
+    n = 1: 8 kappa^2 C/m + 2 (2 kappa^2 C + M) sqrt(2/m log 2/delta); n = 2: 128 kappa^2 C M^2/m + 4 M^2 (16 kappa^2
+    C + 1) sqrt(2/m log 2/delta).
+    """
+    return deviation(stability(C, kappa, m, n, M), m, n, M, delta)
+
+
+def _check(**values: float) -> None:
+    """An error for the first that is out of range."""
+    for name, value in values.items():
+        if name == "n" and value not in (1, 2):
+            raise UserError(f"n={value:g} is out of range: must be 1 or 2")
+        if not value > 0:
+            raise UserError(f"{name}={value:g} is out of range: must be above 0")
