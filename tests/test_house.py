@@ -14,6 +14,7 @@ ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
     {"errors", "contract", "streams", "arrays", "specs", "descent"},
     {"kernels"},
+    {"schedules", "factors"},
     {"isotonic"},
     {"models"},
     {"data"},

@@ -10,6 +10,7 @@ from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.descent import Point, descend
 from rankbench.entries import Entries
+from rankbench.factors import check_rank
 from rankbench.models import BlendedFactors
 from rankbench.specs import Limits, check
 
@@ -53,6 +54,8 @@ class LCR:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each iteration, until none leads lower."""
+        if len(train):
+            check_rank("LCR", self.rank, train.n_users, train.n_items)
         entries = Entries.of(train, threads)
         problem = _Problem(self, entries, *_weights(self, entries, rng))
         for point in descend(problem.objective, problem.start(rng)):
