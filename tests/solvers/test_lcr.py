@@ -142,9 +142,7 @@ def test_anchors_find_tastes_that_one_model_of_that_rank_cannot():
 
 
 def test_a_rank_above_both_sides_is_refused(train):
-    with pytest.raises(
-        UserError, match="LCR: rank=15 is larger than both sides, 14 users and 9 items"
-    ):
+    with pytest.raises(UserError, match="LCR: rank=15 is larger than both sides, 14 users and 9 items"):
         ran(LCR(rank=15), train, 1)
 
 
