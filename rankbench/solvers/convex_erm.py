@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.descent import Function, descend
 from rankbench.entries import Entries, known_rows
