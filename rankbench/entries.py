@@ -81,3 +81,10 @@ class Entries:
         if out.size and len(columns):
             kernel.sums(indptr, columns, weights, np.ascontiguousarray(rows), out, self.threads)
         return out
+
+
+def known_rows(rows: Floats, known: Ints) -> Floats:
+    """The rows of those who are known, NaN for the others."""
+    out = np.full(rows.shape, np.nan)
+    out[known] = rows[known]
+    return out

@@ -17,6 +17,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"schedules"},
     {"factors"},
     {"rotation"},
+    {"schedules", "factors"},
     {"isotonic"},
     {"isotonic", "item_kernels", "residuals", "stability"},
     {"models"},

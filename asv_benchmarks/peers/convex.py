@@ -96,11 +96,11 @@ def _agrees(train: Comparisons, loss: str, name: str, fitted: LogisticRegression
 def _convex_row(repeats: int) -> Row:
     """A step of ours by projection alone against a projected gradient step on the whole matrix, once both are warm."""
     train = BTL(users=800, items=600, comparisons=100).view(np.random.default_rng(0))
-    ours = ConvexERM(lam=20.0, corrections=0).steps(train, np.random.default_rng(0))
-    dense = _dense_steps(train, float(np.sqrt(20.0 * 800 * 600)))
+    ours = ConvexERM(lam=5.0, corrections=0).steps(train, np.random.default_rng(0))
+    dense = _dense_steps(train, float(np.sqrt(5.0 * 800 * 600)))
     runs: dict[str, Run] = {}
-    for name, steps in (("dense", dense), ("ours", ours)):
-        for _ in range(8):
+    for name, steps, warm in (("dense", dense, 1), ("ours", ours, 30)):
+        for _ in range(warm):
             next(steps)
         runs[name] = lambda steps=steps: _rate(lambda: next(steps))
     found = in_turns(repeats, runs)

@@ -46,7 +46,7 @@ def _figure(drawing: Drawing) -> Figure:
     columns = min(len(drawing.panels), 3)
     lines = -(-len(drawing.panels) // columns)
     figure = Figure(figsize=(max(4.6, 3.4 * columns), 3.0 * lines), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False, sharey=drawing.kind == "bars").ravel()
+    axes = figure.subplots(lines, columns, squeeze=False, sharey=drawing.kind != "curve").ravel()
     for panel, axis in zip(drawing.panels, axes, strict=False):
         _draw_panel(axis, panel, drawing)
     for axis in axes[len(drawing.panels) :]:

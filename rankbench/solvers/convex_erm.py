@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.descent import Function, descend
-from rankbench.entries import Entries
+from rankbench.entries import Entries, known_rows
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
 
@@ -116,7 +116,7 @@ class _Problem:
         users, items = (side[:, : len(roots)] * roots for side in (point.left, point.right))
         known = self.entries.seen
         factors = [
-            _known_rows(side if side.size else np.zeros((len(side), 1)), ids)
+            known_rows(side if side.size else np.zeros((len(side), 1)), ids)
             for side, ids in zip((users, items), known, strict=True)
         ]
         return Step(Factors(*factors), lambda: point.objective, lambda: self.gap(point))
@@ -253,9 +253,3 @@ def _balanced(problem: _Problem, point: _Point, x: Floats, rank: int) -> _Point:
 def _orthonormal(columns: Floats) -> Floats:
     basis, _ = np.linalg.qr(columns)
     return basis
-
-
-def _known_rows(rows: Floats, known: Ints) -> Floats:
-    out = np.full(rows.shape, np.nan)
-    out[known] = rows[known]
-    return out

@@ -9,7 +9,8 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.descent import Point, descend
-from rankbench.entries import Entries
+from rankbench.entries import Entries, known_rows
+from rankbench.factors import check_rank
 from rankbench.models import BlendedFactors
 from rankbench.specs import Limits, check
 
@@ -53,6 +54,8 @@ class LCR:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each iteration, until none leads lower."""
+        if len(train):
+            check_rank("LCR", self.rank, train.n_users, train.n_items)
         entries = Entries.of(train, threads)
         problem = _Problem(self, entries, *_weights(self, entries, rng))
         for point in descend(problem.objective, problem.start(rng)):
@@ -90,7 +93,7 @@ class _Problem:
     def step(self, point: Point) -> Step:
         """The blend as a model, NaN for whoever is in no comparison."""
         sides = zip((*self.weighed(point.x), *self.weights), (*self.entries.seen, *self.entries.seen), strict=True)
-        return Step(BlendedFactors(*(_known_rows(rows, ids) for rows, ids in sides)), lambda: point.value)
+        return Step(BlendedFactors(*(known_rows(rows, ids) for rows, ids in sides)), lambda: point.value)
 
 
 def _weights(solver: LCR, entries: Entries, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -125,9 +128,3 @@ def _preliminary(solver: LCR, entries: Entries, rng: np.random.Generator) -> tup
         basis = entries.transposed_times(weights, image)
     left, sizes, right = np.linalg.svd(basis, full_matrices=False)
     return image @ right.T * np.sqrt(sizes), left * np.sqrt(sizes)
-
-
-def _known_rows(rows: Floats, known: Ints) -> Floats:
-    out = np.full(rows.shape, np.nan)
-    out[known] = rows[known]
-    return out

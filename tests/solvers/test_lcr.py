@@ -141,6 +141,11 @@ def test_anchors_find_tastes_that_one_model_of_that_rank_cannot():
     assert errors[1]["pairwise-error"] < errors[0]["pairwise-error"] - 0.02
 
 
+def test_a_rank_above_both_sides_is_refused(train):
+    with pytest.raises(UserError, match="LCR: rank=15 is larger than both sides, 14 users and 9 items"):
+        ran(LCR(rank=15), train, 1)
+
+
 @pytest.mark.parametrize("setting", ["lam", "everywhere"])
 def test_a_setting_without_bound_is_refused(setting):
     with pytest.raises(UserError, match=f"LCR: {setting}=inf is out of range: must be above 0 and below inf"):
