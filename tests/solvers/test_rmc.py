@@ -81,10 +81,10 @@ def test_only_the_ratio_of_penalty_and_margin_matters():
 
 def test_all_pairs_of_strict_ratings_are_the_same_problem_as_the_ratings():
     train = LowRank(users=30, items=25, per_user=12, levels=0).view(np.random.default_rng(1))
-    by_blocks = last(RMC(lam=2.0, tolerance=1e-9), train)
-    by_graphs = last(RMC(lam=2.0, tolerance=1e-9), train.comparisons())
-    assert by_graphs.objective() == pytest.approx(by_blocks.objective(), rel=1e-8)
-    assert by_graphs.gap() <= 1e-8 * by_graphs.objective()
+    by_blocks = last(RMC(lam=2.0, tolerance=1e-7), train)
+    by_graphs = last(RMC(lam=2.0, tolerance=1e-7), train.comparisons())
+    assert by_graphs.objective() == pytest.approx(by_blocks.objective(), rel=1e-7)
+    assert by_graphs.gap() <= 1e-7 * by_graphs.objective()
 
 
 def test_partial_orders_reach_a_closed_gap_the_same_on_any_number_of_threads():
