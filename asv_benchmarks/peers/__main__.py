@@ -16,8 +16,8 @@ from pathlib import Path
 
 from turns import Measure, Row, show
 
-TOPICS = ("pair_updates", "closed_forms", "harness_cost")
-LIBRARIES = ("rankbench", "implicit", "scikit-learn", "numpy", "scipy")
+TOPICS = ("pair_updates", "closed_forms", "harness_cost", "isotonic", "rmc")
+LIBRARIES = ("rankbench", "implicit", "scikit-learn", "numpy", "scipy", "clarabel")
 
 
 def rows_of(topic: str, repeats: int) -> list[Row | Measure]:
