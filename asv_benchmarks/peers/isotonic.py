@@ -13,7 +13,7 @@ from rankbench.isotonic import Blocks, PartialOrders
 
 _USERS, _ITEMS = 10_000, 100
 _LONG = 10_000_000
-_AGREEMENT = 1e-9
+_AGREEMENT = 1e-8
 
 
 def isotonic(repeats: int) -> Iterator[Row]:
