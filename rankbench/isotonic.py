@@ -120,9 +120,7 @@ class PartialOrders:
     high: Ints
 
     @classmethod
-    def of(
-        cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None
-    ) -> "PartialOrders":
+    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "PartialOrders":
         """The orders that edges make; `low` and `high` count a user's rows from 0, `names` says what errors call them."""
         names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [
@@ -144,6 +142,15 @@ class PartialOrders:
     def n_edges(self) -> int:
         """How many edges the reduction left."""
         return len(self.low)
+
+    def levels(self) -> Ints:
+        """For each row the length of the longest chain below it: ratings that contradict no edge, and add to them."""
+        starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
+        low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
+        found: Ints = np.zeros(len(self.nodes), np.int64)
+        while (too_low := found[high] <= found[low]).any():
+            np.maximum.at(found, high[too_low], found[low[too_low]] + 1)
+        return found
 
     def forces(self, duals: Floats) -> Floats:
         """For each row the multipliers of the edges that lead to it less those of the edges that leave it."""

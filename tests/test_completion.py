@@ -56,7 +56,9 @@ def test_products_are_those_of_scipy_with_the_same_bits_on_any_number_of_threads
         low = LowRank(left, np.arange(1.0, width + 1), right)
         dense = (left * low.values) @ right.T
         np.testing.assert_allclose(places.entries(low), dense[matrix.nonzero()], atol=1e-10)
-        prints.append((sparse.times(right).tobytes(), sparse.transposed_times(left).tobytes(), places.entries(low).tobytes()))
+        prints.append(
+            (sparse.times(right).tobytes(), sparse.transposed_times(left).tobytes(), places.entries(low).tobytes())
+        )
     assert prints[0] == prints[1] == prints[2]
 
 

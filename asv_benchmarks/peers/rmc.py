@@ -61,7 +61,9 @@ def _fit(repeats: int, train: Ratings) -> Row:
             "ours": lambda: 1 / _seconds_of_fit(train, needed),
         },
     )
-    return Row(f"rmc : dense SVD per step, {len(train):,} ratings, lam 16", "fits/s", 10.0, found["peer"], found["ours"])
+    return Row(
+        f"rmc : dense SVD per step, {len(train):,} ratings, lam 16", "fits/s", 10.0, found["peer"], found["ours"]
+    )
 
 
 def _steps_until_still(train: Ratings) -> int:

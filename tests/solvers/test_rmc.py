@@ -113,7 +113,9 @@ def test_a_user_with_no_order_is_free_and_scores_zero():
 
 
 def test_a_circle_of_comparisons_is_named_by_its_items():
-    train = Comparisons.from_triples(np.array([4, 4, 4, 5]), np.array([30, 10, 20, 1]), np.array([10, 20, 30, 2]), 6, 40)
+    train = Comparisons.from_triples(
+        np.array([4, 4, 4, 5]), np.array([30, 10, 20, 1]), np.array([10, 20, 30, 2]), 6, 40
+    )
     with pytest.raises(UserError, match=r"user 4 goes in a circle: (10 < 30 < 20 < 10|30 < 20 < 10|20 < 10 < 30)"):
         fit(RMC(), train, steps=1)
 
@@ -133,3 +135,13 @@ def test_penalty_and_margin_must_be_positive(settings):
 def test_ratings_that_are_not_numbers_are_refused_at_the_door():
     with pytest.raises(UserError, match="rating 1 is nan: ratings must be finite"):
         Ratings.from_triples(np.array([0, 0]), np.array([0, 1]), np.array([1.0, np.nan]))
+
+
+def test_graphs_as_levels_are_the_ratings_by_their_longest_chains():
+    better, worse = np.array([1, 2, 2, 4]), np.array([0, 1, 3, 3])
+    train = Comparisons.from_triples(np.zeros(4, int), better, worse, 1, 5)
+    levels = Ratings.from_triples(np.zeros(5, int), np.arange(5), np.array([0.0, 1.0, 2.0, 0.0, 1.0]), 1, 5)
+    expected = last(RMC(lam=0.1), levels)
+    found = last(RMC(lam=0.1, graphs="as-levels"), train)
+    assert found.objective() == expected.objective()
+    np.testing.assert_array_equal(found.model.items, expected.model.items)
