@@ -264,13 +264,12 @@ class Completion:
 
     def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
         """Each lam with the steps it took and where they ended, largest first, each begun at the end of the last."""
-        point = None
+        end = Descent.zero(self.places)
         for lam in sorted(lams, reverse=True):
-            steps = 0
-            for point in self.descent(lam, rng, point):
-                steps += 1
-            if point is not None:
-                yield lam, steps, point
+            points = self.descent(lam, rng, end if end.matrix.rank else None)
+            for steps, end in enumerate(points, start=1):  # noqa: B007  the last one counts
+                pass
+            yield lam, steps, end
 
     def largest(self) -> float:
         """The least lam that leaves nothing of X but zeros."""

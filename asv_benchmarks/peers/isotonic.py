@@ -24,7 +24,7 @@ def isotonic(repeats: int) -> Iterator[Row]:
 
 
 def _blocks(repeats: int) -> Row:
-    """Blocks of five ratings; the peer is handed every user's values in order inside the blocks and less the margins."""
+    """Blocks of five ratings; the peer gets every user's values in order inside the blocks, less the margins."""
     rng = np.random.default_rng(0)
     ratings = np.sort(rng.integers(1, 6, (_USERS, _ITEMS)), axis=1).astype(np.float64).ravel()
     users = np.repeat(np.arange(_USERS), _ITEMS)

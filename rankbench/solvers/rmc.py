@@ -113,7 +113,7 @@ class RMC:
         else:
             places, orders = _graphs(train, threads)
             if self.graphs == "as-levels":
-                target = Levels(Blocks.of(places.indptr, orders.levels().astype(np.float64)), self.eps, threads)
+                target = Levels(Blocks.of(places.indptr, orders.levels()), self.eps, threads)
             else:
                 target = Graphs(orders, self.eps, threads, np.zeros(orders.n_edges))
         return Completion(places, target, self.rank, self.tolerance)
