@@ -159,9 +159,9 @@ class PartialOrders:
     def forces(self, duals: Floats) -> Floats:
         """For each row the multipliers of the edges that lead to it less those of the edges that leave it."""
         starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
-        out = np.bincount(self.nodes[starts + self.high], duals, len(self.nodes))
-        out -= np.bincount(self.nodes[starts + self.low], duals, len(self.nodes))
-        return out
+        low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
+        size = len(self.nodes)
+        return np.asarray(np.bincount(high, duals, size) - np.bincount(low, duals, size), np.float64)
 
     def project(
         self,
