@@ -18,12 +18,11 @@ cdef struct Scratch:
     double *sums
     double *masses
     int32_t *ends  # of the pools
-    int32_t *places  # rows in the order that is projected
     int32_t *spare
     char *heads  # per row in that order: what begins there
 
 cdef enum:
-    _BYTES = 2 * sizeof(double) + 3 * sizeof(int32_t) + 4  # per row, of which 3 keep the doubles aligned
+    _BYTES = 2 * sizeof(double) + 2 * sizeof(int32_t) + 8  # per row, of which 7 keep the doubles aligned
 
 cdef enum Head:
     _NOTHING, _POOL, _SINGLE
@@ -31,7 +30,7 @@ cdef enum Head:
 
 def project(
     const int64_t[::1] indptr,
-    const int32_t[::1] order,
+    int32_t[::1] order,
     const int32_t[::1] depth,
     const double[::1] x,
     const double[::1] weights,
@@ -41,6 +40,7 @@ def project(
 ):
     """Every user's projection into `out`, which may be `x` itself; no weights are all ones.
 
+    `order` is left as it was found best: inside blocks by x. What comes out does not depend on what it was.
     O(n log n) per user at most, O(n) where no two ratings are equal.
     """
     cdef Py_ssize_t n_users = indptr.shape[0] - 1, user, row, longest = 1
@@ -72,45 +72,39 @@ cdef void _lay_out(Scratch *scratch, char *memory, Py_ssize_t n) noexcept nogil:
     scratch.sums = <double *> memory
     scratch.masses = scratch.sums + n
     scratch.ends = <int32_t *> (scratch.masses + n)
-    scratch.places = scratch.ends + n
-    scratch.spare = scratch.places + n
+    scratch.spare = scratch.ends + n
     scratch.heads = <char *> (scratch.spare + n)
 
 
 cdef void _project(
-    const int32_t *order, const int32_t *depth, const double *x, const double *weights,
+    int32_t *order, const int32_t *depth, const double *x, const double *weights,
     double eps, double *out, Py_ssize_t n, Scratch *scratch,
 ) noexcept nogil:
     """One user: arrange, pool, write back."""
     cdef Py_ssize_t pools
-    cdef const int32_t *places = _arranged(order, depth, x, n, scratch)
+    _arrange(order, depth, x, n, scratch.spare)
     if weights == NULL:
-        pools = _pool(places, depth, x, eps, n, scratch)
+        pools = _pool(order, depth, x, eps, n, scratch)
     else:
-        pools = _pool_weighted(places, depth, x, weights, eps, n, scratch)
-    _write(places, depth, x, eps, n, pools, out, scratch)
+        pools = _pool_weighted(order, depth, x, weights, eps, n, scratch)
+    _write(order, depth, x, eps, n, pools, out, scratch)
 
 
-cdef const int32_t *_arranged(
-    const int32_t *order, const int32_t *depth, const double *x, Py_ssize_t n, Scratch *scratch
-) noexcept nogil:
-    """The rows by depth, and by x where the depth is equal; `order` itself where it is that already."""
+cdef void _arrange(int32_t *order, const int32_t *depth, const double *x, Py_ssize_t n, int32_t *spare) noexcept nogil:
+    """Put the rows in order of x where the depth is equal; quick where they are nearly so from the last time."""
     cdef Py_ssize_t place, first = 0
     cdef int falls = 0
     if depth[n - 1] == n - 1:
-        return order
+        return
     for place in range(1, n):
         falls |= (x[order[place]] < x[order[place - 1]]) & (depth[place] == depth[place - 1])
     if not falls:
-        return order
-    for place in range(n):
-        scratch.places[place] = order[place]
+        return
     for place in range(1, n + 1):
         if place == n or depth[place] != depth[first]:
             if place - first > 1:
-                argsort(x, scratch.places + first, scratch.spare, place - first)
+                argsort(x, order + first, spare, place - first)
             first = place
-    return scratch.places
 
 
 cdef Py_ssize_t _pool(

@@ -26,7 +26,7 @@ _LANES = 4  # the kernel's rows of factors are padded to whole lanes
 _SPARE = 10  # singular vectors looked for beyond those of the last step
 _FIRST_PASSES = 3  # of the subspace iteration, when it begins at random
 _BETWEEN_CHECKS = 10  # steps between two looks at the gap, which costs about as much as a step
-_SURE = 1e-9  # relative accuracy of the squared singular value in a certificate
+_SMALL = 32  # users or items, up to which a matrix is decomposed as it is
 
 
 class Pull(NamedTuple):
@@ -145,24 +145,53 @@ class Sparse:
         kernel.products(*rows, np.ascontiguousarray(dense), out, self.places.threads)
         return out
 
-    def norm(self) -> float:
-        """The largest singular value, or a little more: what a certificate may rely on."""
+    def norm(self, near: Floats | None = None) -> float:
+        """The largest singular value or, by little, more: a certificate may rely on it.
+
+        `near` spans about what the leading singular vectors do, many of which belong to equal values at an
+        optimum, so that they cannot be told apart one by one. With H = S^T S, H_11 its part inside a basis
+        and H_22 outside, its largest eigenvalue is at most that of the two by two matrix of |H_11|, |H_12|
+        and |H_22|; the last comes from ARPACK, with its tolerance added.
+        """
         if not self.by_user.any():
             return 0.0
-        if min(self.places.shape) <= 2:
-            return float(np.linalg.norm(self._small(), 2)) * (1 + _SURE)
-        n = self.places.shape[1]
+        if min(self.places.shape) <= _SMALL:
+            return float(np.linalg.norm(self._small(), 2))
+        n_items = self.places.shape[1]
+        near = np.zeros((n_items, 0)) if near is None else near
+        basis = _widened(near, near.shape[1] + _SPARE, min(self.places.shape), np.random.default_rng(0))
+        for _ in range(_FIRST_PASSES):
+            basis = _orthonormal(self.transposed_times(self.times(basis)))
+        basis = basis @ np.linalg.eigh(_square(self.times(basis)))[1][:, -max(near.shape[1], 1) :]
+        image = self.transposed_times(self.times(basis))
+        across = image - basis @ (basis.T @ image)
+        inside, coupling = _largest(basis.T @ image), np.sqrt(max(_largest(_square(across)), 0.0))
+        outside = self._outside(basis, 1e-3)
+        if outside > 0.99 * inside:
+            outside = min(outside, self._outside(basis, 1e-5))
+        return float(np.sqrt((inside + outside) / 2 + np.hypot((inside - outside) / 2, coupling)))
+
+    def _outside(self, basis: Floats, tolerance: float) -> float:
+        """No less than the largest eigenvalue of S^T S outside a basis."""
 
         def square(v: Floats) -> Floats:
-            return self.transposed_times(self.times(v.reshape(-1, 1))).ravel()
+            v = v.reshape(-1, 1)
+            v = self.transposed_times(self.times(v - basis @ (basis.T @ v)))
+            return (v - basis @ (basis.T @ v)).ravel()
 
+        n = len(basis)
         operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=square, dtype=np.float64)
         start = np.random.default_rng(0).standard_normal(n)
-        found = scipy.sparse.linalg.eigsh(operator, 1, v0=start, tol=_SURE, return_eigenvectors=False)
-        return float(np.sqrt(found[0] * (1 + _SURE)))
+        try:
+            found = scipy.sparse.linalg.eigsh(
+                operator, 1, v0=start, ncv=min(n, 40), maxiter=50, tol=tolerance, return_eigenvectors=False
+            )
+        except scipy.sparse.linalg.ArpackNoConvergence:
+            return float(self.by_user @ self.by_user)  # the square of the Frobenius norm is never less
+        return float(found[0]) * (1 + tolerance)
 
     def _small(self) -> Floats:
-        """The matrix itself where one side of it has two rows at most."""
+        """The matrix itself, for few users or few items."""
         if self.places.shape[1] <= self.places.shape[0]:
             return self.times(np.eye(self.places.shape[1]))
         return self.transposed_times(np.eye(self.places.shape[0]))
@@ -235,13 +264,12 @@ class Completion:
 
     def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
         """Each lam with the steps it took and where they ended, largest first, each begun at the end of the last."""
-        point = None
+        end = Descent.zero(self.places)
         for lam in sorted(lams, reverse=True):
-            steps = 0
-            for point in self.descent(lam, rng, point):
-                steps += 1
-            if point is not None:
-                yield lam, steps, point
+            points = self.descent(lam, rng, end if end.matrix.rank else None)
+            for steps, end in enumerate(points, start=1):  # noqa: B007  the last one counts
+                pass
+            yield lam, steps, end
 
     def largest(self) -> float:
         """The least lam that leaves nothing of X but zeros."""
@@ -263,7 +291,7 @@ class Completion:
         square = float(pull.values @ pull.values)
         if square == 0.0:
             return objective
-        scale = max(min(lam / self.places.holding(pull.values).norm(), pull.support / square), 0.0)
+        scale = max(min(lam / self.places.holding(pull.values).norm(point.matrix.items), pull.support / square), 0.0)
         return objective - (scale * pull.support - scale**2 / 2 * square)
 
 
@@ -326,6 +354,15 @@ def _decomposed(tall: Floats) -> tuple[Floats, Floats, Floats]:
     left, values, right = np.linalg.svd(r)
     kept = max(int(np.count_nonzero(values > values[0] * 1e-14)), 1)
     return q @ left[:, :kept], values[:kept], right[:kept].T
+
+
+def _square(tall: Floats) -> Floats:
+    return np.asarray(tall.T @ tall)
+
+
+def _largest(square: Floats) -> float:
+    """The largest eigenvalue of a small symmetric matrix."""
+    return float(np.linalg.eigvalsh(square)[-1])
 
 
 def _orthonormal(tall: Floats) -> Floats:

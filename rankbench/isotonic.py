@@ -74,7 +74,11 @@ def project_dag(
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Each user's rows by ascending rating, and how many blocks of equal rating stand below each."""
+    """Each user's rows by ascending rating, and how many blocks of equal rating stand below each.
+
+    `order` inside a block is where the last projection left it: where x has changed little since, the next
+    one has little to sort. It changes no result.
+    """
 
     indptr: Ints
     order: Ints
@@ -121,7 +125,7 @@ class PartialOrders:
 
     @classmethod
     def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "PartialOrders":
-        """The orders that edges make; `low` and `high` count a user's rows from 0, `names` says what errors call them."""
+        """The orders that edges make; `low` and `high` count a user's rows from 0, errors call them `names`."""
         names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [
             _order_of(names[slice(*rows)], np.asarray(low[slice(*edges)]), np.asarray(high[slice(*edges)]), user)
@@ -143,12 +147,21 @@ class PartialOrders:
         """How many edges the reduction left."""
         return len(self.low)
 
+    def levels(self) -> Floats:
+        """For each row the length of the longest chain below it: ratings that contradict no edge, and add to them."""
+        starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
+        low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
+        found: Floats = np.zeros(len(self.nodes))
+        while (too_low := found[high] <= found[low]).any():
+            np.maximum.at(found, high[too_low], found[low[too_low]] + 1)
+        return found
+
     def forces(self, duals: Floats) -> Floats:
         """For each row the multipliers of the edges that lead to it less those of the edges that leave it."""
         starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
-        out = np.bincount(self.nodes[starts + self.high], duals, len(self.nodes))
-        out -= np.bincount(self.nodes[starts + self.low], duals, len(self.nodes))
-        return out
+        low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
+        size = len(self.nodes)
+        return np.asarray(np.bincount(high, duals, size) - np.bincount(low, duals, size), np.float64)
 
     def project(
         self,

@@ -19,7 +19,7 @@ EPS = st.sampled_from([1e-3, 0.5, 1.0, 3.0])
 
 
 def quadratic_program(x, edges, eps, weights=None):
-    """The squared distance of the nearest point by an interior-point solver of somebody else: a dual and a primal value.
+    """The squared distance of the nearest point by somebody else's interior points: a dual and a primal value.
 
     It is asked for the way from x with the largest violation as the unit, since its tolerances are absolute.
     Where it does not reach a tolerance it stops far away, and a wider one is asked for.

@@ -17,7 +17,7 @@ from pathlib import Path
 from turns import Measure, Row, show
 
 TOPICS = tuple(sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - {"__main__", "turns"}))
-LIBRARIES = ("rankbench", "cornac", "implicit", "ranx", "scikit-learn", "numpy", "scipy")
+LIBRARIES = ("rankbench", "clarabel", "cornac", "implicit", "ranx", "scikit-learn", "numpy", "scipy")
 
 
 def rows_of(topic: str, repeats: int) -> list[Row | Measure]:

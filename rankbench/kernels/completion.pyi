@@ -1,4 +1,4 @@
-"""A sparse matrix times a dense one; indptr is int64, columns int32, rows of `left` and `right` padded to lanes of 4."""
+"""Sparse times dense; indptr is int64, columns int32, rows of `left` and `right` padded to lanes of 4."""
 
 from rankbench.contract import Floats, Ints
 

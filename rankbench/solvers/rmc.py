@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -69,12 +69,16 @@ class RMC:
     moves X and z side by side and needs 1/2; it starts at z(0), for which X = 0 is no fixed point. The
     descent is accelerated, and ends at a duality gap of `tolerance` of the objective.
 
+    `graphs=as-levels` makes ratings of a graph first, the longest chain below each item, and so demands
+    more than was said: it is there to show what the graph is worth.
+
     Only lam / eps matters to the order of the scores (Proposition 1). Users with no order are free: they
     pull at nothing. Where nothing was observed of a user or an item the optimum is X = 0 and the score 0.
     """
 
     lam: Annotated[float, Limits(above=0)] = 16.0
     eps: Annotated[float, Limits(above=0)] = 1.0
+    graphs: Literal["as-they-are", "as-levels"] = "as-they-are"
     rank: Annotated[int, Limits(low=1)] | None = None  # a bound that saves memory; the gap tells if it binds
     tolerance: Annotated[float, Limits(low=0)] = 1e-5
     learns_from: ClassVar = (Ratings, Comparisons)
@@ -103,11 +107,15 @@ class RMC:
 
     def _completion(self, train: View, threads: int) -> Completion:
         """The problem that this view poses."""
-        places, target = (
-            _of_ratings(train, self.eps, threads)
-            if isinstance(train, Ratings)
-            else _of_comparisons(train, self.eps, threads)
-        )
+        if isinstance(train, Ratings):
+            places = Places.of(train.indptr, train.items, train.n_items, threads)
+            target: Target = Levels(Blocks.of(train.indptr, train.values), self.eps, threads)
+        else:
+            places, orders = _graphs(train, threads)
+            if self.graphs == "as-levels":
+                target = Levels(Blocks.of(places.indptr, orders.levels()), self.eps, threads)
+            else:
+                target = Graphs(orders, self.eps, threads, np.zeros(orders.n_edges))
         return Completion(places, target, self.rank, self.tolerance)
 
 
@@ -121,13 +129,7 @@ def _step(completion: Completion, lam: float, point: Descent) -> Step:
     return Step(point.matrix.factors(), objective, gap)
 
 
-def _of_ratings(train: Ratings, eps: float, threads: int) -> tuple[Places, Target]:
-    """The rated places, and blocks of equal rating."""
-    places = Places.of(train.indptr, train.items, train.n_items, threads)
-    return places, Levels(Blocks.of(train.indptr, train.values), eps, threads)
-
-
-def _of_comparisons(train: Comparisons, eps: float, threads: int) -> tuple[Places, Target]:
+def _graphs(train: Comparisons, threads: int) -> tuple[Places, PartialOrders]:
     """The places that some comparison touches, and each user's graph from worse to better."""
     starts = train.users.astype(np.int64) * train.n_items
     better, worse = starts + train.better, starts + train.worse
@@ -137,5 +139,4 @@ def _of_comparisons(train: Comparisons, eps: float, threads: int) -> tuple[Place
     firsts = indptr[train.users]
     low, high = (np.searchsorted(touched, ends) - firsts for ends in (worse, better))
     orders = PartialOrders.of(indptr, train.indptr, low, high, names=items)
-    places = Places.of(indptr.astype(np.int64), items, train.n_items, threads)
-    return places, Graphs(orders, eps, threads, np.zeros(orders.n_edges))
+    return Places.of(indptr.astype(np.int64), items, train.n_items, threads), orders

@@ -69,5 +69,5 @@ def test_a_path_finds_the_same_optima_as_single_runs():
 
 @pytest.mark.parametrize("lam", [0.0, -1.0])
 def test_a_penalty_must_be_positive(lam):
-    with pytest.raises(UserError, match="SMC: lam=.* is out of range"):
+    with pytest.raises(UserError, match=r"SMC: lam=.* is out of range"):
         SMC(lam=lam)
