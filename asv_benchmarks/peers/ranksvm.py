@@ -76,10 +76,7 @@ def _svc(rows: Floats, tolerance: float, first: int = 0) -> float:
 
 def _svc_by_task(rows: Floats, tasks: Ints) -> float:
     borders = np.flatnonzero(np.diff(tasks, prepend=-1, append=-1))
-    return sum(
-        _svc(rows[first:end], _SVC_TOLERANCE["separate"], first)
-        for first, end in pairwise(borders.tolist())
-    )
+    return sum(_svc(rows[first:end], _SVC_TOLERANCE["separate"], first) for first, end in pairwise(borders.tolist()))
 
 
 def _ends_at(solver: Solver, ratings: Ratings) -> float:
