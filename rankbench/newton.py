@@ -12,7 +12,7 @@ from rankbench.pair_tasks import PairTasks, ScoredPairs
 CONVERGED = 1e-12  # relative gap, about what rounding leaves
 _SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
 _SHORTEST = 2.0**-20
-_INNER = 1000  # conjugate gradients per Newton step, at most
+_INNER = 100  # conjugate gradients per Newton step, at most
 
 
 @dataclass(frozen=True, eq=False)
