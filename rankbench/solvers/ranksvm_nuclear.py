@@ -36,7 +36,7 @@ class RankSVMNuclear:
 
     min over W (features x tasks) of |W|_* + C sum over pairs of max(0, 1 - w_i . (x_j - x_k))^2 (Cheng et
     al. 2018, section 4). With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
-    RankSVM, less its limit of rank, and no local minimum. W is kept as balanced factors: a step is a
+    RankSVM without its limit of rank: a convex problem. W is kept as balanced factors: a step is a
     truncated Newton step on them, or, once these gain little, a proximal step: the singular vectors of the
     gradient outside their span with singular values s above 1 enter with weights in proportion to s - 1
     (active subspace selection, Hsieh and Olsen 2014). Neither ever raises the objective. The dual
