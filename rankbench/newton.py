@@ -12,16 +12,21 @@ from rankbench.pair_tasks import PairTasks, ScoredPairs
 CONVERGED = 1e-12  # relative gap, about what rounding leaves
 _SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
 _SHORTEST = 2.0**-20
-_INNER = 1000  # conjugate gradients per Newton step, at most
+_INNER = 100  # conjugate gradients per Newton step, at most
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """The map from unknowns to a score per row, and its transpose."""
+    """The map from unknowns to a score per row, its transpose, and what nearly undoes the Hessian.
+
+    The last is handed a weight per row, twice C times the number of active pairs the row is in, and gives a
+    symmetric positive map close to (I + A^T diag(weights) A)^-1.
+    """
 
     size: int
     forward: Callable[[Floats], Floats]
     backward: Callable[[Floats], Floats]
+    nearly_undo: Callable[[Floats], Callable[[Floats], Floats]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +91,11 @@ def _direction(point: Point, linear: Linear, C: float) -> Floats:
     def times(p: Floats) -> Floats:
         return np.asarray(p + C * linear.backward(point.pairs.curve(linear.forward(p))))
 
-    hessian = LinearOperator((linear.size, linear.size), times, dtype=np.float64)
+    shape = linear.size, linear.size
+    hessian = LinearOperator(shape, times, dtype=np.float64)
+    undo = LinearOperator(shape, linear.nearly_undo(2 * C * point.pairs.degree), dtype=np.float64)
     tolerance = min(0.1, np.sqrt(point.gap / point.objective))
-    direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER)
+    direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER, M=undo)
     return np.asarray(direction)
 
 

@@ -1,6 +1,6 @@
 """RankSVM jointly: one linear function of item features for all tasks (Herbrich et al. 1999)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -53,4 +53,11 @@ def _through_items(tasks: PairTasks, features: Any) -> Linear:
         """Its transpose."""
         return np.asarray(features.T @ np.bincount(tasks.items, slope, n_items))
 
-    return Linear(d, forward, backward)
+    squared = features**2
+
+    def nearly_undo(weights: Floats) -> Callable[[Floats], Floats]:
+        """Division by the diagonal."""
+        diagonal = 1 + squared.T @ np.bincount(tasks.items, weights, n_items)
+        return lambda x: np.asarray(x / diagonal)
+
+    return Linear(d, forward, backward, nearly_undo)

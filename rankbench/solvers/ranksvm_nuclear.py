@@ -20,7 +20,7 @@ _CONVERGED = 1e-10  # relative gap
 _STALLED = 0.05  # a step that gains less of the objective makes room for a larger subspace
 _GAINED = 1e-14  # a step that gains less of the objective gained nothing
 _SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
-_HALVINGS = 40
+_HALVINGS = 20
 _INNER = 50  # conjugate gradients per Newton step, at most
 _BATCH = 10  # directions by which the subspace grows at first; then by as many as it has
 _VANISHED = 1e-12  # singular values that are so small beside the largest are dropped
@@ -36,7 +36,7 @@ class RankSVMNuclear:
 
     min over W (features x tasks) of |W|_* + C sum over pairs of max(0, 1 - w_i . (x_j - x_k))^2 (Cheng et
     al. 2018, section 4). With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
-    RankSVM, less its limit of rank, and no local minimum. W is kept as balanced factors: a step is a
+    RankSVM without its limit of rank: a convex problem. W is kept as balanced factors: a step is a
     truncated Newton step on them, or, once these gain little, a proximal step: the singular vectors of the
     gradient outside their span with singular values s above 1 enter with weights in proportion to s - 1
     (active subspace selection, Hsieh and Olsen 2014). Neither ever raises the objective. The dual

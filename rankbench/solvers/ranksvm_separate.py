@@ -52,6 +52,7 @@ class RankSVMSeparate:
             return float(0.5 * np.square(weights).sum() + self.C * tasks.at(features.scores(weights)).loss)
 
         def gap() -> float:
+            """The gaps of all tasks together."""
             pairs = tasks.at(features.scores(weights))
             return gap_of(weights.ravel(), -self.C * features.sums(pairs.slope).ravel(), pairs, self.C)
 

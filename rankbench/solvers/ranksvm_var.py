@@ -1,6 +1,6 @@
 """Multi-task RankSVM: a shared linear function of item features and a deviation per task (Evgeniou and Pontil 2004)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -41,11 +41,12 @@ class RankSVMVar:
         check_features(train.item_features)
         tasks = PairTasks.of(train, threads)
         features = TaskFeatures.of(tasks, train.item_features)
-        for point in minimise(tasks, self._scaled(features), self.C):
+        squared = TaskFeatures.of(tasks, train.item_features**2)
+        for point in minimise(tasks, self._scaled(features, squared), self.C):
             weights = self._weights(point.unknowns, features.d)
             yield point.step(UserWeights(train.item_features, weights, np.zeros(len(weights))))
 
-    def _scaled(self, features: TaskFeatures) -> Linear:
+    def _scaled(self, features: TaskFeatures, squared: TaskFeatures) -> Linear:
         """The unknowns are sqrt(shared) w, then sqrt(private) v_i: their penalty is half their square."""
 
         def forward(unknowns: Floats) -> Floats:
@@ -57,9 +58,32 @@ class RankSVMVar:
             sums = features.sums(slope)
             return np.concatenate([sums.sum(axis=0) / np.sqrt(self.shared), sums.ravel() / np.sqrt(self.private)])
 
-        return Linear((features.tasks.n_tasks + 1) * features.d, forward, backward)
+        def nearly_undo(weights: Floats) -> Callable[[Floats], Floats]:
+            """The inverse as if features were apart: a system per feature, of the shared unknown and the others."""
+            return _arrows(squared.sums(weights), self.shared, self.private)
+
+        return Linear((features.tasks.n_tasks + 1) * features.d, forward, backward, nearly_undo)
 
     def _weights(self, unknowns: Floats, d: int) -> Floats:
         """w + v_i, a row per task."""
         own = unknowns[d:].reshape(-1, d) / np.sqrt(self.private)
         return np.asarray(unknowns[:d] / np.sqrt(self.shared) + own)
+
+
+def _arrows(curvature: Floats, shared: float, private: float) -> Callable[[Floats], Floats]:
+    """The inverse of I + [h/shared summed, h/sqrt(shared private); its transpose, h/private] for each feature.
+
+    `curvature` holds h, tasks x features. Each matrix is an arrow, diagonal but for the shared unknown's row
+    and column, and eliminating the others leaves one number.
+    """
+    coupling, own = curvature / np.sqrt(shared * private), 1 + curvature / private
+    pivot = 1 + (curvature / (shared * own)).sum(axis=0)  # h/shared - coupling^2/own, summed
+
+    def solve(right: Floats) -> Floats:
+        """The solution, the shared unknowns first."""
+        d = curvature.shape[1]
+        first, others = right.ravel()[:d], right.ravel()[d:].reshape(-1, d)
+        middle = (first - (coupling / own * others).sum(axis=0)) / pivot
+        return np.concatenate([middle, ((others - coupling * middle) / own).ravel()])
+
+    return solve
