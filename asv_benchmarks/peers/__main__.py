@@ -16,6 +16,8 @@ from pathlib import Path
 
 from turns import Measure, Row, show
 
+import rankbench.kernels  # noqa: F401  before any library that loads OpenMP: waiting threads are to sleep
+
 TOPICS = ("pair_updates", "closed_forms", "harness_cost")
 LIBRARIES = ("rankbench", "cornac", "implicit", "scikit-learn", "numpy", "scipy")
 
