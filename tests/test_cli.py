@@ -237,7 +237,7 @@ def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, ca
     assert [(row["solver"], row["metric"]) for row in rows] == [
         (solver, metric) for solver in ("global", "sgd") for metric in ("pairwise-error", "ndcg@5")
     ]
-    assert rows[2]["settings"] == "rank=2,lam=0.1,step=0.05,decay=1e-05,loss=squared-hinge,schedule=serial,parts=16"
+    assert rows[2]["settings"] == "rank=2,lam=0.1,step=0.05,decay=1e-05,loss=squared-hinge,schedule=serial,parts=8"
     assert all(0 < float(row["measured"]) < 1 and row["n"] == "2" and row["status"] == "ok" for row in rows)
 
 

@@ -3,6 +3,9 @@
 import ast
 import ctypes
 import inspect
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import combinations, pairwise
@@ -330,3 +333,13 @@ def test_a_stub_has_exactly_the_public_functions_and_their_parameters(module):
     }
     functions = [node for node in stub_of(module).body if isinstance(node, ast.FunctionDef)]
     assert {node.name: [argument.arg for argument in node.args.args] for node in functions} == signatures
+
+
+@pytest.mark.parametrize(("theirs", "found"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])
+def test_threads_that_wait_sleep_unless_somebody_wants_otherwise(theirs, found):
+    bare = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    code = "import rankbench.kernels.sgd, os; print(os.environ['OMP_WAIT_POLICY'])"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], env=bare | theirs, capture_output=True, check=True, text=True
+    )
+    assert printed.stdout.strip() == found

@@ -1,1 +1,10 @@
-"""The compiled kernels: arrays in, arrays out; sources in pyx/."""
+"""The compiled kernels: arrays in, arrays out; each has its formulas in pyx/.
+
+OpenMP is told, before any of them loads it, that threads which wait for the end of a round sleep: where other
+programs run too, spinning threads take the cores from those that are waited for, and rounds get many times
+slower. Whoever sets OMP_WAIT_POLICY is obeyed.
+"""
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")

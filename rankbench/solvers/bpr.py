@@ -42,7 +42,7 @@ class BPR:
     step: Annotated[float, Limits(above=0)] = 0.05
     decay: Annotated[float, Limits(low=0)] = 0.0
     least: float | None = None
-    parts: Annotated[int, Limits(low=1, high=128)] = 16
+    parts: Annotated[int, Limits(low=1, high=128)] = 8
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT

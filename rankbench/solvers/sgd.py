@@ -48,7 +48,7 @@ class SGD:
     decay: Annotated[float, Limits(low=0)] = 1e-5
     loss: Literal["squared-hinge", "logistic"] = "squared-hinge"
     schedule: Literal["serial", "tournament", "hogwild", "nomad"] = "serial"
-    parts: Annotated[int, Limits(low=1, high=128)] = 16
+    parts: Annotated[int, Limits(low=1, high=128)] = 8
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     version: ClassVar = 1

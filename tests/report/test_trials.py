@@ -44,7 +44,7 @@ def test_a_row_gathers_the_repetitions_whatever_was_chosen_for_each(tmp_path):
     assert set(found) == {"global", "sgd"}
     assert found["global"].n == 3 and found["global"].measured == pytest.approx(0.7)
     assert found["global"].settings == "lam=10|30|10,loss=squared-hinge"
-    assert found["sgd"].settings == "rank=10,lam=2,step=0.1,decay=1e-05,loss=squared-hinge,schedule=serial,parts=16"
+    assert found["sgd"].settings == "rank=10,lam=2,step=0.1,decay=1e-05,loss=squared-hinge,schedule=serial,parts=8"
 
 
 def test_people_see_what_was_chosen(tmp_path):
