@@ -7,10 +7,11 @@ import scipy.sparse
 from rankbench import models
 from rankbench.arrays import fingerprint, pack
 from rankbench.errors import UserError
-from rankbench.models import MODELS, Factors, ItemScores, KernelScores, UserWeights, load, save
+from rankbench.models import MODELS, Factors, FeatureFactors, ItemScores, KernelScores, UserWeights, load, save
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.standard_normal((5, 4)) * (RNG.random((5, 4)) < 0.6)
+TASTES, BASIS = RNG.standard_normal((3, 2)), RNG.standard_normal((4, 2))
 WEIGHTS, OFFSETS = RNG.standard_normal((3, 4)), RNG.standard_normal(3)
 GRAM = FEATURES @ FEATURES.T
 COEFFICIENTS = RNG.standard_normal(6)
@@ -21,6 +22,8 @@ EXAMPLES = {
     "ItemScores": ItemScores(OFFSETS[[0, 1, 2, 0, 1]]),
     "Factors": Factors(WEIGHTS, FEATURES),
     "Factors of padded rows": Factors(*(np.pad(each, ((0, 0), (0, 2)))[:, :4] for each in (WEIGHTS, FEATURES))),
+    "FeatureFactors": FeatureFactors(TASTES, BASIS, FEATURES),
+    "FeatureFactors, sparse": FeatureFactors(TASTES, BASIS, scipy.sparse.csr_array(FEATURES)),
     "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
     "UserWeights, sparse": UserWeights(scipy.sparse.csr_array(FEATURES), WEIGHTS, OFFSETS),
     "KernelScores": KernelScores(GRAM, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
@@ -30,6 +33,8 @@ EXPECTED = {
     "ItemScores": np.tile(OFFSETS[[0, 1, 2, 0, 1]], (3, 1)),
     "Factors": PRODUCTS,
     "Factors of padded rows": PRODUCTS,
+    "FeatureFactors": TASTES @ (FEATURES @ BASIS).T,
+    "FeatureFactors, sparse": TASTES @ (FEATURES @ BASIS).T,
     "UserWeights": PRODUCTS + OFFSETS[:, None],
     "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
     "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
@@ -43,6 +48,17 @@ def test_a_model_scores_by_its_formula(name):
     scores = EXAMPLES[name].score(USERS, OF_ITEMS)
     assert scores.dtype == np.float64 and scores.shape == (15,)
     np.testing.assert_allclose(scores.reshape(3, 5), EXPECTED[name], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_items_of_the_same_features_tie_exactly(kind):
+    features = np.random.default_rng(2).standard_normal((300, 7))
+    features[[17, 130, 299]] = features[0]
+    model = FeatureFactors(TASTES, np.random.default_rng(3).standard_normal((7, 2)), kind(features))
+    same = np.array([0, 17, 130, 299])
+    for user in range(3):
+        assert len(set(model.score(np.full(4, user), same))) == 1
+        assert len(set(model.score_all(np.array([user]))[0, same])) == 1
 
 
 @every_model

@@ -213,6 +213,31 @@ def test_a_penalty_that_is_not_positive_is_refused(C):
         FRSVM(C=C)
 
 
+def test_features_that_are_missing_are_asked_for():
+    with pytest.raises(UserError, match="features=given, but the data has none: give item features, or features=none"):
+        next(FRSVM(rank=2).steps(replace(lonely(), item_features=None), np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("n", [0, 1, 127, 129, 300])
+def test_products_with_the_features_are_those_of_numpy(n, threads):
+    rng = np.random.default_rng(n)
+    features = rng.standard_normal((n, 40)) * (rng.random((n, 40)) < 0.3)
+    matrix, back = rng.standard_normal((40, 8)), rng.standard_normal((n, 8))
+    sparse = scipy.sparse.csr_array(features)
+    parts = sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data
+    outs = np.empty((3, n, 8))
+    with single_threaded_blas():
+        kernel.dense_times(features, matrix, outs[0], threads)
+        kernel.sparse_times(*parts, matrix, outs[1], threads)
+        for out in outs[:2]:
+            np.testing.assert_allclose(out, features @ matrix, atol=1e-12)
+        if n:
+            other = np.empty((40, 8))
+            kernel.transposed_times(features, back, other, threads)
+            np.testing.assert_allclose(other, features.T @ back, atol=1e-11)
+
+
 def test_features_with_nan_or_another_number_of_rows_are_refused():
     holes = np.ones((5, 2))
     holes[3, 1] = np.nan
