@@ -14,13 +14,14 @@ from all_pairs cimport (
     Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, scratch_in, scratch_size, task_of,
 )
 from blas cimport multiply, multiply_from_left
-from linalg cimport dot
+from linalg cimport dot, read_ahead
 from parallel cimport thread_id
 
 cdef enum:
     _ROWS = 128  # of dense features times a matrix: rows in a block
     _COLUMNS = 32  # of transposed dense features times a matrix: columns in a block
     _HALVINGS = 30  # of a step before it is given up
+    _AHEAD = 4  # rows of factors that are on their way while one is worked on
 
 cdef struct Search:
     # How far a task's Newton steps go.
@@ -213,6 +214,8 @@ cdef void _score(
 ) noexcept nogil:
     cdef Py_ssize_t row
     for row in range(first, end):
+        if row + _AHEAD < end:
+            read_ahead(factors + items[row + _AHEAD] * rank, rank)
         out[row] = dot(user, factors + items[row] * rank, rank)
 
 
