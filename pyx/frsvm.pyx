@@ -14,13 +14,14 @@ from all_pairs cimport (
     Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, scratch_in, scratch_size, task_of,
 )
 from blas cimport multiply, multiply_from_left
-from linalg cimport dot
+from linalg cimport dot, fetch, read_ahead
 from parallel cimport thread_id
 
 cdef enum:
     _ROWS = 128  # of dense features times a matrix: rows in a block
     _COLUMNS = 32  # of transposed dense features times a matrix: columns in a block
     _HALVINGS = 30  # of a step before it is given up
+    _AHEAD = 4  # rows of factors that are on their way while one is worked on
 
 cdef struct Search:
     # How far a task's Newton steps go.
@@ -213,6 +214,8 @@ cdef void _score(
 ) noexcept nogil:
     cdef Py_ssize_t row
     for row in range(first, end):
+        if row + _AHEAD < end:
+            read_ahead(factors + items[row + _AHEAD] * rank, rank)
         out[row] = dot(user, factors + items[row] * rank, rank)
 
 
@@ -248,7 +251,7 @@ cdef void _scatter(
     Py_ssize_t width, const double[::1] weights, const double[:, ::1] users, double[:, ::1] out,
 ) noexcept nogil:
     """One block of items; a weight of zero, as most are near the end, costs no more than a look."""
-    cdef Py_ssize_t task, row, k, rank = users.shape[1]
+    cdef Py_ssize_t task, row, k, end, rank = users.shape[1]
     cdef double weight
     cdef double *target
     cdef const double *user
@@ -257,7 +260,10 @@ cdef void _scatter(
             out[row, k] = 0.0
     for task in range(users.shape[0]):
         user = &users[task, 0]
-        for row in range(indptr[task] + starts[block, task], indptr[task] + starts[block + 1, task]):
+        end = indptr[task] + starts[block + 1, task]
+        for row in range(indptr[task] + starts[block, task], end):
+            if row + _AHEAD < end:
+                fetch(&out[items[row + _AHEAD], 0], rank)
             weight = weights[row]
             if weight != 0.0:
                 target = &out[items[row], 0]
@@ -279,6 +285,8 @@ cdef void _fit_task(
     cdef double loss
     _lay_out(&place, &windows, &scratch, memory, task.n, rank, longest)
     for i in range(task.n):
+        if i + _AHEAD < task.n:
+            read_ahead(factors + items[rows.indptr[number] + i + _AHEAD] * rank, rank)
         for k in range(rank):
             place.rows[i * rank + k] = factors[items[rows.indptr[number] + i] * rank + k]
     in_order(windows.order, task.n)

@@ -48,11 +48,14 @@ cdef extern from *:
     """
     #ifdef __GNUC__
     #define rankbench_fetch(address) __builtin_prefetch((address), 1)
+    #define rankbench_read_ahead(address) __builtin_prefetch((address), 0)
     #else
     #define rankbench_fetch(address)
+    #define rankbench_read_ahead(address)
     #endif
     """
     void _fetch "rankbench_fetch" (const void *address) noexcept nogil
+    void _read_ahead "rankbench_read_ahead" (const void *address) noexcept nogil
 
 
 cdef inline void fetch(double *row, Py_ssize_t n) noexcept nogil:
@@ -60,3 +63,10 @@ cdef inline void fetch(double *row, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(0, n, 8):  # a cache line holds 8
         _fetch(row + k)
+
+
+cdef inline void read_ahead(const double *row, Py_ssize_t n) noexcept nogil:
+    """The same for a row that will only be read, so that other threads may keep theirs."""
+    cdef Py_ssize_t k
+    for k in range(0, n, 8):
+        _read_ahead(row + k)

@@ -70,6 +70,9 @@ def results(tmp_path, monkeypatch, capsys):
         (["table", "tiny", "--out", "empty"], "no results under empty"),
         (["report", "--out", "empty"], "no results under empty"),
         (["plot", "tiny", "--out", "empty"], "no results under empty"),
+        (["plot", "basis", "tiny", "--out", "empty"], "no results under empty"),
+        (["plot", "one", "two"], "cannot plot 'one two': expected EXPERIMENT or basis EXPERIMENT"),
+        (["plot", "tiny", "--columns", "1"], "--columns=1 chooses basic functions: rankbench plot basis tiny"),
         (["data", "fetch", "insteval2"], "did you mean 'insteval'?"),
     ],
 )

@@ -24,6 +24,7 @@ from rankbench.models import (
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.standard_normal((5, 4)) * (RNG.random((5, 4)) < 0.6)
+TASTES, BASIS = RNG.standard_normal((3, 2)), RNG.standard_normal((4, 2))
 WEIGHTS, OFFSETS = RNG.standard_normal((3, 4)), RNG.standard_normal(3)
 GRAM = FEATURES @ FEATURES.T
 COEFFICIENTS = RNG.standard_normal(6)
@@ -88,6 +89,17 @@ def test_a_model_scores_by_its_formula(name):
     scores = EXAMPLES[name].score(USERS, OF_ITEMS)
     assert scores.dtype == np.float64 and scores.shape == (15,)
     np.testing.assert_allclose(scores.reshape(3, 5), EXPECTED[name], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_items_of_the_same_features_tie_exactly(kind):
+    features = np.random.default_rng(2).standard_normal((300, 7))
+    features[[17, 130, 299]] = features[0]
+    model = FeatureFactors(TASTES, np.random.default_rng(3).standard_normal((7, 2)), kind(features))
+    same = np.array([0, 17, 130, 299])
+    for user in range(3):
+        assert len(set(model.score(np.full(4, user), same))) == 1
+        assert len(set(model.score_all(np.array([user]))[0, same])) == 1
 
 
 @every_model

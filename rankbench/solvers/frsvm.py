@@ -68,9 +68,10 @@ class FRSVM:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, then a model after each epoch."""
-        design = _Design.of(train.item_features if self.needs_features else None, train.n_items, threads)
+        features = train.item_features if self.needs_features else None
         if self.needs_features:
-            _check_features(self.rank, train.item_features)
+            _check_features(self.rank, features)
+        design = _Design.of(features, train.n_items, threads)
         fit = _Fit(self, Tasks.of(train, threads), design, threads)
         basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
         while True:
@@ -281,6 +282,9 @@ class _Fit:
 
 
 def _check_features(rank: int, features: Any) -> None:
+    """What would be learned in vain, or not at all, is an error."""
+    if features is None:
+        raise UserError("FRSVM: features=given, but the data has none: give item features, or features=none")
     width = features.shape[1]
     if rank > width:
         raise UserError(f"FRSVM: rank={rank} is above the number of item features, {width}: take at most {width}")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import made_up, tiny
+from helpers import made_up, rankbench, tiny
 
 from rankbench.errors import UserError
 from rankbench.harness.basis import SHOWN, leading_features
@@ -90,3 +90,21 @@ def test_the_drawing_is_the_same_bytes_each_time(tmp_path):
 
 def test_the_page_lists_them():
     assert "function 1: + war, drama; - comedy, noir" in page([study()])
+
+
+def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, capsys):
+    lines = [f"{user},{item},{(user * item + item) % 5}" for user in range(6) for item in range(8)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines, ""]))
+    named = [f"{item},{item % 3},{item % 2}" for item in range(8)]
+    (tmp_path / "features.csv").write_text("\n".join(["item,length,depth", *named, ""]))
+    (tmp_path / "own.toml").write_text(
+        'title = "own"\npaper = "none"\nabout = "a test"\nsplits = ["per-user"]\nmetrics = ["pairwise-error"]\n'
+        f'data = ["csv:{tmp_path}/ratings.csv[features={tmp_path}/features.csv]"]\n'
+        'solvers = ["frsvm[rank=2]"]\nrepetitions = 1\n[budget]\nsteps = 2\n'
+    )
+    out = str(tmp_path / "out")
+    assert rankbench(monkeypatch, "run", str(tmp_path / "own.toml"), "--out", out, "--no-report", "--quiet") == 0
+    capsys.readouterr()
+    assert rankbench(monkeypatch, "plot", "basis", "own", "--columns", "2", "--to", str(tmp_path), "--out", out) == 0
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / f"own-basis-1.{kind}") for kind in ("pdf", "png")]
+    assert (tmp_path / "own-basis-1.png").stat().st_size > 1000

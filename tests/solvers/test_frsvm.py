@@ -94,14 +94,14 @@ def lbfgs(solver: FRSVM, train: View, basis: Floats, users: Floats) -> float:
         return found, np.concatenate([part.ravel() for part in gradients])
 
     start = np.concatenate([basis.ravel(), users.ravel()])
-    options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-13, "gtol": 1e-8}
+    options = {"maxiter": 1000, "maxfun": 2000, "ftol": 1e-10, "gtol": 1e-6}
     return float(minimize(value, start, jac=True, method="L-BFGS-B", options=options).fun)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_it_ends_where_lbfgs_ends_from_the_same_start(view):
     solver, train = FRSVM(rank=3, C=0.3, start="random"), VIEWS[view]()
-    (basis, users, _), (_, _, objective) = run(solver, train, 120)
+    (basis, users, _), (_, _, objective) = run(solver, train, 300)
     assert objective <= 1.001 * lbfgs(solver, train, basis, users)
 
 
@@ -211,6 +211,31 @@ def test_features_that_are_all_zero_are_refused(kind):
 def test_a_penalty_that_is_not_positive_is_refused(C):
     with pytest.raises(UserError, match=r"FRSVM: C=.* above 0"):
         FRSVM(C=C)
+
+
+def test_features_that_are_missing_are_asked_for():
+    with pytest.raises(UserError, match="features=given, but the data has none: give item features, or features=none"):
+        next(FRSVM(rank=2).steps(replace(lonely(), item_features=None), np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("n", [0, 1, 127, 129, 300])
+def test_products_with_the_features_are_those_of_numpy(n, threads):
+    rng = np.random.default_rng(n)
+    features = rng.standard_normal((n, 40)) * (rng.random((n, 40)) < 0.3)
+    matrix, back = rng.standard_normal((40, 8)), rng.standard_normal((n, 8))
+    sparse = scipy.sparse.csr_array(features)
+    parts = sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data
+    outs = np.empty((3, n, 8))
+    with single_threaded_blas():
+        kernel.dense_times(features, matrix, outs[0], threads)
+        kernel.sparse_times(*parts, matrix, outs[1], threads)
+        for out in outs[:2]:
+            np.testing.assert_allclose(out, features @ matrix, atol=1e-12)
+        if n:
+            other = np.empty((40, 8))
+            kernel.transposed_times(features, back, other, threads)
+            np.testing.assert_allclose(other, features.T @ back, atol=1e-11)
 
 
 def test_features_with_nan_or_another_number_of_rows_are_refused():
