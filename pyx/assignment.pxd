@@ -31,7 +31,9 @@ cdef enum:
     INTEGERS = 5
 
 
-cdef inline void lay_out_assignment(Assignment *a, double *doubles, int32_t *integers, Py_ssize_t longest) noexcept nogil:
+cdef inline void lay_out_assignment(
+    Assignment *a, double *doubles, int32_t *integers, Py_ssize_t longest
+) noexcept nogil:
     """Hand memory to an assignment of up to `longest` items."""
     a.f = doubles
     a.gains = doubles + longest
