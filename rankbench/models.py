@@ -76,30 +76,6 @@ class UserWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelScores:
-    """A kernel expansion per user over the items that user rated: sum_j a_j K(item, j) + offset."""
-
-    gram: Floats  # K between all items
-    indptr: Ints
-    items: Ints
-    coefficients: Floats
-    offsets: Floats
-
-    def score(self, users: Ints, items: Ints) -> Floats:
-        """One pass over the user's expansion per pair."""
-        out = np.empty(len(users))
-        pairs = _within("user", users, len(self.offsets)), _within("item", items, len(self.gram))
-        gram_kernel.expand(self.gram, self.indptr, self.items, self.coefficients, self.offsets, *pairs, out)
-        return out
-
-    def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A sum of whole rows of the kernel for each of these users, the offset added."""
-        shape = len(self.offsets), len(self.gram)
-        expansion = scipy.sparse.csr_array((self.coefficients, self.items, self.indptr), shape)[users]
-        return np.asarray(expansion @ self.gram) + self.offsets[users][:, None]
-
-
-@dataclass(frozen=True, eq=False)
 class Stumps:
     """Weighted thresholds on item features per user: offset + sum_t weight_t [x_item,feature_t > cut_t]."""
 
@@ -129,6 +105,30 @@ class Stumps:
             used, places = np.unique(features, return_inverse=True)
             values, features = values[:, used].toarray(), places.reshape(features.shape).astype(np.int32)
         return np.ascontiguousarray(values, np.float64), features, self.cuts, self.weights, self.offsets
+
+
+@dataclass(frozen=True, eq=False)
+class KernelScores:
+    """A kernel expansion per user over the items that user rated: sum_j a_j K(item, j) + offset."""
+
+    gram: Floats  # K between all items
+    indptr: Ints
+    items: Ints
+    coefficients: Floats
+    offsets: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """One pass over the user's expansion per pair."""
+        out = np.empty(len(users))
+        pairs = _within("user", users, len(self.offsets)), _within("item", items, len(self.gram))
+        gram_kernel.expand(self.gram, self.indptr, self.items, self.coefficients, self.offsets, *pairs, out)
+        return out
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A sum of whole rows of the kernel for each of these users, the offset added."""
+        shape = len(self.offsets), len(self.gram)
+        expansion = scipy.sparse.csr_array((self.coefficients, self.items, self.indptr), shape)[users]
+        return np.asarray(expansion @ self.gram) + self.offsets[users][:, None]
 
 
 MODELS: dict[str, type] = {cls.__name__: cls for cls in (ItemScores, Factors, UserWeights, KernelScores, Stumps)}
