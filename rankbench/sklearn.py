@@ -66,7 +66,7 @@ class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Magnitude-preserving ranking with an eps-insensitive loss; the other settings are those of `rankbench.SVRank`.
 
-    It ends at a duality gap of `tolerance`, relative, or after `max_iter` steps. With kernel=precomputed, X is
+    It ends at a duality gap of `tolerance`, relative, or after `max_steps` steps. With kernel=precomputed, X is
     the kernel between samples, and in `predict` between new samples and those.
     """
 
@@ -79,7 +79,7 @@ class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         degree: int = 2,
         form: Literal["auto", "pairs", "residuals"] = "auto",
         tolerance: float = 1e-5,
-        max_iter: int = 10_000,
+        max_steps: int = 10_000,
     ) -> None:
         self.C = C
         self.eps = eps
@@ -88,11 +88,11 @@ class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.degree = degree
         self.form = form
         self.tolerance = tolerance
-        self.max_iter = max_iter
+        self.max_steps = max_steps
 
     def fit(self, X: Any, y: Any) -> Self:
         """Itself, with `model_`."""
-        _fit(self, "svrank", X, y, self.max_iter)
+        _fit(self, "svrank", X, y, self.max_steps)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -151,7 +151,7 @@ def _fit(estimator: Any, name: str, X: Any, y: Any, steps: int = 1, random_state
 def _settings(estimator: Any) -> dict[str, Any]:
     """The parameters that are the solver's, and that were set; how long to run and the seed are the shell's own."""
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
-    own = ("n_rounds", "max_iter", "random_state")
+    own = ("n_rounds", "max_steps", "random_state")
     given = estimator.get_params(deep=False)
     return {name: value for name, value in given.items() if name not in own and value != defaults[name]}
 
