@@ -31,7 +31,9 @@ cdef enum:
     INTEGERS = 5
 
 
-cdef inline void lay_out_assignment(Assignment *a, double *doubles, int32_t *integers, Py_ssize_t longest) noexcept nogil:
+cdef inline void lay_out_assignment(
+    Assignment *a, double *doubles, int32_t *integers, Py_ssize_t longest
+) noexcept nogil:
     """Hand memory to an assignment of up to `longest` items."""
     a.f = doubles
     a.gains = doubles + longest
@@ -58,14 +60,14 @@ cdef inline void best_places(
     for t in range(n):
         a.f[t] = f[a.order[t]]
         a.gains[t] = gains[a.order[t]]
-        a.item_prices[t] = 0.0
         a.place_of[t] = -1
-    for t in range(n - k - 1, -1, -1):
-        place = k + t
-        a.item_prices[t] = a.item_prices[t + 1] + a.weights[place] * (a.f[t] - a.f[t + 1])
-        a.place_prices[place] = a.weights[place] * a.f[t] - a.item_prices[t]
-        a.place_of[t] = <int32_t> place
-        a.item_of[place] = <int32_t> t
+    a.item_prices[n - 1] = 0.0
+    for t in range(n - 2, -1, -1):
+        a.item_prices[t] = a.item_prices[t + 1] + a.weights[t + 1] * (a.f[t] - a.f[t + 1])
+    for t in range(k, n):
+        a.place_prices[t] = a.weights[t] * a.f[t] - a.item_prices[t]
+        a.place_of[t] = <int32_t> t
+        a.item_of[t] = <int32_t> t
     for place in range(k):
         _add_place(a, <int32_t> place)
     for t in range(n):

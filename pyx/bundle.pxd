@@ -20,13 +20,13 @@ cdef inline double weigh_planes(
     products[s, t] = a_s . a_t; slopes is scratch. Invariant: slopes = products beta / lam - offsets, and
     beta stays on the simplex, so that whatever is returned is a lower bound.
     """
-    cdef Py_ssize_t s, t, up, down, turn
+    cdef Py_ssize_t s, t, up, down, _turn
     cdef double curvature, step, gain, worst, most, value = 0.0
     for s in range(n):
         slopes[s] = -offsets[s]
         for t in range(n):
             slopes[s] += products[s * stride + t] * beta[t] / lam
-    for turn in range(200 * n):
+    for _turn in range(200 * n):
         up, down, worst, most = 0, -1, 0.0, 0.0
         for s in range(n):
             if slopes[s] < slopes[up]:

@@ -62,7 +62,7 @@ def losses(
     int threads,
 ):
     """Each user's loss, and its slope along each of the user's scores."""
-    cdef Py_ssize_t longest = np.diff(indptr).max(initial=1), rank = factors.shape[1], row
+    cdef Py_ssize_t longest = np.diff(indptr).max(initial=1), rank = factors.shape[1]
     cdef int user
     cdef Memory *members = _memory(threads, longest, rank, 0, weights, discounts)
     cdef Memory *own = members

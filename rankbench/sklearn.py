@@ -6,53 +6,102 @@ level. (Inheriting from scikit-learn's classes is what makes a class an estimato
 """
 
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Model
+from rankbench.contract import Floats
 from rankbench.data.views import Ratings
 from rankbench.harness.training import fit
-from rankbench.models import KernelScores, Stumps, UserWeights
-from rankbench.solvers import mprank, rankboost
+from rankbench.models import Stumps, UserWeights
+from rankbench.solvers import SOLVERS
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.metrics.pairwise import rbf_kernel
+    from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
     raise ImportError('rankbench.sklearn needs scikit-learn: pip install "rankbench[sklearn]"') from error
 
+Kernel = Literal["linear", "gaussian", "polynomial", "precomputed"]
+
 
 class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Magnitude-preserving ranking in closed form; the settings are those of `rankbench.MPRank`."""
+    """Magnitude-preserving ranking in closed form; the settings are those of `rankbench.MPRank`.
+
+    With kernel=precomputed, X is the kernel between samples, and in `predict` between new samples and those.
+    """
 
     def __init__(
         self,
         C: float = 1.0,
-        kernel: Literal["linear", "gaussian"] = "linear",
+        kernel: Kernel = "linear",
         width: float = 1.0,
+        degree: int = 2,
         form: Literal["auto", "primal", "dual"] = "auto",
     ) -> None:
         self.C = C
         self.kernel = kernel
         self.width = width
+        self.degree = degree
         self.form = form
 
     def fit(self, X: Any, y: Any) -> Self:
         """Itself, with `model_`."""
-        _fit(self, mprank.MPRank(self.C, self.kernel, self.width, self.form), X, y)
+        _fit(self, "mprank", X, y)
         return self
 
     def predict(self, X: Any) -> Floats:
-        """A score per row, with the mean of the training targets."""
+        """A score per row; the training samples' have the mean of their targets."""
         return _predict(self, X)
 
     def __sklearn_tags__(self) -> Any:
-        """It takes sparse X, too."""
-        return _tags(super().__sklearn_tags__())
+        """It takes sparse X, too, and may take kernels."""
+        return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
+
+
+class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Magnitude-preserving ranking with an eps-insensitive loss; the other settings are those of `rankbench.SVRank`.
+
+    It ends at a duality gap of `tolerance`, relative, or after `max_steps` steps. With kernel=precomputed, X is
+    the kernel between samples, and in `predict` between new samples and those.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        eps: float = 0.1,
+        kernel: Kernel = "linear",
+        width: float = 1.0,
+        degree: int = 2,
+        form: Literal["auto", "pairs", "residuals"] = "auto",
+        tolerance: float = 1e-5,
+        max_steps: int = 10_000,
+    ) -> None:
+        self.C = C
+        self.eps = eps
+        self.kernel = kernel
+        self.width = width
+        self.degree = degree
+        self.form = form
+        self.tolerance = tolerance
+        self.max_steps = max_steps
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Itself, with `model_`."""
+        _fit(self, "svrank", X, y, self.max_steps)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """A score per row; the training samples' have the mean of their targets."""
+        return _predict(self, X)
+
+    def __sklearn_tags__(self) -> Any:
+        """It takes sparse X, too, and may take kernels."""
+        return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
 
 
 class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,7 +124,7 @@ class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Itself, with `model_`."""
-        _fit(self, rankboost.RankBoost(self.rounds, self.held_out), X, y, self.n_rounds, self.random_state)
+        _fit(self, "rankboost", X, y, self.n_rounds, self.random_state)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -87,8 +136,9 @@ class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return _tags(super().__sklearn_tags__(), poor_score=True)
 
 
-def _fit(estimator: Any, solver: Any, X: Any, y: Any, steps: int = 1, random_state: Any = None) -> None:
+def _fit(estimator: Any, name: str, X: Any, y: Any, steps: int = 1, random_state: Any = None) -> None:
     """Give the estimator the model that its solver makes of one user who rated all samples."""
+    solver = SOLVERS.find(name)(**_settings(estimator))
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_min_samples=2)
     samples = np.arange(len(y), dtype=np.int32)
     view = Ratings(np.array([0, len(y)]), samples, np.asarray(y, np.float64), len(y), X)
@@ -98,34 +148,41 @@ def _fit(estimator: Any, solver: Any, X: Any, y: Any, steps: int = 1, random_sta
     estimator.X_fit_ = view.item_features
 
 
+def _settings(estimator: Any) -> dict[str, Any]:
+    """The parameters that are the solver's, and that were set; how long to run and the seed are the shell's own."""
+    defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
+    own = ("n_rounds", "max_steps", "random_state")
+    given = estimator.get_params(deep=False)
+    return {name: value for name, value in given.items() if name not in own and value != defaults[name]}
+
+
 def _predict(estimator: Any, X: Any) -> Floats:
     """The model's scores of new items."""
     check_is_fitted(estimator, "model_")
     X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
-    model: Model = estimator.model_
-    if isinstance(model, KernelScores):
-        return np.asarray(_kernel(estimator.solver_, X, estimator.X_fit_) @ model.coefficients + model.offsets[0])
-    items = np.arange(X.shape[0], dtype=np.int32)
-    return _of_items(model, scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X).score(
-        np.zeros(len(items), np.int32), items
-    )
+    model: Any = estimator.model_
+    if isinstance(model, UserWeights | Stumps):
+        table = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+        items = np.arange(X.shape[0], dtype=np.int32)
+        same = replace(model, features=table) if isinstance(model, UserWeights) else replace(model, item_features=table)
+        return same.score(np.zeros(len(items), np.int32), items)
+    gram = _kernel(estimator.solver_, X, estimator.X_fit_)
+    scores: Floats = np.asarray(gram @ model.coefficients).ravel() + model.offsets[0]
+    return scores
 
 
-def _of_items(model: Model, X: Any) -> Model:
-    """The same functions of features over other items."""
-    if isinstance(model, UserWeights):
-        return replace(model, features=X)
-    assert isinstance(model, Stumps)
-    return replace(model, item_features=X)
-
-
-def _kernel(solver: Any, X: Any, others: Any) -> Floats:
+def _kernel(solver: Any, X: Any, others: Any) -> Any:
     """The solver's kernel between the rows of X and the others."""
-    return np.asarray(rbf_kernel(X, others, gamma=0.5 / solver.width**2))
+    if solver.kernel == "precomputed":
+        return X
+    if solver.kernel == "polynomial":
+        return polynomial_kernel(X, others, degree=solver.degree, gamma=solver.width**-2, coef0=1)
+    return rbf_kernel(X, others, gamma=0.5 / solver.width**2)
 
 
-def _tags(tags: Any, poor_score: bool = False) -> Any:
+def _tags(tags: Any, poor_score: bool = False, pairwise: bool = False) -> Any:
     """The tags of a regressor that takes sparse X."""
     tags.input_tags.sparse = True
+    tags.input_tags.pairwise = pairwise
     tags.regressor_tags.poor_score = poor_score
     return tags

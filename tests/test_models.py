@@ -34,7 +34,6 @@ STUMPS = np.array([[0, 1], [1, 1], [0, 0]], np.int32), RNG.standard_normal((3, 2
 ABOVE = FEATURES[:, STUMPS[0]].transpose(1, 2, 0) > STUMPS[1][:, :, None]  # users x thresholds x items
 BOOSTED = np.einsum("ut,uti->ui", STUMPS[2], ABOVE) + OFFSETS[:, None]
 
-TASTES, BASIS = RNG.standard_normal((3, 2)), RNG.standard_normal((4, 2))
 SHARES, REACHES = RNG.random((3, 2)), RNG.random((5, 2)) + 0.1
 
 EXAMPLES = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
@@ -75,7 +76,7 @@ class CofiRank:
         yield step(users, items)
 
 
-def _known(vectors: Floats, known: Ints) -> Floats:
+def _known(vectors: Floats, known: npt.NDArray[np.bool_]) -> Floats:
     """NaN for the others."""
     return np.where(known[:, None], vectors, np.nan)
 

@@ -23,7 +23,7 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
 class TestCofiRank(SolverContract):
-    solver = CofiRank(rank=3, lam=0.1, planes=30, tolerance=1e-2)
+    solver = CofiRank(rank=3, lam=0.1, planes=12, tolerance=1e-2)
     descends = True
 
 
