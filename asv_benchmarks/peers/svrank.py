@@ -105,7 +105,7 @@ def _against_pairs(repeats: int) -> Iterator[Row]:
     m = 150
     rng = np.random.default_rng(1)
     features = np.where(rng.random((m, _COLUMNS)) < 0.1, rng.integers(1, 6, (m, _COLUMNS)), 3).astype(float)
-    y = np.clip(np.round(3 + features[:, :20] @ rng.standard_normal(20) / 3), 1, 5)
+    y = np.clip(np.round(3 + (features - 3) @ rng.standard_normal(_COLUMNS) / 4), 1, 5)
     view = Ratings.from_triples(np.zeros(m, int), np.arange(m), y, item_features=features)
     gram = rbf_kernel(features, gamma=1 / (2 * _WIDTH**2))
     solver = SVRank(C=_C, kernel="gaussian", width=_WIDTH, eps=_EPS, form="pairs", tolerance=1e-6)
