@@ -40,8 +40,9 @@ def gaussian(double[:, ::1] products, double width, int threads):
     cdef Py_ssize_t n = products.shape[0], strip, strips = (n + _TILE - 1) // _TILE
     cdef double[::1] squares = np.diagonal(products).copy()
     cdef double scale = -0.5 / (width * width)
+    cdef double[::1] alone = np.exp(np.multiply(squares, scale))
     for strip in prange(strips, nogil=True, schedule="dynamic", num_threads=threads):
-        _gaussian_strip(&products[0, 0], &squares[0], n, strip * _TILE, scale)
+        _gaussian_strip(&products[0, 0], &squares[0], &alone[0], n, strip * _TILE, scale)
 
 
 def expand(
@@ -66,19 +67,23 @@ def expand(
 
 
 cdef void _gaussian_strip(
-    double *matrix, const double *squares, Py_ssize_t n, Py_ssize_t first, double scale
+    double *matrix, const double *squares, const double *alone, Py_ssize_t n, Py_ssize_t first, double scale
 ) noexcept nogil:
     """Rows first .. first + _TILE - 1 up to the diagonal, and their mirror image beyond it.
 
     A strip reads only what lies before the diagonal of its own rows, which no other strip writes; it goes
-    tile by tile, so that the mirrored columns stay in cache.
+    tile by tile, so that the mirrored columns stay in cache. Of items that have nothing in common, whose
+    product is zero, the value is that of the one times that of the other, and no exponential.
     """
     cdef Py_ssize_t tile, i, j, end = min(first + _TILE, n)
     cdef double value
     for tile in range(first // _TILE + 1):
         for i in range(first, end):
             for j in range(tile * _TILE, min(tile * _TILE + _TILE, i + 1)):
-                value = exp(scale * max(0.0, squares[i] + squares[j] - 2.0 * matrix[i * n + j]))
+                if matrix[i * n + j] == 0.0:
+                    value = alone[i] * alone[j]
+                else:
+                    value = exp(scale * max(0.0, squares[i] + squares[j] - 2.0 * matrix[i * n + j]))
                 matrix[i * n + j] = value
                 matrix[j * n + i] = value
 

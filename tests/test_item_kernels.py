@@ -34,6 +34,18 @@ def test_a_kernel_is_that_of_scikit_learn(name, make):
     np.testing.assert_allclose(between, ORACLES[name][rows, :20], rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("others", [0.02, 0.2])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_features_that_mostly_have_one_value_have_the_kernel_of_any_others(others, threads):
+    rng = np.random.default_rng(0)
+    filled, rated = rng.integers(2, 5, 60), rng.integers(1, 6, (400, 60))
+    features = np.where(rng.random((400, 60)) < others, rated, filled).astype(float)
+    expected = rbf_kernel(features, gamma=1 / (2 * 3.0**2))
+    np.testing.assert_allclose(ItemKernel("gaussian", 3.0).gram(features, threads), expected, rtol=1e-11)
+    narrow = rbf_kernel(features, gamma=1 / (2 * 0.01**2))
+    np.testing.assert_array_equal(ItemKernel("gaussian", 0.01).gram(features, threads), narrow)
+
+
 def given(matrix) -> Ratings:
     """One user who rated all items, with this kernel matrix."""
     n = len(matrix)

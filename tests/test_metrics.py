@@ -614,6 +614,40 @@ def test_pairs_with_training_items_need_ratings_on_both_sides(pairs):
     assert unusable(metric("ndcg[candidates=catalogue]"), ratings([[1, 2, 3]]), compared) is None
 
 
+COSTS = ["cost-hr", "cost-mp[n=2]", "cost-hmp", "cost-svr[eps=0.5]"]
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_cost_on_the_training_part_is_that_of_the_part_and_the_gap_is_the_difference(name):
+    rng = np.random.default_rng(3)
+    whole, model = ratings(rng.integers(1, 6, (30, 20))), Table(rng.standard_normal((30, 20)))
+    held = rng.random(600) < 0.4
+    test, train = (whole.take(np.flatnonzero(rows)) for rows in (held, ~held))
+    by_part = {
+        part: f"{name[:-1]},part={part}]" if "[" in name else f"{name}[part={part}]" for part in ("train", "gap")
+    }
+    values = per_user(model, test, [name, *by_part.values()], train=train)
+    (on_train,) = per_user(model, train, [name]).values()
+    held_out, found, gap = (values[metric(text).label] for text in (name, by_part["train"], by_part["gap"]))
+    np.testing.assert_array_equal(found, on_train)
+    np.testing.assert_array_equal(gap, held_out - on_train)
+    assert gap.min() < 0 < gap.max()
+
+
+def test_a_user_without_a_cost_in_either_part_has_no_gap():
+    test = Ratings([0, 1, 3, 5], [0, 0, 1, 0, 1], np.arange(5.0), n_items=4)
+    train = Ratings([0, 2, 3, 5], [2, 3, 2, 2, 3], np.arange(5.0), n_items=4)
+    (gap,) = per_user(ItemScores(np.arange(4.0)), test, ["cost-mp[part=gap]"], train=train).values()
+    assert np.isnan(gap).tolist() == [True, True, False]
+
+
+def test_a_gap_needs_training_ratings():
+    record, compared = metric("cost-mp[part=gap]"), Comparisons([0, 1], [0], [1], n_items=3)
+    assert "needs training ratings, the data holds comparisons" in unusable(record, ratings([[1, 2, 3]]), compared)
+    with pytest.raises(UserError, match=r"needs what users rated before: pass train=split\.train"):
+        evaluate(ItemScores(np.zeros(3)), ratings([[1, 2, 3]]), ["cost-mp[part=gap]"])
+
+
 # ---- names ----
 
 
