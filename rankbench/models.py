@@ -155,38 +155,6 @@ class KernelScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Stumps:
-    """Weighted thresholds on item features per user: offset + sum_t weight_t [x_item,feature_t > cut_t]."""
-
-    item_features: Any  # dense or CSR, a row per item, seen or not
-    features: Ints  # users x thresholds, as are cuts and weights
-    cuts: Floats
-    weights: Floats
-    offsets: Floats
-
-    def score(self, users: Ints, items: Ints) -> Floats:
-        """One pass over the user's thresholds per pair."""
-        out = np.empty(len(users))
-        pairs = _within("user", users, len(self.offsets)), _within("item", items, self.item_features.shape[0])
-        stumps_kernel.score(*self._thresholds(), *pairs, out)
-        return out
-
-    def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A pass over the thresholds for each of these users and each item."""
-        out = np.empty((len(users), self.item_features.shape[0]))
-        stumps_kernel.score_all(*self._thresholds(), _within("user", users, len(self.offsets)), out, threads)
-        return out
-
-    def _thresholds(self) -> tuple[Floats, Ints, Floats, Floats, Floats]:
-        """The features as a plain array, of a CSR one only those columns that a threshold looks at."""
-        values, features = self.item_features, self.features
-        if scipy.sparse.issparse(values):
-            used, places = np.unique(features, return_inverse=True)
-            values, features = values[:, used].toarray(), places.reshape(features.shape).astype(np.int32)
-        return np.ascontiguousarray(values, np.float64), features, self.cuts, self.weights, self.offsets
-
-
-@dataclass(frozen=True, eq=False)
 class KernelExpansion:
     """The same without a matrix between all items: kernel values are made from the features when they are asked for."""
 
@@ -220,6 +188,38 @@ class KernelExpansion:
         return scores
 
 
+@dataclass(frozen=True, eq=False)
+class Stumps:
+    """Weighted thresholds on item features per user: offset + sum_t weight_t [x_item,feature_t > cut_t]."""
+
+    item_features: Any  # dense or CSR, a row per item, seen or not
+    features: Ints  # users x thresholds, as are cuts and weights
+    cuts: Floats
+    weights: Floats
+    offsets: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """One pass over the user's thresholds per pair."""
+        out = np.empty(len(users))
+        pairs = _within("user", users, len(self.offsets)), _within("item", items, self.item_features.shape[0])
+        stumps_kernel.score(*self._thresholds(), *pairs, out)
+        return out
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A pass over the thresholds for each of these users and each item."""
+        out = np.empty((len(users), self.item_features.shape[0]))
+        stumps_kernel.score_all(*self._thresholds(), _within("user", users, len(self.offsets)), out, threads)
+        return out
+
+    def _thresholds(self) -> tuple[Floats, Ints, Floats, Floats, Floats]:
+        """The features as a plain array, of a CSR one only those columns that a threshold looks at."""
+        values, features = self.item_features, self.features
+        if scipy.sparse.issparse(values):
+            used, places = np.unique(features, return_inverse=True)
+            values, features = values[:, used].toarray(), places.reshape(features.shape).astype(np.int32)
+        return np.ascontiguousarray(values, np.float64), features, self.cuts, self.weights, self.offsets
+
+
 MODELS: dict[str, type] = {
     cls.__name__: cls
     for cls in (
@@ -229,8 +229,8 @@ MODELS: dict[str, type] = {
         FeatureFactors,
         UserWeights,
         KernelScores,
-        Stumps,
         KernelExpansion,
+        Stumps,
     )
 }
 
