@@ -40,7 +40,7 @@ def project(
 ):
     """Every user's projection into `out`, which may be `x` itself; no weights are all ones.
 
-    `order` is left as it was found best: inside blocks by x. What comes out does not depend on what it was.
+    `order` is left by x inside blocks. Without weights no bit of the result depends on what it was.
     O(n log n) per user at most, O(n) where no two ratings are equal.
     """
     cdef Py_ssize_t n_users = indptr.shape[0] - 1, user, row, longest = 1

@@ -175,6 +175,7 @@ class Sparse:
         """No less than the largest eigenvalue of S^T S outside a basis."""
 
         def square(v: Floats) -> Floats:
+            """S^T S v, less what lies in the basis before and after."""
             v = v.reshape(-1, 1)
             v = self.transposed_times(self.times(v - basis @ (basis.T @ v)))
             return (v - basis @ (basis.T @ v)).ravel()

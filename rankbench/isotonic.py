@@ -77,7 +77,7 @@ class Blocks:
     """Each user's rows by ascending rating, and how many blocks of equal rating stand below each.
 
     `order` inside a block is where the last projection left it: where x has changed little since, the next
-    one has little to sort. It changes no result.
+    one has little to sort. No result depends on it; with weights, but for the rounding where x has ties.
     """
 
     indptr: Ints

@@ -126,6 +126,22 @@ def test_in_place_gives_the_same_bits():
     assert found.tobytes() == expected.tobytes()
 
 
+@given(rated(), st.randoms(use_true_random=False))
+def test_earlier_projections_leave_no_trace(problem, random):
+    x, y, weights = problem
+    blocks = Blocks.of(np.array([0, len(x)]), y)
+    blocks.project(np.array([random.gauss(0, 5) for _ in x]))
+    assert blocks.project(x).tobytes() == project_blocks(x, y).tobytes()
+    alone = project_blocks(x, y, weights=weights)
+    np.testing.assert_allclose(blocks.project(x, weights=weights), alone, rtol=1e-12, atol=1e-12)
+
+
+def test_users_without_order_keep_their_values_to_the_bit():
+    x = np.random.default_rng(0).standard_normal(50)
+    x[10:20] = 0.1
+    assert project_blocks(x, np.ones(50)).tobytes() == x.tobytes()
+
+
 # ---- partial orders ----
 
 

@@ -124,6 +124,7 @@ def _step(completion: Completion, lam: float, point: Descent) -> Step:
         return completion.objective(lam, point)
 
     def gap() -> float:
+        """The certificate of this point."""
         return completion.gap(lam, point)
 
     return Step(point.matrix.factors(), objective, gap)

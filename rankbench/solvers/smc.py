@@ -80,6 +80,7 @@ class SMC:
             return completion.objective(lam, point)
 
         def gap() -> float:
+            """The certificate of this point."""
             return completion.gap(lam, point)
 
         return Step(_raised(point.matrix, means) if self.centred else point.matrix.factors(), objective, gap)
