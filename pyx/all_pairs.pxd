@@ -21,12 +21,17 @@ from libc.stdint cimport int32_t, int64_t
 from sorting cimport argsort
 
 cdef enum:
-    _FEW = 16  # up to so many levels the table is faster than the tree
+    _FEW = 16  # up to so many levels the table is faster than the tree, however long the task
+    _SOME = 64  # up to so many it is, while the table stays in cache
+    _CACHED = 1 << 15  # doubles of a table that does
 
 cdef extern from *:
     """
-    /* from place 15 - y on: 1 for the levels up to y, 0 for those above */
-    static const double rankbench_steps[34] = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1};
+    /* from place 63 - y on: 1 for the levels up to y, 0 for those above */
+    static const double rankbench_steps[130] = {
+        1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,
+        1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
+    };
     """
     const double *_steps "rankbench_steps"
 
@@ -207,7 +212,7 @@ cdef inline void _window_sums(
     const Task *task, Windows windows, const double *p, double *above, double *below, double *sums
 ) noexcept nogil:
     """For each item the sums of p over its partners above and below; p = NULL counts them."""
-    if task.levels <= _FEW:
+    if _by_table(task.n, task.levels):
         _sums_by_table(task, windows, p, above, below, sums)
     else:
         _sums_by_tree(task, windows, p, above, below, sums)
@@ -215,7 +220,11 @@ cdef inline void _window_sums(
 
 cdef inline Py_ssize_t _sums_size(Py_ssize_t n, int levels) noexcept nogil:
     """How many doubles the table or the tree of a task takes."""
-    return (n + 1) * _stride(levels) if levels <= _FEW else levels + 1
+    return (n + 1) * _stride(levels) if _by_table(n, levels) else levels + 1
+
+
+cdef inline bint _by_table(Py_ssize_t n, int levels) noexcept nogil:
+    return levels <= _FEW or (levels <= _SOME and (n + 1) * _stride(levels) <= _CACHED)
 
 
 cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
@@ -239,7 +248,7 @@ cdef inline void _sums_by_table(
         row[y] = 0.0
     for rank in range(task.n):
         item = windows.order[rank]
-        step = _steps + 15 - task.level[item]
+        step = _steps + 63 - task.level[item]
         if p != NULL:
             value = p[item]
         for y in range(0, stride, 2):
