@@ -1,5 +1,6 @@
 """Factorization RankSVM: the contract, and its objective and optimum against scipy and plain NumPy."""
 
+import tracemalloc
 from dataclasses import replace
 from itertools import islice
 
@@ -156,6 +157,22 @@ def test_unseen_items_are_scored_by_their_features():
     scores = model.score(train.users[rows], train.items[rows])
     assert np.isfinite(scores).all()
     assert np.corrcoef(scores, train.values[rows])[0, 1] > 0.7
+
+
+@pytest.mark.parametrize("levels", [5, 0])
+def test_pairs_of_ratings_are_never_listed(levels):
+    """Two tasks of 20,000 ratings imply 400 million pairs, whose ids alone would take 3 GB."""
+    rng, n = np.random.default_rng(0), 20_000
+    values = rng.integers(levels, size=2 * n) if levels else rng.standard_normal(2 * n)
+    train = Ratings(np.array([0, n, 2 * n]), np.tile(np.arange(n, dtype=np.int32), 2), values, n)
+    solver = FRSVM(rank=2, C=1e-4, features="none")
+    tracemalloc.start()
+    try:
+        (_, _, before), (_, _, after) = run(solver, train, 1)
+        assert tracemalloc.get_traced_memory()[1] < 40e6
+    finally:
+        tracemalloc.stop()
+    assert after < before
 
 
 # what cannot be learned from
