@@ -15,6 +15,7 @@ from rankbench.models import Factors
 from rankbench.specs import Limits, check
 
 _LOSSES = {"ndcg": kernel.NDCG, "ordinal": kernel.ORDINAL, "regression": kernel.REGRESSION}
+_SPREAD = 0.3  # of users' vectors at the start, around their common one
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,16 @@ class CofiRank:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The random start, then a model after each half: users, items, users, ..."""
+        """The random start, then a model after each half: items, users, items, ...
+
+        Users start alike but for some noise: then the first half finds what all like, where from users who
+        have nothing in common it would find noise, and the next half fit users to that.
+        """
         problem = Problem.of(train, self.loss, self.k, self.lam, threads)
         rated = np.bincount(train.items, minlength=train.n_items) > 0
         rating = np.diff(train.indptr) > 0
-        users, items = (
-            rng.standard_normal((len(known), self.rank)) / np.sqrt(self.rank) * known[:, None]
-            for known in (rating, rated)
-        )
+        noise = [rng.standard_normal((len(known), self.rank)) * known[:, None] for known in (rating, rated)]
+        users, items = (rating[:, None] + _SPREAD * noise[0]) / np.sqrt(self.rank), noise[1] / np.sqrt(self.rank)
 
         def step(users: Floats, items: Floats) -> Step:
             """The model of these vectors."""
@@ -69,9 +72,9 @@ class CofiRank:
 
         yield step(users, items)
         while len(train):
-            users = users_half(problem, users, items, self.tolerance, self.planes).point
-            yield step(users, items)
             items = items_half(problem, users, items, self.tolerance, self.planes).point
+            yield step(users, items)
+            users = users_half(problem, users, items, self.tolerance, self.planes).point
             yield step(users, items)
         yield step(users, items)
 
