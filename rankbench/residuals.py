@@ -26,6 +26,7 @@ _NEWTON = 50  # steps at a level, at most
 _CONJUGATE = 500  # steps of conjugate gradients for one step of Newton's method, at most
 _SUFFICIENT = 1e-4  # of the decrease that the slope promises
 _HALVINGS = 30
+_ROUNDING = 1e-14  # of the trace of a system, by which it is no longer definite
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +103,13 @@ class FeatureSpace:
         return 0.5 * (a @ self.features)
 
     def direction(self, gradient: Floats, pairs: Pairs, c: float) -> Floats:
-        """The Newton direction, by a Cholesky factor."""
+        """The Newton direction by a Cholesky factor, damped where rounding would spoil that."""
         system = self.features.T @ pairs.hessian_times(self.features)
         system *= c
-        system[np.diag_indices_from(system)] += 2.0
-        solved: Floats = scipy.linalg.solve(system, -gradient, assume_a="pos", overwrite_a=True, check_finite=False)
+        diagonal = np.diag_indices_from(system)
+        system[diagonal] += 2.0 + _ROUNDING * system[diagonal].sum()
+        factor = scipy.linalg.cho_factor(system, overwrite_a=True, check_finite=False)
+        solved: Floats = scipy.linalg.cho_solve(factor, -gradient, check_finite=False)
         return solved
 
 

@@ -17,6 +17,7 @@ from rankbench.residuals import FeatureSpace, KernelSpace, Point, Problem, Space
 from rankbench.specs import Limits, check
 
 _ROUNDS = 5  # of the pair dual that make a step
+_PATIENCE = 5  # such steps until users are taken to be slow over pairs
 _PAIRS = 150  # ratings up to which the pairs of a user are few
 _COLUMNS = 1000  # features up to which their system is solved directly
 
@@ -31,9 +32,11 @@ class SVRank:
     (phi_j - phi_i). (The paper prints the quadratic term with a plus and twice as large, eps times the signed sum,
     and C as the bound.) `form` says how it is solved: `pairs` by coordinate ascent on that dual, `residuals`
     by Newton's method on the m residuals, whose cost does not grow with the pairs; auto takes pairs for
-    users with at most 150 ratings. Either ends, user by user, once the duality gap is at most `tolerance`
-    times the primal value. Scores are defined up to a constant per user, chosen so that they have the mean
-    of the user's ratings. Users with fewer than two ratings have no order to learn from, and score NaN.
+    users with at most 150 ratings, unless they turn out to be slow. Either ends, user by user, once the
+    duality gap is at most `tolerance` times the primal value; residuals also where rounding lets the gap
+    fall no further, as it may for a huge C that nothing is left of the primal for. Scores are defined up to
+    a constant per user, chosen so that they have the mean of the user's ratings. Users with fewer than two
+    ratings have no order to learn from, and score NaN.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0
@@ -54,7 +57,8 @@ class SVRank:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after some rounds, or a level of rounding, for every user who is not done yet, until all are."""
         run = _Run.of(self, train, threads)
-        works = [_over_pairs(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]
+        over_few = _over_pairs if self.form == "pairs" else _over_pairs_for_a_while
+        works = [over_few(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]
         step = Step(run.model(), lambda: float(run.primal.sum()), lambda: float(run.gap.sum()))
         while works:
             works = [work for work in works if next(work)]
@@ -103,6 +107,10 @@ class _Run:
             return KernelScores(self.gram, *expansion)
         return KernelExpansion(features, self.between.name, self.between.width, self.between.degree, *expansion)
 
+    def not_done(self, users: Ints) -> Ints:
+        """Those of these users whose gap is too large."""
+        return users[self.gap[users] > self.solver.tolerance * self.primal[users]]
+
     def parts(self, users: Ints) -> Iterator[Shared]:
         """These users with kernel matrices that serve them."""
         if self.gram is not None:
@@ -127,9 +135,20 @@ def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
             kernel.pair_rounds(*rows, *limits, starts[part.users], duals, *found, run.threads)
         if run.weights is not None:
             run.weights[users] = _weights(run, users)
-        users = users[run.gap[users] > solver.tolerance * run.primal[users]]
+        users = run.not_done(users)
         yield len(users) > 0
     yield False
+
+
+def _over_pairs_for_a_while(run: _Run, users: Ints) -> Iterator[bool]:
+    """The same, but whoever is not done after some steps goes on over residuals: a large C makes pairs slow."""
+    pairs = _over_pairs(run, users)
+    for _ in range(_PATIENCE):
+        more = next(pairs)
+        yield more
+        if not more:
+            return
+    yield from _over_residuals(run, run.not_done(users))
 
 
 def _weights(run: _Run, users: Ints) -> Floats:

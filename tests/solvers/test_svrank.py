@@ -225,6 +225,23 @@ def test_a_users_scores_have_the_mean_of_the_users_ratings(kernel):
         assert scores[user, train.items[rows]].mean() == pytest.approx(train.values[rows].mean(), abs=1e-9)
 
 
+def test_auto_leaves_pairs_that_are_slow():
+    train = one_user(60, features=4, levels=True)
+    solver = SVRank(C=1e5, eps=0.0)
+    auto = last(solver, train)
+    assert auto.gap() <= 1e-5 * auto.objective()
+    *_, slow = (step for step, _ in zip(replace(solver, form="pairs").steps(train, stream(0)), range(50), strict=False))
+    assert slow.gap() > 1e-3 * slow.objective()
+
+
+def test_huge_features_do_not_break_the_newton_system():
+    train = one_user(40)
+    huge = replace(train, item_features=1e3 * train.item_features)
+    best = last(SVRank(C=1e5), huge).objective()  # auto
+    step = last(SVRank(C=1e5, form="residuals"), huge)
+    assert step.objective() == pytest.approx(best, rel=1e-3)  # its gap is beyond what rounding lets it prove
+
+
 def test_a_wide_eps_asks_for_nothing():
     train = one_user(15)
     step = last(SVRank(eps=100.0), train)
