@@ -181,6 +181,16 @@ class KernelExpansion:
             start = end
         return out
 
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """A row for each of these users, block by block of items."""
+        n_items = self.features.shape[0]
+        out = np.empty((len(users), n_items))
+        for place, user in enumerate(_within("user", users, len(self.offsets))):
+            for first in range(0, n_items, _ROWS):
+                block = np.arange(first, min(first + _ROWS, n_items), dtype=np.int32)
+                out[place, block] = self._of_user(int(user), block)
+        return out
+
     def _of_user(self, user: int, asked: Ints) -> Floats:
         rows = slice(self.indptr[user], self.indptr[user + 1])
         values = ItemKernel(self.kernel, self.width, self.degree).between(self.features, asked, self.items[rows])

@@ -13,8 +13,6 @@ from rankbench.errors import UserError
 from rankbench.solvers import SOLVERS
 from rankbench.specs import parse
 
-NOT_RUN = {"rankboost"}  # published beside the others
-
 
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("name", experiments.names())
@@ -33,9 +31,10 @@ def test_every_name_in_an_experiment_is_known(name, full):
 @pytest.mark.parametrize("name", experiments.names())
 def test_every_published_number_names_a_solver_a_split_and_a_metric_of_the_experiment(name, full):
     found = experiments.load(name, full)
+    solvers = {*found.solvers, *experiments.load(name, full=True).solvers}  # the quick profile may leave some out
     for entry in found.published:
         assert entry.metric in found.metrics
-        assert entry.solver in NOT_RUN or any(names(entry.solver, text) for text in found.solvers)
+        assert any(names(entry.solver, text) for text in solvers)
         assert entry.split is None or any(names(entry.split, text) for text in found.splits)
 
 

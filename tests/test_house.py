@@ -12,20 +12,13 @@ import rankbench
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
-    {"errors", "contract", "streams", "arrays", "specs", "descent"},
+    {"errors", "contract", "streams", "arrays", "specs"},
     {"kernels"},
-    {"schedules"},
-    {"factors"},
-    {"rotation"},
-    {"schedules", "factors"},
-    {"isotonic"},
-    {"isotonic", "item_kernels", "residuals", "stability"},
+    {"isotonic", "item_kernels"},
     {"models"},
-    {"completion"},
     {"data"},
-    {"metrics", "entries"},
     {"metrics"},
-    {"tasks", "pair_tasks", "newton"},
+    {"methods"},
     {"solvers"},
     {"experiments"},
     {"harness"},

@@ -16,7 +16,7 @@ from rankbench.data.splits import split as cut
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.residuals import FeatureSpace, Problem, solve
+from rankbench.methods.residuals import FeatureSpace, Problem, solve
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
 from rankbench.streams import stream

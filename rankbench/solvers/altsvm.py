@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from rankbench import schedules
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
-from rankbench.factors import check_rank, seed_of, start
 from rankbench.kernels import altsvm as kernel
+from rankbench.methods import schedules
+from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
 

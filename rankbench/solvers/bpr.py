@@ -10,12 +10,12 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.factors import check_rank, seed_of, start
 from rankbench.kernels import bpr as kernel
 from rankbench.kernels import sgd
+from rankbench.methods.factors import check_rank, seed_of, start
+from rankbench.methods.rotation import rotation
+from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
-from rankbench.rotation import rotation
-from rankbench.schedules import balanced
 from rankbench.specs import Limits, check
 
 

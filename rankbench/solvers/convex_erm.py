@@ -10,8 +10,8 @@ import scipy.sparse.linalg
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
-from rankbench.descent import Function, descend
-from rankbench.entries import Entries, known_rows
+from rankbench.methods.descent import Function, descend
+from rankbench.methods.entries import Entries, known_rows
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
 

@@ -12,9 +12,9 @@ from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
+from rankbench.methods.tasks import Centre, check_features, ordered, targets
 from rankbench.models import FeatureFactors
 from rankbench.specs import Limits, check
-from rankbench.tasks import Centre, check_features, ordered, targets
 
 _LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero and stays so
 _POWERS = 3  # of X^T R^T, at the start

@@ -8,9 +8,9 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
-from rankbench.descent import Point, descend
-from rankbench.entries import Entries, known_rows
-from rankbench.factors import check_rank
+from rankbench.methods.descent import Point, descend
+from rankbench.methods.entries import Entries, known_rows
+from rankbench.methods.factors import check_rank
 from rankbench.models import BlendedFactors
 from rankbench.specs import Limits, check
 

@@ -10,9 +10,9 @@ from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
+from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
-from rankbench.tasks import Centre, ordered, targets
 
 
 @dataclass(frozen=True)

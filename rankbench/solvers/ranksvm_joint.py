@@ -8,11 +8,11 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.methods.newton import Linear, minimise
+from rankbench.methods.pair_tasks import PairTasks
+from rankbench.methods.tasks import check_features
 from rankbench.models import ItemScores
-from rankbench.newton import Linear, minimise
-from rankbench.pair_tasks import PairTasks
 from rankbench.specs import Limits, check
-from rankbench.tasks import check_features
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from scipy.sparse.linalg import LinearOperator, svds
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels import als as als_kernel
+from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
+from rankbench.methods.tasks import check_features
 from rankbench.models import FeatureFactors
-from rankbench.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.specs import Limits, check
-from rankbench.tasks import check_features
 
 _CONVERGED = 1e-10  # relative gap
 _STALLED = 0.05  # a step that gains less of the objective makes room for a larger subspace

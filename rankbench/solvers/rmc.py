@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.completion import Completion, Descent, Places, Pull, Target
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.isotonic import Blocks, PartialOrders
+from rankbench.methods.completion import Completion, Descent, Places, Pull, Target
 from rankbench.specs import Limits, check
 
 

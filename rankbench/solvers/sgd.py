@@ -8,11 +8,11 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
-from rankbench.factors import check_rank, seed_of, start
 from rankbench.kernels import sgd as kernel
+from rankbench.methods.factors import check_rank, seed_of, start
+from rankbench.methods.rotation import Rotation, rotation
+from rankbench.methods.schedules import balanced, loads, partition
 from rankbench.models import Factors
-from rankbench.rotation import Rotation, rotation
-from rankbench.schedules import balanced, loads, partition
 from rankbench.specs import Limits, check
 
 _LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.completion import Completion, Descent, LowRank, Places, Pull
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
+from rankbench.methods.completion import Completion, Descent, LowRank, Places, Pull
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
 

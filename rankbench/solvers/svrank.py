@@ -12,8 +12,8 @@ from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.item_kernels import FITS, ItemKernel, KernelName, Shared, dense, shared
 from rankbench.kernels import svrank as kernel
+from rankbench.methods.residuals import FeatureSpace, KernelSpace, Point, Problem, Space, level
 from rankbench.models import KernelExpansion, KernelScores, UserWeights
-from rankbench.residuals import FeatureSpace, KernelSpace, Point, Problem, Space, level
 from rankbench.specs import Limits, check
 
 _ROUNDS = 5  # of the pair dual that make a step

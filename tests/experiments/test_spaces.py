@@ -182,7 +182,7 @@ SGD = "[tune.space.sgd]\n"
         (SPACE.replace("'log'", "'lgo'"), "did you mean 'log'"),
         (SPACE.replace("[1, 10.5]", "[]"), "space of sgd: lam: write a list of choices, or a range"),
         (SPACE.replace("[1, 10.5]", "3"), "space of sgd: lam: write a list of choices, or a range"),
-        (SPACE.replace("[1, 10.5]", "[1, -1]"), "sgd: lam=-1 is out of range: must be at least 0"),
+        (SPACE.replace("[1, 10.5]", "[1, -1]"), "sgd: lam=-1 is out of range: must be above 0"),
         (SPACE.replace("[1, 10.5]", "[1, 1.0]"), "lists a choice twice: 1, 1"),
         (SPACE.replace("low=0.01", "low=0"), "sgd: step=0 is out of range: must be above 0"),
         (SPACE.replace("step", "stpe"), "unknown setting of sgd: 'stpe'; did you mean 'step'"),

@@ -12,13 +12,13 @@ import scipy.sparse
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
 
-from rankbench import schedules
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.kernels import altsvm as kernel
+from rankbench.methods import schedules
 from rankbench.metrics import evaluate
 from rankbench.solvers.altsvm import AltSVM, item_groups
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from rankbench.descent import descend
+from rankbench.methods.descent import descend
 
 
 def rosenbrock(x):

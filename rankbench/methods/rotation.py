@@ -11,7 +11,7 @@ import numpy as np
 
 from rankbench.contract import Floats, Ints
 from rankbench.kernels import rotation as kernel
-from rankbench.schedules import latin_square, rounds, tasks
+from rankbench.methods.schedules import latin_square, rounds, tasks
 
 
 @dataclass(frozen=True, eq=False)

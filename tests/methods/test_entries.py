@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime
 
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.entries import LOSSES, Entries
+from rankbench.methods.entries import LOSSES, Entries
 
 FORMULAS = {
     "logistic": lambda margins: np.logaddexp(0, -margins),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankbench.errors import UserError
-from rankbench.schedules import balanced, latin_square, loads, partition, rounds, tasks
+from rankbench.methods.schedules import balanced, latin_square, loads, partition, rounds, tasks
 
 each_size = pytest.mark.parametrize("groups", [*range(1, 10), 16, 31])
 

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from rankbench.contract import Floats
 from rankbench.isotonic import project_total
 from rankbench.kernels import residuals as kernel
-from rankbench.residuals import FeatureSpace, KernelSpace, Pairs, Problem, solve
+from rankbench.methods.residuals import FeatureSpace, KernelSpace, Pairs, Problem, solve
 
 RESIDUALS = arrays(np.float64, st.integers(1, 25), elements=st.integers(-12, 12).map(lambda k: k / 4))
 

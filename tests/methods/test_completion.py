@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rankbench.completion import Completion, LowRank, Places, Pull, descend
 from rankbench.contract import Floats
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.methods.completion import Completion, LowRank, Places, Pull, descend
 
 
 @pytest.fixture(autouse=True)

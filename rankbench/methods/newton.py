@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rankbench.contract import Floats, Model, Step
-from rankbench.pair_tasks import PairTasks, ScoredPairs
+from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 
 CONVERGED = 1e-12  # relative gap, about what rounding leaves
 _SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)

@@ -7,7 +7,7 @@ import pytest
 
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
-from rankbench.rotation import Rotation, rotation
+from rankbench.methods.rotation import Rotation, rotation
 from rankbench.solvers.sgd import rotation_of
 
 

@@ -11,10 +11,10 @@ from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
+from rankbench.methods.stability import admissibility, bound, deviation, stability, tail
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
 from rankbench.specs import parse
-from rankbench.stability import admissibility, bound, deviation, stability, tail
 
 
 @pytest.mark.parametrize("m", [10, 1000])
