@@ -14,10 +14,10 @@ from rankbench.contract import Floats
 from rankbench.data import DATASETS
 from rankbench.data.splits import split
 from rankbench.data.synthetic import FeatureLowRank, Lookalike
-from rankbench.data.tasks import Tasks
 from rankbench.data.views import Ratings
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.kernels import all_pairs as kernel
+from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.frsvm import FRSVM
 
 _RATINGS = 128_000  # of all tasks together, where they need not be listed
@@ -101,7 +101,7 @@ def _naive(repeats: int) -> Iterator[Row]:
     train = _table2()
     rng = np.random.default_rng(1)
     basis, users = rng.standard_normal((64, 20)), rng.standard_normal((train.n_users, 20))
-    pairs, tasks, features = train.comparisons(), Tasks.of(train), train.item_features
+    pairs, tasks, features = train.comparisons(), PairTasks.of(train, 1), train.item_features
     owners = pairs.users
 
     def naive() -> Floats:
@@ -114,7 +114,7 @@ def _naive(repeats: int) -> Iterator[Row]:
         scores = np.einsum("rk,rk->r", factors[tasks.items], users[train.users])
         gradient, product = np.empty(len(scores)), np.empty(len(scores))
         rows = tasks.indptr, tasks.level, tasks.levels
-        kernel.all_pairs(*rows, scores, scores, np.empty(len(tasks)), gradient, product, 1)
+        kernel.all_pairs(*rows, scores, scores, np.empty(tasks.n_tasks), gradient, product, 1)
         sums = np.zeros((train.n_items, 20))
         np.add.at(sums, tasks.items, gradient[:, None] * users[train.users])
         return np.asarray(features.T @ sums)
@@ -181,18 +181,18 @@ def _descent() -> Iterator[Measure]:
 
 def _gradient_epoch(solver: FRSVM, train: Ratings, basis: Floats, users: Floats) -> float:
     """f after a gradient step per side, each the best of many lengths."""
-    tasks, features, owners = Tasks.of(train), train.item_features, train.users
+    tasks, features, owners = PairTasks.of(train, 1), train.item_features, train.users
 
     def value(basis: Floats, users: Floats) -> float:
         scores = np.einsum("rk,rk->r", (features @ basis)[tasks.items], users[owners])
-        return solver.C * float(tasks.losses(scores).sum()) + ((basis**2).sum() + (users**2).sum()) / 2
+        return solver.C * tasks.at(scores).loss + ((basis**2).sum() + (users**2).sum()) / 2
 
     def slopes(basis: Floats, users: Floats) -> tuple[Floats, Floats]:
         factors = features @ basis
         scores = np.einsum("rk,rk->r", factors[tasks.items], users[owners])
         pull, product = np.empty(len(scores)), np.empty(len(scores))
         rows = tasks.indptr, tasks.level, tasks.levels
-        kernel.all_pairs(*rows, scores, scores, np.empty(len(tasks)), pull, product, 1)
+        kernel.all_pairs(*rows, scores, scores, np.empty(tasks.n_tasks), pull, product, 1)
         sums, of_users = np.zeros((train.n_items, solver.rank)), np.zeros_like(users)
         np.add.at(sums, tasks.items, pull[:, None] * users[owners])
         np.add.at(of_users, owners, pull[:, None] * factors[tasks.items])

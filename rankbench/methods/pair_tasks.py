@@ -46,6 +46,16 @@ class PairTasks:
         return len(self.indptr) - 1
 
     @property
+    def paired(self) -> Any:
+        """Whether each task holds any pair at all."""
+        return self.levels > 1 if len(self.levels) else np.diff(self.pair_indptr) > 0
+
+    def met(self, n_items: int) -> Any:
+        """Whether each item is in some pair."""
+        held = np.repeat(self.paired, np.diff(self.indptr))
+        return np.bincount(self.items[held], minlength=n_items) > 0
+
+    @property
     def pairs(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
         """What the kernels take first."""
         return self.indptr, self.level, self.levels, self.pair_indptr, self.better, self.worse

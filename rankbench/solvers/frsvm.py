@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Determinism, Floats, Ints, Model, Step
-from rankbench.data.tasks import Tasks
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import frsvm as kernel
+from rankbench.methods.pair_tasks import PairTasks
 from rankbench.models import Factors, FeatureFactors
 from rankbench.specs import Limits, check
 
@@ -72,7 +72,7 @@ class FRSVM:
         if self.needs_features:
             _check_features(self.rank, features)
         design = _Design.of(features, train.n_items, threads)
-        fit = _Fit(self, Tasks.of(train, threads), design, threads)
+        fit = _Fit(self, PairTasks.of(train, threads), design, threads)
         basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
         while True:
             yield Step(fit.model(basis, users), partial(fit.objective, basis, users))
@@ -139,12 +139,12 @@ class _Design:
 class _Fit:
     """What stays the same through a run, and the buffers that its steps share."""
 
-    def __init__(self, solver: FRSVM, tasks: Tasks, design: _Design, threads: int) -> None:
+    def __init__(self, solver: FRSVM, tasks: PairTasks, design: _Design, threads: int) -> None:
         self.solver, self.tasks, self.design, self.threads = solver, tasks, design, threads
         self.paired = tasks.paired
         self.unmet = ~tasks.met(design.n_items)
         self.block = _block(design.n_items, solver.rank, threads)
-        self.starts = np.empty((-(-design.n_items // self.block) + 1, len(tasks)), np.int32)
+        self.starts = np.empty((-(-design.n_items // self.block) + 1, tasks.n_tasks), np.int32)
         kernel.block_starts(tasks.indptr, tasks.items, self.block, self.starts)
         n = len(tasks.items)
         self.order = np.arange(n, dtype=np.int32) - np.repeat(tasks.indptr[:-1], np.diff(tasks.indptr)).astype(np.int32)
@@ -155,7 +155,7 @@ class _Fit:
         """Normal U and V, of such a size that scores are about standard normal; v = 0 without a pair."""
         rank, basis, users = self.solver.rank, *self._zeros(self.solver.rank)
         basis[:, :rank] = rng.standard_normal((self.design.width, rank)) / np.sqrt(self.design.size)
-        users[:, :rank] = rng.standard_normal((len(self.tasks), rank)) / np.sqrt(rank)
+        users[:, :rank] = rng.standard_normal((self.tasks.n_tasks, rank)) / np.sqrt(rank)
         users[~self.paired] = 0.0
         return basis, users
 
@@ -183,11 +183,11 @@ class _Fit:
 
     def _zeros(self, rank: int) -> tuple[Floats, Floats]:
         padded = -(-rank // _LANES) * _LANES
-        return np.zeros((self.design.width, padded)), np.zeros((len(self.tasks), padded))
+        return np.zeros((self.design.width, padded)), np.zeros((self.tasks.n_tasks, padded))
 
     def _spread(self, weights: Floats, matrix: Floats) -> Floats:
         """For each task the sum of weight times x_j^T matrix over its rows."""
-        out = np.empty((len(self.tasks), matrix.shape[1]))
+        out = np.empty((self.tasks.n_tasks, matrix.shape[1]))
         factors = self.design.times(matrix)
         kernel.sparse_times(self.tasks.indptr, self.tasks.items, weights, factors, out, self.threads)
         return out
@@ -204,13 +204,13 @@ class _Fit:
     def objective(self, basis: Floats, users: Floats) -> float:
         """C sum of losses + 1/2 (|U|^2 + |V|^2)."""
         scores = self._scores(self.design.times(basis), users)
-        return self.solver.C * float(self.tasks.losses(scores, self.threads).sum()) + _half(basis) + _half(users)
+        return self.solver.C * self.tasks.at(scores).loss + _half(basis) + _half(users)
 
     def users_step(self, basis: Floats, users: Floats) -> None:
         """V by truncated Newton, task by task, in place."""
         search = self.solver.C, self.solver.newton, self.solver.cg, self.solver.forcing
         factors = self.design.times(basis)
-        kernel.users_step(*self.tasks.rows, self.tasks.items, factors, users, *search, self.threads)
+        kernel.users_step(*self.tasks.pairs, self.tasks.items, factors, users, *search, self.threads)
 
     def basis_step(self, basis: Floats, users: Floats) -> Floats:
         """U by truncated Newton."""
@@ -260,9 +260,9 @@ class _Fit:
 
     def _linearise(self, scores: Floats) -> tuple[float, Floats]:
         """The loss and half its gradient; the state is then that of these scores."""
-        slope, losses = np.empty(len(scores)), np.empty(len(self.tasks))
+        slope, losses = np.empty(len(scores)), np.empty(self.tasks.n_tasks)
         state = self.order, self.high, self.low, self.degree
-        kernel.linearise(*self.tasks.rows, scores, *state, slope, losses, self.threads)
+        kernel.linearise(*self.tasks.pairs, scores, *state, slope, losses, self.threads)
         return float(losses.sum()), slope
 
     def _curved(self, search: Floats, scores: Floats, users: Floats) -> Floats:
@@ -270,7 +270,7 @@ class _Fit:
         product = np.empty(len(scores))
         state = scores, self.order, self.high, self.low, self.degree
         change = self.design.times(search)
-        kernel.product(*self.tasks.rows, *state, self.tasks.items, users, change, product, self.threads)
+        kernel.product(*self.tasks.pairs, *state, self.tasks.items, users, change, product, self.threads)
         return self._gathered(product, users)
 
     def _gathered(self, weights: Floats, users: Floats) -> Floats:

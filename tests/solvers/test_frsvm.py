@@ -12,11 +12,11 @@ from solvers.contract import SolverContract, ratings
 
 from rankbench.contract import Floats
 from rankbench.data.synthetic import FeatureLowRank
-from rankbench.data.tasks import Tasks
 from rankbench.data.views import Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.kernels import frsvm as kernel
+from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.frsvm import FRSVM
 
 
@@ -120,11 +120,11 @@ def test_without_features_it_ends_where_nothing_falls_any_more():
 def test_the_step_over_the_tasks_solves_a_rank_svm_for_each(view):
     """With U fixed the problem is convex: there is no gradient left once every v is at its best."""
     train = VIEWS[view]()
-    tasks, basis = Tasks.of(train), np.zeros((6, 4))
+    tasks, basis = PairTasks.of(train, 1), np.zeros((6, 4))
     basis[:, :3] = np.random.default_rng(0).standard_normal((6, 3))
-    users = np.zeros((len(tasks), 4))
+    users = np.zeros((tasks.n_tasks, 4))
     factors = train.item_features @ basis
-    kernel.users_step(*tasks.rows, tasks.items, factors, users, 0.3, 30, 60, 1e-3, 2)
+    kernel.users_step(*tasks.pairs, tasks.items, factors, users, 0.3, 30, 60, 1e-3, 2)
     _, _, gradient = by_hand(FRSVM(C=0.3), train, basis, users)
     assert np.abs(gradient).max() < 1e-8 and np.abs(users).max() > 0.1
 
