@@ -10,8 +10,7 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.sklearn import MPRank, SVRank
-
-solvers = pytest.importorskip("rankbench.solvers.svrank", reason="SVRank's solver is not part of this build")
+from rankbench.solvers import svrank
 
 
 @parametrize_with_checks(
@@ -39,7 +38,7 @@ def test_new_samples_score_as_items_that_the_solver_knew_of_but_that_nobody_rate
     X, y, new = problem
     settings = {"C": 5.0, "eps": 0.2, "kernel": kernel, "width": 2.0, "degree": 3, "form": form}
     view = Ratings(np.array([0, 40]), np.arange(40), y, 50, np.vstack([X, new]))
-    model = fit(solvers.SVRank(**settings), view, steps=10_000)
+    model = fit(svrank.SVRank(**settings), view, steps=10_000)
     expected = model.score(np.zeros(10, np.int32), np.arange(40, 50))
     np.testing.assert_allclose(SVRank(**settings).fit(X, y).predict(new), expected, rtol=1e-8, atol=1e-8)
 
@@ -66,7 +65,7 @@ def test_a_kernel_with_a_negative_eigenvalue_is_refused(problem):
 def test_the_shells_defaults_are_the_solvers():
     from inspect import signature
 
-    for shell, solver in {SVRank: solvers.SVRank, MPRank: type(MPRank().fit([[0.0], [1.0]], [0, 1]).solver_)}.items():
+    for shell, solver in {SVRank: svrank.SVRank, MPRank: type(MPRank().fit([[0.0], [1.0]], [0, 1]).solver_)}.items():
         theirs = {name: parameter.default for name, parameter in signature(solver).parameters.items()}
         ours = {name: parameter.default for name, parameter in signature(shell).parameters.items()}
         assert {name: value for name, value in ours.items() if name != "max_steps"}.items() <= theirs.items()
