@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankbench.data.splits import Split, split
-from rankbench.data.synthetic import BTL, LowRank, Magnitudes
+from rankbench.data.synthetic import BTL, FeatureLowRank, LowRank, Magnitudes
 from rankbench.errors import UserError
 from rankbench.solvers import SOLVERS
 
@@ -23,15 +23,36 @@ class Problem:
     comparisons: int | None = None  # to train on, per user; None: whatever the split holds
 
 
+_FACTORS = LowRank(users=1000, items=400, per_user=80)
+_FEATURES = FeatureLowRank(users=300, items=1000, features=30, rank=5, per_user=60)
+_MAGNITUDES = Magnitudes(users=300, items=500, per_user=100)
+
+
+def _of_comparisons(name: str, steps: int, error: float) -> Problem:
+    """On comparisons drawn from ratings of low rank."""
+    return Problem(name, _FACTORS, "n-per-user[n=40]", steps, error, comparisons=100)
+
+
+def _of_ratings(name: str, steps: int, error: float) -> Problem:
+    """On the same ratings."""
+    return Problem(name, _FACTORS, "n-per-user[n=40]", steps, error)
+
+
+def _of_features(name: str, steps: int, error: float) -> Problem:
+    """On tasks that share a few functions of the items' features."""
+    return Problem(name, _FEATURES, "items-per-task[n=30,test=20]", steps, error)
+
+
+def _of_magnitudes(name: str, steps: int, error: float) -> Problem:
+    """On ratings that are functions of the features, one user at a time."""
+    return Problem(name, _MAGNITUDES, "n-per-user[n=50]", steps, error)
+
+
 PROBLEMS = {
-    "sgd": Problem(
-        "sgd[rank=10,lam=1,step=0.02]",
-        LowRank(users=1000, items=400, per_user=80),
-        "n-per-user[n=40]",
-        steps=20,
-        error=0.13,
-        comparisons=100,
-    ),
+    "sgd": _of_comparisons("sgd[rank=10,lam=1,step=0.02]", 20, 0.13),
+    "altsvm": _of_comparisons("altsvm[rank=10,lam=30]", 20, 0.1),
+    "convex-erm": _of_comparisons("convex-erm[lam=1]", 10, 0.1),
+    "lcr": _of_comparisons("lcr[rank=5,lam=30]", 10, 0.12),
     "global": Problem(
         "global[lam=1,loss=logistic]",
         BTL(users=1, items=1000, comparisons=60_000),
@@ -39,13 +60,21 @@ PROBLEMS = {
         steps=20,
         error=0.2,
     ),
-    "mprank": Problem(
-        "mprank[kernel=gaussian,C=10,width=1]",
-        Magnitudes(users=300, items=500, per_user=100),
-        "n-per-user[n=50]",
-        steps=1,
-        error=0.27,
-    ),
+    "bpr": _of_ratings("bpr[least=4]", 10, 0.4),
+    "robirank": _of_ratings("robirank[rank=5]", 10, 0.12),
+    "mf": _of_ratings("mf[rank=5,lam=3]", 10, 0.09),
+    "rmc": _of_ratings("rmc[lam=10]", 20, 0.085),
+    "smc": _of_ratings("smc[lam=10]", 20, 0.1),
+    "cofirank": _of_ratings("cofirank[loss=regression,rank=5]", 4, 0.25),
+    "frsvm": _of_features("frsvm[rank=5,C=0.1]", 10, 0.01),
+    "ranksvm-joint": _of_features("ranksvm-joint[C=0.01]", 10, 0.4915),
+    "ranksvm-separate": _of_features("ranksvm-separate[C=0.1]", 10, 0.145),
+    "ranksvm-var": _of_features("ranksvm-var[C=0.1]", 10, 0.145),
+    "ranksvm-nuclear": _of_features("ranksvm-nuclear[C=0.03]", 10, 0.04),
+    "imc": _of_features("imc[rank=5,lam=1]", 10, 0.025),
+    "mprank": _of_magnitudes("mprank[kernel=gaussian,C=10,width=1]", 1, 0.27),
+    "svrank": _of_magnitudes("svrank[kernel=gaussian,C=30,width=1]", 20, 0.27),
+    "rankboost": _of_magnitudes("rankboost", 50, 0.295),
 }
 
 
