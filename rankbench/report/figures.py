@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 
 from rankbench.report.series import Drawing, Panel
 
-COLOURS = ("#0b62a4", "#d1495b", "#3c8d5a", "#8f5cb5", "#c98a1b", "#4a4e57")
+COLOURS = (  # the last is for what nobody measured
+    "#0b62a4", "#d1495b", "#3c8d5a", "#8f5cb5", "#c98a1b", "#17a2b8", "#e377a2", "#8a6d3b", "#7aa80c", "#4a4e57",
+)  # fmt: skip
 _DASHES = (":", "-.", "--")  # of what nobody measured
 _STYLE: Any = {
     "font.size": 9,
@@ -53,7 +55,7 @@ def _figure(drawing: Drawing) -> Figure:
     for axis in axes[len(drawing.panels) :]:
         axis.set_visible(False)
     for axis in axes[::columns]:
-        axis.set_ylabel(drawing.y_label)
+        axis.set_ylabel(drawing.y_label, fontsize=7 if "\n" in drawing.y_label else None)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if columns > 1 else 2), fontsize=8

@@ -152,7 +152,9 @@ def _plotly(drawn: Drawing) -> dict[str, Any]:
         if drawn.kind == "bars":
             x_axis |= {"showticklabels": False, "showgrid": False}
         layout |= {f"xaxis{suffix}": x_axis}
-        layout[f"yaxis{suffix}"] = {"title": {"text": drawn.y_label if number % columns == 0 else ""}}
+        layout[f"yaxis{suffix}"] = {
+            "title": {"text": drawn.y_label.replace("\n", "<br>") if number % columns == 0 else ""}
+        }
         layout["annotations"].append(_title(panel.title, suffix))
         data += [_trace(line, drawn, suffix, place, number == 0) for place, line in enumerate(panel.lines)]
         names = [line.name for line in panel.lines]

@@ -9,6 +9,8 @@ from rankbench.metrics import metric
 from rankbench.report.tables import Group, Study, bound_of, groups, rows, speed_ups
 from rankbench.specs import Spec, parse, show_settings
 
+_LONG = 40  # letters beside an axis
+
 
 @dataclass(frozen=True)
 class Line:
@@ -72,7 +74,14 @@ def drawing(study: Study) -> Drawing | None:
     panels = make(study, good, name, wanted["x"])
     better = metric(name).better
     log_x = wanted["kind"] == "curve" and wanted["x"] == "seconds"
-    return Drawing(wanted["kind"], _axis(wanted), f"{name} ({better} is better)", better, panels, log_x)
+    return Drawing(wanted["kind"], _axis(wanted), _labelled(name, better), better, panels, log_x)
+
+
+def _labelled(name: str, better: str) -> str:
+    """A metric beside an axis, its settings on a line of their own where both together are too long for it."""
+    label = f"{name} ({better} is better)"
+    base, bracket, settings = name.partition("[")
+    return label if len(label) <= _LONG or not bracket else f"{base} ({better} is better)\n{bracket}{settings}"
 
 
 def _names(found: list[Group]) -> dict[str, str]:
