@@ -48,7 +48,10 @@ def _figure(drawing: Drawing) -> Figure:
     columns = min(len(drawing.panels), 3)
     lines = -(-len(drawing.panels) // columns)
     least = 5.6 if drawing.kind == "speedup" else 4.6  # its names are long
-    figure = Figure(figsize=(max(least, 3.4 * columns), 3.0 * lines), layout="constrained")
+    first = drawing.panels[0]
+    names = len(first.lines) + len(first.published) + len(first.curves)
+    legend = 0.17 * (names // (3 if columns > 1 else 2))  # inches that its rows take
+    figure = Figure(figsize=(max(least, 3.4 * columns), 3.0 * lines + legend), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False, sharey=drawing.kind != "curve").ravel()
     for panel, axis in zip(drawing.panels, axes, strict=False):
         _draw_panel(axis, panel, drawing)
