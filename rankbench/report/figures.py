@@ -47,7 +47,7 @@ def style() -> Any:
 def _figure(drawing: Drawing) -> Figure:
     columns = min(len(drawing.panels), 3)
     lines = -(-len(drawing.panels) // columns)
-    least = 5.6 if drawing.kind == "speedup" else 4.6  # its names are long
+    least = 6.4 if drawing.kind == "speedup" else 4.6  # its names are long
     first = drawing.panels[0]
     names = len(first.lines) + len(first.published) + len(first.curves)
     legend = 0.17 * (names // (3 if columns > 1 else 2))  # inches that its rows take
