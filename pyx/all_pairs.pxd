@@ -65,6 +65,21 @@ cdef struct Rows:
     const int32_t *worse
 
 
+cdef inline Rows rows_of(
+    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
+    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
+):
+    """Ratings, or listed pairs where there are no levels."""
+    if levels.shape[0]:
+        return Rows(&indptr[0], _first(level), &levels[0], NULL, NULL, NULL)
+    return Rows(&indptr[0], NULL, NULL, &pair_indptr[0], _first(better), _first(worse))
+
+
+cdef inline const int32_t *_first(const int32_t[::1] ids) noexcept nogil:
+    """Where a column begins, be it empty."""
+    return &ids[0] if ids.shape[0] > 0 else NULL
+
+
 cdef inline Task task_of(const Rows *rows, Py_ssize_t number) noexcept nogil:
     """One task's share of the rows."""
     cdef int64_t first = rows.indptr[number], pair

@@ -11,7 +11,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from all_pairs cimport (
-    Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, scratch_in, scratch_size, task_of,
+    Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, rows_of, scratch_in, scratch_size,
+    task_of,
 )
 from parallel cimport thread_id
 from sorting cimport argsort
@@ -66,84 +67,85 @@ def place_pairs(const int64_t[::1] indptr, const int32_t[::1] better, const int3
     return starts, items[:end].copy(), better_place, worse_place
 
 
-def all_pairs(
-    const int64_t[::1] indptr,
-    const int32_t[::1] level,
-    const int32_t[::1] levels,
-    const double[::1] scores,
-    const double[::1] direction,
-    double[::1] losses,
-    double[::1] gradient,
-    double[::1] product,
-    int threads,
+def evaluate_all(
+    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
+    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
+    const double[::1] scores, int32_t[:, ::1] windows, double[::1] degree, double[::1] slope,
+    double[::1] losses, int threads,
 ):
-    """Each task's loss, and per rating its gradient and Hessian times direction, over all pairs of its ratings."""
-    cdef Rows rows = Rows(&indptr[0], _first(level), _first(levels), NULL, NULL, NULL)
-    _all_tasks(&rows, indptr.shape[0] - 1, scores, direction, losses, gradient, product, threads)
-
-
-def listed_pairs(
-    const int64_t[::1] indptr,
-    const int64_t[::1] pair_indptr,
-    const int32_t[::1] better,
-    const int32_t[::1] worse,
-    const double[::1] scores,
-    const double[::1] direction,
-    double[::1] losses,
-    double[::1] gradient,
-    double[::1] product,
-    int threads,
-):
-    """The same over listed pairs, in the form that `place_pairs` gives them."""
-    cdef Rows rows = Rows(&indptr[0], NULL, NULL, &pair_indptr[0], _first(better), _first(worse))
-    _all_tasks(&rows, indptr.shape[0] - 1, scores, direction, losses, gradient, product, threads)
-
-
-cdef inline const int32_t *_first(const int32_t[::1] ids) noexcept nogil:
-    """Where a column begins, be it empty."""
-    return &ids[0] if ids.shape[0] > 0 else NULL
-
-
-cdef int _all_tasks(
-    const Rows *rows, Py_ssize_t tasks, const double[::1] scores, const double[::1] direction,
-    double[::1] losses, double[::1] gradient, double[::1] product, int threads,
-) except -1:
-    """Tasks side by side, each thread in memory of its own."""
-    cdef Py_ssize_t number, longest = longest_task(rows, tasks), size = scratch_size(rows, tasks) + 3 * longest + 1
+    """Each task's loss and the gradient of its scores; windows and degree are kept for `curve_all`."""
+    cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
+    cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
+    cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)
     cdef double *memory = <double *> malloc(threads * size * sizeof(double))
     cdef double *own = memory
     if memory == NULL:
         raise MemoryError
-    if scores.shape[0] > 0:
-        with nogil, parallel(num_threads=threads):
-            own = memory + thread_id() * size
-            for number in prange(tasks, schedule="dynamic", chunksize=16):
-                losses[number] = _one_task(
-                    rows, number, longest, &scores[0], &direction[0], &gradient[0], &product[0], own
-                )
-    else:
-        losses[:] = 0.0
+    with nogil, parallel(num_threads=threads):
+        own = memory + thread_id() * size
+        for number in prange(tasks, schedule="dynamic", chunksize=16):
+            losses[number] = _evaluate_task(
+                &rows, number, longest, &scores[0], &windows[0, 0], scores.shape[0], &degree[0], &slope[0], own
+            )
+        for i in prange(scores.shape[0], schedule="static"):
+            slope[i] *= 2.0
     free(memory)
-    return 0
 
 
-cdef double _one_task(
-    const Rows *rows, Py_ssize_t number, Py_ssize_t longest, const double *scores, const double *direction,
-    double *gradient, double *product, double *memory,
+def curve_all(
+    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
+    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
+    const double[::1] scores, int32_t[:, ::1] windows, const double[::1] degree, const double[::1] direction,
+    double[::1] out, int threads,
+):
+    """The Hessian at the scores that were evaluated last with these windows, times a direction."""
+    cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
+    cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
+    cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)
+    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
+    cdef double *own = memory
+    if memory == NULL:
+        raise MemoryError
+    with nogil, parallel(num_threads=threads):
+        own = memory + thread_id() * size
+        for number in prange(tasks, schedule="dynamic", chunksize=16):
+            _curve_task(
+                &rows, number, longest, &scores[0], &windows[0, 0], scores.shape[0], &degree[0], &direction[0],
+                &out[0], own,
+            )
+        for i in prange(scores.shape[0], schedule="static"):
+            out[i] *= 2.0
+    free(memory)
+
+
+cdef inline Windows _windows_of(int32_t *windows, Py_ssize_t stride, int64_t first) noexcept nogil:
+    """One task's part of the windows of all."""
+    return Windows(windows + first, windows + stride + first, windows + 2 * stride + first)
+
+
+cdef double _evaluate_task(
+    const Rows *rows, Py_ssize_t number, Py_ssize_t longest, const double *scores, int32_t *windows,
+    Py_ssize_t stride, double *degree, double *slope, double *memory,
 ) noexcept nogil:
     cdef Task task = task_of(rows, number)
-    cdef Py_ssize_t i, first = rows.indptr[number]
-    cdef int32_t *order = <int32_t *> (memory + longest)
-    cdef Windows windows = Windows(order, order + longest, order + 2 * longest)
-    cdef Scratch scratch = scratch_in(memory + 3 * longest, longest)
-    cdef double loss
-    in_order(order, task.n)
-    loss = evaluate(&task, scores + first, windows, memory, gradient + first, &scratch)
-    curve(&task, scores + first, windows, memory, direction + first, product + first, &scratch)
-    for i in range(first, first + task.n):
-        gradient[i] *= 2.0
-        product[i] *= 2.0
-    return loss
+    cdef int64_t first = rows.indptr[number]
+    cdef Scratch scratch = scratch_in(memory, longest)
+    return evaluate(
+        &task, scores + first, _windows_of(windows, stride, first), degree + first, slope + first, &scratch
+    )
+
+
+cdef void _curve_task(
+    const Rows *rows, Py_ssize_t number, Py_ssize_t longest, const double *scores, int32_t *windows,
+    Py_ssize_t stride, const double *degree, const double *direction, double *out, double *memory,
+) noexcept nogil:
+    cdef Task task = task_of(rows, number)
+    cdef int64_t first = rows.indptr[number]
+    cdef Scratch scratch = scratch_in(memory, longest)
+    curve(
+        &task, scores + first, _windows_of(windows, stride, first), degree + first, direction + first, out + first,
+        &scratch,
+    )
 
 
 cdef int32_t _rank(

@@ -11,7 +11,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from all_pairs cimport (
-    Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, scratch_in, scratch_size, task_of,
+    Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, rows_of, scratch_in, scratch_size,
+    task_of,
 )
 from blas cimport multiply, multiply_from_left
 from linalg cimport dot, fetch, read_ahead
@@ -60,61 +61,6 @@ def score(
             )
 
 
-def linearise(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-    const double[::1] scores, int32_t[::1] order, int32_t[::1] high, int32_t[::1] low, double[::1] degree,
-    double[::1] slope, double[::1] losses, int threads,
-):
-    """Each task's loss, half its gradient with respect to the scores, and the state that `product` goes by."""
-    cdef Rows rows = Rows(
-        &indptr[0], _first(level), _first(levels), _start(pair_indptr), _first(better), _first(worse)
-    )
-    cdef Py_ssize_t task, tasks = losses.shape[0], longest = longest_task(&rows, tasks)
-    cdef Py_ssize_t size = scratch_size(&rows, tasks)
-    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
-    cdef double *own = memory
-    if memory == NULL:
-        raise MemoryError
-    losses[:] = 0.0
-    if scores.shape[0] > 0:
-        with nogil, parallel(num_threads=threads):
-            own = memory + thread_id() * size
-            for task in prange(tasks, schedule="dynamic", chunksize=32):
-                losses[task] = _linearise(
-                    &rows, task, &scores[0], &order[0], &high[0], &low[0], &degree[0], &slope[0],
-                    scratch_in(own, longest),
-                )
-    free(memory)
-
-
-def product(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-    const double[::1] scores, int32_t[::1] order, int32_t[::1] high, int32_t[::1] low, const double[::1] degree,
-    const int32_t[::1] items, const double[:, ::1] users, const double[:, ::1] factors, double[::1] out, int threads,
-):
-    """Half the Hessian with respect to the scores, times the change of the scores that `factors` are."""
-    cdef Rows rows = Rows(
-        &indptr[0], _first(level), _first(levels), _start(pair_indptr), _first(better), _first(worse)
-    )
-    cdef Py_ssize_t task, tasks = users.shape[0], longest = longest_task(&rows, tasks)
-    cdef Py_ssize_t size = scratch_size(&rows, tasks) + longest
-    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
-    cdef double *own = memory
-    if memory == NULL:
-        raise MemoryError
-    if scores.shape[0] > 0:
-        with nogil, parallel(num_threads=threads):
-            own = memory + thread_id() * size
-            for task in prange(tasks, schedule="dynamic", chunksize=32):
-                _product(
-                    &rows, task, &scores[0], &order[0], &high[0], &low[0], &degree[0],
-                    &items[0], &users[task, 0], &factors[0, 0], users.shape[1], &out[0], own, longest,
-                )
-    free(memory)
-
-
 def block_starts(const int64_t[::1] indptr, const int32_t[::1] items, Py_ssize_t width, int32_t[:, ::1] out):
     """out[b, task] = the task's rows before the items from b width on; items ascend within a task."""
     cdef Py_ssize_t task, block, row, blocks = out.shape[0]
@@ -150,9 +96,7 @@ def users_step(
     double C, int newton, int cg, double forcing, int threads,
 ):
     """Truncated Newton for each task by itself: each row of `users` moves to where its own objective is no higher."""
-    cdef Rows rows = Rows(
-        &indptr[0], _first(level), _first(levels), _start(pair_indptr), _first(better), _first(worse)
-    )
+    cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Search search = Search(C, newton, cg, forcing)
     cdef Py_ssize_t task, tasks = users.shape[0], rank = users.shape[1], longest = longest_task(&rows, tasks)
     cdef Py_ssize_t size = scratch_size(&rows, tasks) + longest * (rank + 10) + 5 * rank
@@ -199,15 +143,6 @@ def transposed_times(const double[:, ::1] features, const double[:, ::1] matrix,
         )
 
 
-cdef inline const int32_t *_first(const int32_t[::1] ids) noexcept nogil:
-    """Where a column begins, be it empty."""
-    return &ids[0] if ids.shape[0] > 0 else NULL
-
-
-cdef inline const int64_t *_start(const int64_t[::1] indptr) noexcept nogil:
-    return &indptr[0] if indptr.shape[0] > 0 else NULL
-
-
 cdef void _score(
     const int32_t *items, Py_ssize_t first, Py_ssize_t end, const double *user, const double *factors,
     Py_ssize_t rank, double *out,
@@ -217,33 +152,6 @@ cdef void _score(
         if row + _AHEAD < end:
             read_ahead(factors + items[row + _AHEAD] * rank, rank)
         out[row] = dot(user, factors + items[row] * rank, rank)
-
-
-cdef double _linearise(
-    const Rows *rows, Py_ssize_t number, const double *scores, int32_t *order, int32_t *high, int32_t *low,
-    double *degree, double *slope, Scratch scratch,
-) noexcept nogil:
-    cdef Task task = task_of(rows, number)
-    cdef Py_ssize_t first = rows.indptr[number]
-    return evaluate(
-        &task, scores + first, Windows(order + first, high + first, low + first), degree + first, slope + first,
-        &scratch,
-    )
-
-
-cdef void _product(
-    const Rows *rows, Py_ssize_t number, const double *scores, int32_t *order, int32_t *high, int32_t *low,
-    const double *degree, const int32_t *items, const double *user, const double *factors, Py_ssize_t rank,
-    double *out, double *change, Py_ssize_t longest,
-) noexcept nogil:
-    cdef Task task = task_of(rows, number)
-    cdef Py_ssize_t first = rows.indptr[number]
-    cdef Scratch scratch = scratch_in(change + longest, longest)
-    _score(items + first, 0, task.n, user, factors, rank, change)
-    curve(
-        &task, scores + first, Windows(order + first, high + first, low + first), degree + first, change,
-        out + first, &scratch,
-    )
 
 
 cdef void _scatter(

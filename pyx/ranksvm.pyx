@@ -11,7 +11,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from all_pairs cimport (
-    Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, scratch_in, scratch_size, task_of,
+    Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, rows_of, scratch_in, scratch_size,
+    task_of,
 )
 from linalg cimport dot
 from parallel cimport thread_id
@@ -46,57 +47,6 @@ cdef struct Memory:
     double *rows  # the task's items' dense features, gathered
     Windows windows
     Scratch scratch
-
-
-def evaluate_all(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-    const double[::1] scores, int32_t[:, ::1] windows, double[::1] degree, double[::1] slope,
-    double[::1] losses, int threads,
-):
-    """Each task's loss and the gradient of its scores; windows and degree are kept for `curve_all`."""
-    cdef Rows rows = _rows(indptr, level, levels, pair_indptr, better, worse)
-    cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
-    cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)
-    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
-    cdef double *own = memory
-    if memory == NULL:
-        raise MemoryError
-    with nogil, parallel(num_threads=threads):
-        own = memory + thread_id() * size
-        for number in prange(tasks, schedule="dynamic", chunksize=16):
-            losses[number] = _evaluate_task(
-                &rows, number, longest, &scores[0], &windows[0, 0], scores.shape[0], &degree[0], &slope[0], own
-            )
-        for i in prange(scores.shape[0], schedule="static"):
-            slope[i] *= 2.0
-    free(memory)
-
-
-def curve_all(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-    const double[::1] scores, int32_t[:, ::1] windows, const double[::1] degree, const double[::1] direction,
-    double[::1] out, int threads,
-):
-    """The Hessian at the scores that were evaluated last with these windows, times a direction."""
-    cdef Rows rows = _rows(indptr, level, levels, pair_indptr, better, worse)
-    cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
-    cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)
-    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
-    cdef double *own = memory
-    if memory == NULL:
-        raise MemoryError
-    with nogil, parallel(num_threads=threads):
-        own = memory + thread_id() * size
-        for number in prange(tasks, schedule="dynamic", chunksize=16):
-            _curve_task(
-                &rows, number, longest, &scores[0], &windows[0, 0], scores.shape[0], &degree[0], &direction[0],
-                &out[0], own,
-            )
-        for i in prange(scores.shape[0], schedule="static"):
-            out[i] *= 2.0
-    free(memory)
 
 
 def scores_dense(
@@ -144,7 +94,7 @@ def newton_dense(
     double[:, ::1] weights, int32_t[::1] done, int threads,
 ):
     """One truncated Newton step of every task that is not done."""
-    cdef Rows rows = _rows(indptr, level, levels, pair_indptr, better, worse)
+    cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Features all_features = Features(&features[0, 0], NULL, NULL, features.shape[1])
     _newton(&rows, &items[0], &all_features, C, tolerance, weights, done, threads)
 
@@ -157,60 +107,15 @@ def newton_sparse(
     double[:, ::1] weights, int32_t[::1] done, int threads,
 ):
     """The same for features in CSR."""
-    cdef Rows rows = _rows(indptr, level, levels, pair_indptr, better, worse)
+    cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Features all_features = _sparse(values, feature_indptr, columns, weights.shape[1])
     _newton(&rows, &items[0], &all_features, C, tolerance, weights, done, threads)
-
-
-cdef Rows _rows(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-):
-    """Ratings, or listed pairs where there are no levels."""
-    if levels.shape[0]:
-        return Rows(&indptr[0], _first(level), &levels[0], NULL, NULL, NULL)
-    return Rows(&indptr[0], NULL, NULL, &pair_indptr[0], _first(better), _first(worse))
-
-
-cdef inline const int32_t *_first(const int32_t[::1] ids) noexcept nogil:
-    """Where a column begins, be it empty."""
-    return &ids[0] if ids.shape[0] > 0 else NULL
 
 
 cdef Features _sparse(
     const double[::1] values, const int32_t[::1] indptr, const int32_t[::1] columns, Py_ssize_t d
 ):
     return Features(&values[0], &indptr[0], &columns[0], d)
-
-
-cdef inline Windows _windows_of(int32_t *windows, Py_ssize_t stride, int64_t first) noexcept nogil:
-    """One task's part of the windows of all."""
-    return Windows(windows + first, windows + stride + first, windows + 2 * stride + first)
-
-
-cdef double _evaluate_task(
-    const Rows *rows, Py_ssize_t number, Py_ssize_t longest, const double *scores, int32_t *windows,
-    Py_ssize_t stride, double *degree, double *slope, double *memory,
-) noexcept nogil:
-    cdef Task task = task_of(rows, number)
-    cdef int64_t first = rows.indptr[number]
-    cdef Scratch scratch = scratch_in(memory, longest)
-    return evaluate(
-        &task, scores + first, _windows_of(windows, stride, first), degree + first, slope + first, &scratch
-    )
-
-
-cdef void _curve_task(
-    const Rows *rows, Py_ssize_t number, Py_ssize_t longest, const double *scores, int32_t *windows,
-    Py_ssize_t stride, const double *degree, const double *direction, double *out, double *memory,
-) noexcept nogil:
-    cdef Task task = task_of(rows, number)
-    cdef int64_t first = rows.indptr[number]
-    cdef Scratch scratch = scratch_in(memory, longest)
-    curve(
-        &task, scores + first, _windows_of(windows, stride, first), degree + first, direction + first, out + first,
-        &scratch,
-    )
 
 
 cdef int _scores(

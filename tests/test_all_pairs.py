@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime
 from rankbench.contract import Floats, Ints
 from rankbench.data.views import Ratings
 from rankbench.kernels import all_pairs as kernel
+from rankbench.methods.pair_tasks import PairTasks
 
 Evaluation = tuple[Floats, Floats, Floats]
 
@@ -34,22 +35,18 @@ def tied(levels: int, largest: int = 60, seed: int = 0) -> tuple[Ratings, Floats
 
 def near_linear(ratings: Ratings, scores: Floats, direction: Floats, threads: int = 1) -> Evaluation:
     """Loss per task, gradient and Hessian times direction, without listing a pair."""
-    level, levels = kernel.rank_values(ratings.indptr, ratings.values, threads)
-    outs = np.empty(ratings.n_users), np.empty(len(ratings)), np.empty(len(ratings))
-    kernel.all_pairs(ratings.indptr, level, levels, scores, direction, *outs, threads)
-    return outs
+    found = PairTasks.of(ratings, threads).at(scores)
+    return found.losses, found.slope, found.curve(direction)
 
 
 def explicit(ratings: Ratings, scores: Floats, direction: Floats, threads: int = 1) -> Evaluation:
     """The same with every pair listed; zero for whoever is in no pair."""
-    pairs = ratings.comparisons()
-    starts, items, better, worse = kernel.place_pairs(pairs.indptr, pairs.better, pairs.worse, pairs.n_items)
-    rows = rows_of(ratings, starts, items)
-    outs = np.empty(ratings.n_users), np.empty(len(rows)), np.empty(len(rows))
-    kernel.listed_pairs(starts, pairs.indptr, better, worse, scores[rows], direction[rows], *outs, threads)
+    tasks = PairTasks.of(ratings.comparisons(), threads)
+    rows = rows_of(ratings, tasks.indptr, tasks.items)
+    found = tasks.at(scores[rows])
     gradient, product = np.zeros((2, len(ratings)))
-    gradient[rows], product[rows] = outs[1:]
-    return outs[0], gradient, product
+    gradient[rows], product[rows] = found.slope, found.curve(direction[rows])
+    return found.losses, gradient, product
 
 
 def rows_of(ratings: Ratings, starts: Ints, items: Ints) -> Ints:

@@ -2,7 +2,6 @@
 
 import resource
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import islice
 from time import process_time
 
@@ -16,7 +15,6 @@ from rankbench.data.splits import split
 from rankbench.data.synthetic import FeatureLowRank, Lookalike
 from rankbench.data.views import Ratings
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.kernels import all_pairs as kernel
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.frsvm import FRSVM
 
@@ -54,10 +52,8 @@ def _near_linear(levels: int) -> Callable[[int], Callable[[], float]]:
 
     def prepare(n: int) -> Callable[[], float]:
         ratings, scores = _tasks(n, _RATINGS // n, levels)
-        ranks = kernel.rank_values(ratings.indptr, ratings.values, 1)
-        outs = np.empty(ratings.n_users), np.empty(len(ratings)), np.empty(len(ratings))
-        work = partial(kernel.all_pairs, ratings.indptr, *ranks, scores, scores, *outs, 1)
-        return _per_task(work, ratings.n_users)
+        tasks = PairTasks.of(ratings, 1)
+        return _per_task(lambda: tasks.at(scores).curve(scores), ratings.n_users)
 
     return prepare
 
@@ -65,10 +61,8 @@ def _near_linear(levels: int) -> Callable[[int], Callable[[], float]]:
 def _explicit(n: int) -> Callable[[], float]:
     count = max(1, 4_000_000 // n**2)
     ratings, scores = _tasks(n, count, 0)
-    pairs = ratings.comparisons()
-    starts, _, better, worse = kernel.place_pairs(pairs.indptr, pairs.better, pairs.worse, n)
-    outs = np.empty(count), np.empty(len(ratings)), np.empty(len(ratings))
-    return _per_task(lambda: kernel.listed_pairs(starts, pairs.indptr, better, worse, scores, scores, *outs, 1), count)
+    tasks = PairTasks.of(ratings.comparisons(), 1)
+    return _per_task(lambda: tasks.at(scores).curve(scores), count)
 
 
 def _per_task(work: Callable[[], object], tasks: int) -> Callable[[], float]:
@@ -112,11 +106,9 @@ def _naive(repeats: int) -> Iterator[Row]:
     def ours() -> Floats:
         factors = features @ basis
         scores = np.einsum("rk,rk->r", factors[tasks.items], users[train.users])
-        gradient, product = np.empty(len(scores)), np.empty(len(scores))
-        rows = tasks.indptr, tasks.level, tasks.levels
-        kernel.all_pairs(*rows, scores, scores, np.empty(tasks.n_tasks), gradient, product, 1)
+        pull = tasks.at(scores).slope
         sums = np.zeros((train.n_items, 20))
-        np.add.at(sums, tasks.items, gradient[:, None] * users[train.users])
+        np.add.at(sums, tasks.items, pull[:, None] * users[train.users])
         return np.asarray(features.T @ sums)
 
     np.testing.assert_allclose(ours(), naive(), rtol=1e-9)
@@ -190,9 +182,7 @@ def _gradient_epoch(solver: FRSVM, train: Ratings, basis: Floats, users: Floats)
     def slopes(basis: Floats, users: Floats) -> tuple[Floats, Floats]:
         factors = features @ basis
         scores = np.einsum("rk,rk->r", factors[tasks.items], users[owners])
-        pull, product = np.empty(len(scores)), np.empty(len(scores))
-        rows = tasks.indptr, tasks.level, tasks.levels
-        kernel.all_pairs(*rows, scores, scores, np.empty(tasks.n_tasks), pull, product, 1)
+        pull = tasks.at(scores).slope
         sums, of_users = np.zeros((train.n_items, solver.rank)), np.zeros_like(users)
         np.add.at(sums, tasks.items, pull[:, None] * users[owners])
         np.add.at(of_users, owners, pull[:, None] * factors[tasks.items])

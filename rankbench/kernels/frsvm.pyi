@@ -3,40 +3,6 @@
 from rankbench.contract import Floats, Ints
 
 def score(indptr: Ints, items: Ints, users: Floats, factors: Floats, out: Floats, threads: int) -> None: ...
-def linearise(
-    indptr: Ints,
-    level: Ints,
-    levels: Ints,
-    pair_indptr: Ints,
-    better: Ints,
-    worse: Ints,
-    scores: Floats,
-    order: Ints,
-    high: Ints,
-    low: Ints,
-    degree: Floats,
-    slope: Floats,
-    losses: Floats,
-    threads: int,
-) -> None: ...
-def product(
-    indptr: Ints,
-    level: Ints,
-    levels: Ints,
-    pair_indptr: Ints,
-    better: Ints,
-    worse: Ints,
-    scores: Floats,
-    order: Ints,
-    high: Ints,
-    low: Ints,
-    degree: Floats,
-    items: Ints,
-    users: Floats,
-    factors: Floats,
-    out: Floats,
-    threads: int,
-) -> None: ...
 def block_starts(indptr: Ints, items: Ints, width: int, out: Ints) -> None: ...
 def scatter(
     indptr: Ints, items: Ints, starts: Ints, width: int, weights: Floats, users: Floats, out: Floats, threads: int

@@ -2,34 +2,6 @@
 
 from rankbench.contract import Floats, Ints
 
-def evaluate_all(
-    indptr: Ints,
-    level: Ints,
-    levels: Ints,
-    pair_indptr: Ints,
-    better: Ints,
-    worse: Ints,
-    scores: Floats,
-    windows: Ints,
-    degree: Floats,
-    slope: Floats,
-    losses: Floats,
-    threads: int,
-) -> None: ...
-def curve_all(
-    indptr: Ints,
-    level: Ints,
-    levels: Ints,
-    pair_indptr: Ints,
-    better: Ints,
-    worse: Ints,
-    scores: Floats,
-    windows: Ints,
-    degree: Floats,
-    direction: Floats,
-    out: Floats,
-    threads: int,
-) -> None: ...
 def scores_dense(indptr: Ints, items: Ints, features: Floats, weights: Floats, out: Floats, threads: int) -> None: ...
 def scores_sparse(
     indptr: Ints,

@@ -60,13 +60,22 @@ class PairTasks:
         """What the kernels take first."""
         return self.indptr, self.level, self.levels, self.pair_indptr, self.better, self.worse
 
-    def at(self, scores: Floats) -> "ScoredPairs":
-        """The loss of these scores, with what its curvature needs."""
-        windows = np.empty((3, len(scores)), np.int32)
-        windows[0] = np.arange(len(scores)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
+    def unsorted(self) -> Ints:
+        """Windows that know no order yet: each row's place within its task, and room for what `at` adds."""
+        windows = np.empty((3, len(self.items)), np.int32)
+        windows[0] = np.arange(len(self.items)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
+        return windows
+
+    def at(self, scores: Floats, windows: Ints | None = None) -> "ScoredPairs":
+        """The loss of these scores, with what its curvature needs.
+
+        `windows` are those of scores that lie near, whose order leaves less to sort; they become these scores',
+        and the curvature of the earlier ones is lost.
+        """
+        windows = self.unsorted() if windows is None else windows
         degree, slope, losses = np.zeros(len(scores)), np.zeros(len(scores)), np.zeros(self.n_tasks)
         if len(scores):
-            kernel.evaluate_all(*self.pairs, scores, windows, degree, slope, losses, self.threads)
+            pairs_kernel.evaluate_all(*self.pairs, scores, windows, degree, slope, losses, self.threads)
         return ScoredPairs(self, scores, losses, slope, windows, degree)
 
 
@@ -91,7 +100,7 @@ class ScoredPairs:
         out = np.zeros(len(self.scores))
         if len(out):
             state = self.scores, self.windows, self.degree
-            kernel.curve_all(*self.tasks.pairs, *state, direction, out, self.tasks.threads)
+            pairs_kernel.curve_all(*self.tasks.pairs, *state, direction, out, self.tasks.threads)
         return out
 
 

@@ -12,7 +12,7 @@ from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import frsvm as kernel
-from rankbench.methods.pair_tasks import PairTasks
+from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.models import Factors, FeatureFactors
 from rankbench.specs import Limits, check
 
@@ -146,10 +146,7 @@ class _Fit:
         self.block = _block(design.n_items, solver.rank, threads)
         self.starts = np.empty((-(-design.n_items // self.block) + 1, tasks.n_tasks), np.int32)
         kernel.block_starts(tasks.indptr, tasks.items, self.block, self.starts)
-        n = len(tasks.items)
-        self.order = np.arange(n, dtype=np.int32) - np.repeat(tasks.indptr[:-1], np.diff(tasks.indptr)).astype(np.int32)
-        self.high, self.low = np.empty((2, n), np.int32)
-        self.degree = np.empty(n)
+        self.windows = tasks.unsorted()
 
     def random(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Normal U and V, of such a size that scores are about standard normal; v = 0 without a pair."""
@@ -165,12 +162,12 @@ class _Fit:
         By subspace iteration; the gradient with respect to W = X^T S, with a sparse S, is never formed.
         """
         rank, basis, users = self.solver.rank, *self._zeros(self.solver.rank)
-        _, slope = self._linearise(np.zeros(len(self.tasks.items)))
+        pull = -0.5 * self.tasks.at(np.zeros(len(self.tasks.items)), self.windows).slope
         _, sketch = self._zeros(rank + _SPARE)
         sketch[:] = rng.standard_normal(sketch.shape)
         for _ in range(_ITERATIONS):
-            left = np.linalg.qr(self._gathered(-slope, sketch))[0]
-            sketch = self._spread(-slope, left)
+            left = np.linalg.qr(self._gathered(pull, sketch))[0]
+            sketch = self._spread(pull, left)
         right, size = np.linalg.qr(sketch)
         b, sizes, a = np.linalg.svd(size, full_matrices=False)
         kept = min(rank, len(sizes))
@@ -214,28 +211,26 @@ class _Fit:
 
     def basis_step(self, basis: Floats, users: Floats) -> Floats:
         """U by truncated Newton."""
-        scores = self._scores(self.design.times(basis), users)
-        loss, slope = self._linearise(scores)
+        now = self.tasks.at(self._scores(self.design.times(basis), users), self.windows)
         for _ in range(self.solver.newton):
-            gradient = basis + self._gathered(slope, users)
-            direction = self._newton_direction(gradient, scores, users)
+            gradient = basis + self._gathered(now.slope, users)
+            direction = self._newton_direction(gradient, now, users)
             fall = np.vdot(gradient, direction)
             if not fall < 0:
                 break
             change = self._scores(self.design.times(direction), users)
-            length = 1.0
+            length, loss, scores = 1.0, now.loss, now.scores
             for _ in range(_HALVINGS):
-                trial, moved = basis + length * direction, scores + length * change
-                new_loss, slope = self._linearise(moved)
-                if self.solver.C * (new_loss - loss) + _half(trial) - _half(basis) <= 1e-4 * length * fall:
-                    basis, scores, loss = trial, moved, new_loss
+                trial, now = basis + length * direction, self.tasks.at(scores + length * change, self.windows)
+                if self.solver.C * (now.loss - loss) + _half(trial) - _half(basis) <= 1e-4 * length * fall:
+                    basis = trial
                     break
                 length /= 2
             else:
                 break
         return basis
 
-    def _newton_direction(self, gradient: Floats, scores: Floats, users: Floats) -> Floats:
+    def _newton_direction(self, gradient: Floats, now: ScoredPairs, users: Floats) -> Floats:
         """-(I + C d^2 losses)^-1 gradient, roughly, by conjugate gradients."""
         direction, residual = np.zeros_like(gradient), -gradient
         search = residual.copy()
@@ -244,7 +239,7 @@ class _Fit:
         for _ in range(self.solver.cg):
             if size <= enough:
                 break
-            curved = search + self._curved(search, scores, users)
+            curved = search + self._curved(search, now, users)
             length = size / np.vdot(search, curved)
             direction += length * search
             residual -= length * curved
@@ -258,27 +253,16 @@ class _Fit:
         kernel.score(self.tasks.indptr, self.tasks.items, users, factors, scores, self.threads)
         return scores
 
-    def _linearise(self, scores: Floats) -> tuple[float, Floats]:
-        """The loss and half its gradient; the state is then that of these scores."""
-        slope, losses = np.empty(len(scores)), np.empty(self.tasks.n_tasks)
-        state = self.order, self.high, self.low, self.degree
-        kernel.linearise(*self.tasks.pairs, scores, *state, slope, losses, self.threads)
-        return float(losses.sum()), slope
-
-    def _curved(self, search: Floats, scores: Floats, users: Floats) -> Floats:
+    def _curved(self, search: Floats, now: ScoredPairs, users: Floats) -> Floats:
         """C times the Hessian of the losses, times a direction of U."""
-        product = np.empty(len(scores))
-        state = scores, self.order, self.high, self.low, self.degree
-        change = self.design.times(search)
-        kernel.product(*self.tasks.pairs, *state, self.tasks.items, users, change, product, self.threads)
-        return self._gathered(product, users)
+        return self._gathered(now.curve(self._scores(self.design.times(search), users)), users)
 
     def _gathered(self, weights: Floats, users: Floats) -> Floats:
-        """2C X^T Z with z_j the sum of weight times v over the rows of item j."""
+        """C X^T Z with z_j the sum of weight times v over the rows of item j."""
         sums = np.empty((self.design.n_items, users.shape[1]))
         rows = self.tasks.indptr, self.tasks.items, self.starts, self.block
         kernel.scatter(*rows, weights, users, sums, self.threads)
-        return 2 * self.solver.C * self.design.transposed_times(sums)
+        return self.solver.C * self.design.transposed_times(sums)
 
 
 def _check_features(rank: int, features: Any) -> None:
