@@ -4,6 +4,8 @@
 # There are four lanes: rows of factors are padded with zeros to a multiple of 4, and no loop has a tail.
 
 
+from libc.stdint cimport int32_t
+
 cdef inline double dot(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
     """sum_k x_k y_k, for n a multiple of 4."""
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
@@ -41,6 +43,20 @@ cdef inline double total(const double *x, Py_ssize_t n) noexcept nogil:
         d += x[k + 3]
     for k in range(whole, n):
         rest += x[k]
+    return ((a + b) + (c + d)) + rest
+
+
+cdef inline double dot_at(const double *x, const double *y, const int32_t *at, Py_ssize_t n) noexcept nogil:
+    """sum_k x_k y_at[k], for any n: whole lanes first, then what is left, in order."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0
+    cdef Py_ssize_t k, whole = n - n % 4
+    for k in range(0, whole, 4):
+        a += x[k] * y[at[k]]
+        b += x[k + 1] * y[at[k + 1]]
+        c += x[k + 2] * y[at[k + 2]]
+        d += x[k + 3] * y[at[k + 3]]
+    for k in range(whole, n):
+        rest += x[k] * y[at[k]]
     return ((a + b) + (c + d)) + rest
 
 

@@ -1,6 +1,5 @@
 """Kernels between items, by name: linear, Gaussian, polynomial, or a matrix that is given."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,9 +11,9 @@ from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
 from rankbench.kernels import gram as gram_kernel
 from rankbench.kernels import scoring as scoring_kernel
+from rankbench.streams import stream
 
 KernelName = Literal["linear", "gaussian", "polynomial", "precomputed"]
-FITS = 8192  # items whose kernel matrix is kept whole: half a gigabyte
 _WIDE, _SAMPLE, _SPARSE = 32, 101, 0.05  # columns, rows to guess from, and share of other values to move features for
 _ROUNDING = 1e-10  # an eigenvalue so far below zero, against the largest entry, is rounding
 
@@ -30,16 +29,19 @@ class ItemKernel:
     width: float = 1.0
     degree: int = 2
 
+    def points(self, features: Any) -> tuple[Any, Ints]:
+        """Features of those items that differ, which give the same kernel, and of each item which of these it is."""
+        if self.name == "precomputed":
+            return features, np.arange(features.shape[0], dtype=np.int32)
+        return _distinct(_moved(features) if self.name == "gaussian" else features)
+
     def gram(self, features: Any, threads: int) -> Floats:
         """K between all these items."""
         if self.name == "precomputed":
             return dense(features)
         if self.name == "gaussian":
-            features = _moved(features)
-        products = _products(features, threads, whole=self.name != "gaussian")
-        if self.name == "gaussian":
-            gram_kernel.gaussian(products, self.width, threads)
-        return self._powered(products)
+            return _gaussian(_moved(features), self.width, threads)
+        return self._powered(_products(features, threads))
 
     def gram_of(self, features: Any, items: Ints, threads: int) -> Floats:
         """K between the items of these rows."""
@@ -89,52 +91,9 @@ class ItemKernel:
         return products
 
 
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """Some users, the kernel matrix of the items that they rated (or of all), and each rating's row of it."""
-
-    users: Ints
-    gram: Floats
-    items: Ints
-
-
-def shared(
-    kernel: ItemKernel, features: Any, indptr: Ints, items: Ints, users: Ints, threads: int, fits: int = FITS
-) -> Iterator[Shared]:
-    """The users with a kernel matrix that serves them: one over all items if it fits, else one for a group at a time.
-
-    A group takes users in order as long as their items together fit; a single user who rated more than
-    that has one of their own.
-    """
-    if features.shape[0] <= fits:
-        yield Shared(users, kernel.gram(features, threads), items)
-        return
-    for group in _groups(indptr, items, users, features.shape[0], fits):
-        rows = np.concatenate([np.arange(indptr[user], indptr[user + 1]) for user in group])
-        rated = np.unique(items[rows])
-        placed = np.zeros(len(items), np.int32)
-        placed[rows] = np.searchsorted(rated, items[rows])
-        yield Shared(group, kernel.gram_of(features, rated, threads), placed)
-
-
 def dense(matrix: Any) -> Floats:
     """The matrix as a plain contiguous array."""
     return np.ascontiguousarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
-
-
-def _groups(indptr: Ints, items: Ints, users: Ints, n_items: int, fits: int) -> Iterator[Ints]:
-    """Runs of users whose items together are at most so many, or a single user."""
-    seen, count, start = np.zeros(n_items, bool), 0, 0
-    for place, user in enumerate(users):
-        own = items[indptr[user] : indptr[user + 1]]
-        new = int((~seen[own]).sum())
-        if count + new > fits and place > start:
-            yield users[start:place]
-            seen[:], start, count, new = False, place, 0, len(own)
-        seen[own] = True
-        count += new
-    if start < len(users):
-        yield users[start:]
 
 
 def _moved(features: Any) -> Any:
@@ -145,17 +104,57 @@ def _moved(features: Any) -> Any:
     if scipy.sparse.issparse(features) or features.shape[1] < _WIDE or len(features) < _SAMPLE:
         return features
     common = np.median(features[:: len(features) // _SAMPLE], axis=0)
-    if np.count_nonzero(features != common) > _SPARSE * features.size:
+    other = features != common
+    if np.count_nonzero(other) > _SPARSE * features.size:
         return features
-    return scipy.sparse.csr_array(features - common)
+    rows, columns = np.divmod(np.flatnonzero(other), features.shape[1])
+    starts = np.searchsorted(rows, np.arange(len(features) + 1))
+    return scipy.sparse.csr_array((features[rows, columns] - common[columns], columns, starts), features.shape)
 
 
-def _products(features: Any, threads: int, whole: bool) -> Floats:
-    """X X^T, dense; not whole, up to the diagonal at least."""
+def _distinct(features: Any) -> tuple[Any, Ints]:
+    """The rows that differ, in the order in which they appear, and of each row which of these it is.
+
+    Rows are told apart by their products with a random vector, and then compared: if chance has it that two
+    that differ have the same product, all rows are left as they are.
+    """
+    n, probe = features.shape[0], stream(0, "distinct").standard_normal(features.shape[1])
+    marks = features @ probe if scipy.sparse.issparse(features) else np.einsum("ij,j->i", features, probe)
+    _, first, which = np.unique(marks, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    found, rows = features[first[order]], np.argsort(order)[which].astype(np.int32)
+    if len(first) == n or _differ(features, found[rows]):
+        return features, np.arange(n, dtype=np.int32)
+    return found, rows
+
+
+def _differ(left: Any, right: Any) -> bool:
+    """Whether any value differs."""
+    return bool((left != right).nnz if scipy.sparse.issparse(left) else not np.array_equal(left, right))
+
+
+def _gaussian(features: Any, width: float, threads: int) -> Floats:
+    if scipy.sparse.issparse(features):
+        return gram_kernel.sparse_gaussian(*_compressed(features), *_compressed(features.T), width, threads)
+    products = gram_kernel.linear(features, threads, whole=False)
+    gram_kernel.gaussian(products, width, threads)
+    return products
+
+
+def _compressed(features: Any) -> tuple[Ints, Ints, Floats]:
+    """Where each row begins, its columns and its values, no column twice."""
+    matrix = scipy.sparse.csr_array(features)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64)
+
+
+def _products(features: Any, threads: int) -> Floats:
+    """X X^T, dense."""
     if scipy.sparse.issparse(features):
         return dense(features @ features.T)
-    products: Floats = gram_kernel.linear(features, threads, whole)
-    return products
+    return gram_kernel.linear(features, threads)
 
 
 def _products_of(left: Any, right: Any) -> Floats:

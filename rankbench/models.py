@@ -134,24 +134,26 @@ class UserWeights:
 class KernelScores:
     """A kernel expansion per user over the items that user rated: sum_j a_j K(item, j) + offset."""
 
-    gram: Floats  # K between all items
+    gram: Floats  # K between items that differ
+    rows: Ints  # each item's row of it
     indptr: Ints
-    items: Ints
+    rated: Ints  # the rows of what each user rated
     coefficients: Floats
     offsets: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """One pass over the user's expansion per pair."""
+        """One pass over the user's expansion per pair; pairs of an item in turn, its row of the matrix in cache."""
         out = np.empty(len(users))
-        pairs = _within("user", users, len(self.offsets)), _within("item", items, len(self.gram))
-        gram_kernel.expand(self.gram, self.indptr, self.items, self.coefficients, self.offsets, *pairs, out)
+        users, asked = _within("user", users, len(self.offsets)), self.rows[_within("item", items, len(self.rows))]
+        expansion = self.indptr, self.rated, self.coefficients, self.offsets
+        gram_kernel.expand(self.gram, *expansion, users, asked, np.argsort(asked), out)
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A sum of whole rows of the kernel for each of these users, the offset added."""
         shape = len(self.offsets), len(self.gram)
-        expansion = scipy.sparse.csr_array((self.coefficients, self.items, self.indptr), shape)[users]
-        return np.asarray(expansion @ self.gram) + self.offsets[users][:, None]
+        expansion = scipy.sparse.csr_array((self.coefficients, self.rated, self.indptr), shape)[users]
+        return np.asarray(expansion @ self.gram)[:, self.rows] + self.offsets[users][:, None]
 
 
 @dataclass(frozen=True, eq=False)

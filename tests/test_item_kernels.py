@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
+from rankbench import item_kernels
+from rankbench.contract import Floats
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
@@ -42,8 +44,69 @@ def test_features_that_mostly_have_one_value_have_the_kernel_of_any_others(other
     features = np.where(rng.random((400, 60)) < others, rated, filled).astype(float)
     expected = rbf_kernel(features, gamma=1 / (2 * 3.0**2))
     np.testing.assert_allclose(ItemKernel("gaussian", 3.0).gram(features, threads), expected, rtol=1e-11)
+    apart, rows = ItemKernel("gaussian", 3.0).points(np.vstack([features, features[:9]]))
+    assert apart.shape[0] < len(rows) == 409 and rows[400:].tolist() == rows[:9].tolist()
+    shared = ItemKernel("gaussian", 3.0).gram(apart, threads)[np.ix_(rows, rows)]
+    np.testing.assert_allclose(shared[:400, :400], expected, rtol=1e-11)
     narrow = rbf_kernel(features, gamma=1 / (2 * 0.01**2))
     np.testing.assert_array_equal(ItemKernel("gaussian", 0.01).gram(features, threads), narrow)
+
+
+def few_values(n: int, columns: int) -> Floats:
+    """Mostly zeros; some rows are empty, some equal, and some products cancel."""
+    rng = np.random.default_rng(n)
+    return np.where(rng.random((n, columns)) < 0.1, rng.integers(-2, 3, (n, columns)), 0).astype(float)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 127, 128, 129, 300])
+@pytest.mark.parametrize("width", [0.3, 2.0, 50.0])
+def test_the_gaussian_kernel_of_sparse_features_is_that_of_scikit_learn(n, width):
+    found = ItemKernel("gaussian", width).gram(scipy.sparse.csr_array(few_values(n, 9)), 2)
+    expected = rbf_kernel(few_values(n, 9), gamma=1 / (2 * width**2)) if n else np.empty((0, 0))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
+    assert (np.diagonal(found) == 1).all() and found.tobytes() == found.T.tobytes()
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_gaussian_kernel_of_sparse_features_is_the_same_bytes_on_any_number_of_threads(threads):
+    features = scipy.sparse.csr_array(few_values(500, 40) * np.pi)
+    one, many = (ItemKernel("gaussian", 3.0).gram(features, count) for count in (1, threads))
+    assert one.tobytes() == many.tobytes()
+
+
+def test_values_that_a_sparse_matrix_holds_twice_are_added_up():
+    parts = np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])
+    given = scipy.sparse.csr_array(parts, shape=(2, 2))
+    expected = rbf_kernel(np.array([[3.0, 0.0], [0.0, 5.0]]), gamma=0.005)
+    np.testing.assert_allclose(ItemKernel("gaussian", 10.0).gram(given, 1), expected, rtol=1e-14)
+    assert given.nnz == 3
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("name", ["linear", "gaussian", "polynomial"])
+def test_items_whose_features_agree_share_a_row(name, make):
+    features = few_values(200, 3)
+    found, rows = ItemKernel(name).points(make(features))
+    assert found.shape[0] == len(np.unique(features, axis=0)) < 200
+    np.testing.assert_array_equal(item_kernels.dense(found)[rows], features)
+    firsts = np.unique(rows, return_index=True)[1]
+    assert (np.diff(firsts) > 0).all()
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_items_that_chance_would_confound_are_left_apart(monkeypatch, make):
+    class Blind:
+        standard_normal = staticmethod(np.zeros)
+
+    monkeypatch.setattr(item_kernels, "stream", lambda *names: Blind)
+    features = make(few_values(50, 3))
+    found, rows = ItemKernel("linear").points(features)
+    assert found is features and rows.tolist() == list(range(50))
+
+
+def test_a_matrix_that_is_given_keeps_all_its_rows():
+    found, rows = ItemKernel("precomputed").points(np.ones((4, 4)))
+    assert found.shape == (4, 4) and rows.tolist() == [0, 1, 2, 3]
 
 
 def given(matrix) -> Ratings:

@@ -226,7 +226,7 @@ def test_an_expansion_is_a_sum_over_the_users_items():
     indptr, items = indptr_of([2, 0, 3]), np.array([0, 4, 1, 5, 8], np.int32)
     coefficients, offsets, out = rng.standard_normal(5), rng.standard_normal(3), np.empty(27)
     users, asked = (ids.ravel().astype(np.int32) for ids in np.indices((3, 9)))
-    gram.expand(matrix, indptr, items, coefficients, offsets, users, asked, out)
+    gram.expand(matrix, indptr, items, coefficients, offsets, users, asked, rng.permutation(27), out)
     dense = np.zeros((3, 9))
     dense[np.repeat(np.arange(3), [2, 0, 3]), items] = coefficients
     np.testing.assert_allclose(out, (dense @ matrix + offsets[:, None]).ravel(), rtol=1e-12, atol=1e-12)
@@ -301,7 +301,9 @@ def test_kernel_matrices_without_items_or_features_are_empty_or_zero():
     assert gram.linear(np.zeros((3, 0)), 2).tolist() == [[0] * 3] * 3
     gram.gaussian(np.zeros((0, 0)), 1.0, 2)
     out = np.empty(0)
-    gram.expand(np.ones((1, 1)), indptr_of([0]), NO_IDS, NO_VALUES, np.zeros(1), NO_IDS, NO_IDS, out)
+    gram.expand(
+        np.ones((1, 1)), indptr_of([0]), NO_IDS, NO_VALUES, np.zeros(1), NO_IDS, NO_IDS, NO_IDS.astype(np.int64), out
+    )
     assert len(out) == 0
 
 

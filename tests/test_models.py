@@ -29,6 +29,7 @@ WEIGHTS, OFFSETS = RNG.standard_normal((3, 4)), RNG.standard_normal(3)
 GRAM = FEATURES @ FEATURES.T
 COEFFICIENTS = RNG.standard_normal(6)
 INDPTR, ITEMS = np.array([0, 2, 2, 6]), np.array([1, 3, 0, 1, 2, 4], np.int32)
+TWINS = np.array([0, 1, 2, 1, 0], np.int32)
 EXPANSION = scipy.sparse.csr_array((COEFFICIENTS, ITEMS, INDPTR), shape=(3, 5)).toarray()
 STUMPS = np.array([[0, 1], [1, 1], [0, 0]], np.int32), RNG.standard_normal((3, 2)), RNG.standard_normal((3, 2))
 ABOVE = FEATURES[:, STUMPS[0]].transpose(1, 2, 0) > STUMPS[1][:, :, None]  # users x thresholds x items
@@ -45,7 +46,10 @@ EXAMPLES = {
     "FeatureFactors, sparse": FeatureFactors(TASTES, BASIS, scipy.sparse.csr_array(FEATURES)),
     "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
     "UserWeights, sparse": UserWeights(scipy.sparse.csr_array(FEATURES), WEIGHTS, OFFSETS),
-    "KernelScores": KernelScores(GRAM, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
+    "KernelScores": KernelScores(GRAM, np.arange(5, dtype=np.int32), INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
+    "KernelScores of items that share rows": KernelScores(
+        GRAM[:3, :3].copy(), TWINS, INDPTR, TWINS[ITEMS], COEFFICIENTS, OFFSETS
+    ),
     "Stumps": Stumps(FEATURES, *STUMPS, OFFSETS),
     "Stumps, sparse": Stumps(scipy.sparse.csr_array(FEATURES), *STUMPS, OFFSETS),
     "Stumps without a threshold": Stumps(FEATURES, *(part[:, :0] for part in STUMPS), OFFSETS),
@@ -71,6 +75,7 @@ EXPECTED = {
     "UserWeights": PRODUCTS + OFFSETS[:, None],
     "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
     "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
+    "KernelScores of items that share rows": EXPANSION @ GRAM[np.ix_(TWINS, TWINS)] + OFFSETS[:, None],
     "Stumps": BOOSTED,
     "Stumps, sparse": BOOSTED,
     "Stumps without a threshold": np.tile(OFFSETS[:, None], 5),
@@ -160,7 +165,14 @@ def test_whoever_is_not_in_the_model_is_an_error_and_never_a_number_from_elsewhe
             [False] * 3 + [True] * 3,
         ),
         (
-            KernelScores(np.eye(3), np.array([0, 1, 1]), np.array([2], np.int32), np.ones(1), np.array([0.0, np.nan])),
+            KernelScores(
+                np.eye(3),
+                np.arange(3, dtype=np.int32),
+                np.array([0, 1, 1]),
+                np.array([2], np.int32),
+                np.ones(1),
+                np.array([0.0, np.nan]),
+            ),
             [False] * 3 + [True] * 3,
         ),
     ],

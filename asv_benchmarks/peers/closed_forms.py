@@ -71,7 +71,8 @@ def mprank_given(ratings: Ratings, gram: Floats, threads: int) -> KernelScores:
     users = np.arange(ratings.n_users, dtype=np.int32)
     rows = ratings.indptr, ratings.items, ratings.values
     mprank_kernel.dual(gram, *rows, users, np.full(len(users), _C), coefficients, offsets, threads)
-    return KernelScores(gram, ratings.indptr, ratings.items, coefficients, offsets)
+    every = np.arange(len(gram), dtype=np.int32)
+    return KernelScores(gram, every, ratings.indptr, ratings.items, coefficients, offsets)
 
 
 def mprank_whole(ratings: Ratings, threads: int) -> KernelScores:

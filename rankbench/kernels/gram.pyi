@@ -4,6 +4,16 @@ from rankbench.contract import Floats, Ints
 
 def linear(features: Floats, threads: int, whole: bool = True) -> Floats: ...
 def gaussian(products: Floats, width: float, threads: int) -> None: ...
+def sparse_gaussian(
+    row_starts: Ints,
+    columns: Ints,
+    row_values: Floats,
+    column_starts: Ints,
+    rows: Ints,
+    column_values: Floats,
+    width: float,
+    threads: int,
+) -> Floats: ...
 def expand(
     gram: Floats,
     indptr: Ints,
@@ -12,5 +22,6 @@ def expand(
     offsets: Floats,
     users: Ints,
     asked: Ints,
+    order: Ints,
     out: Floats,
 ) -> None: ...

@@ -10,9 +10,10 @@ import scipy.sparse
 from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.item_kernels import FITS, ItemKernel, KernelName, Shared, dense, shared
+from rankbench.item_kernels import ItemKernel, KernelName, dense
 from rankbench.kernels import mprank as kernel
-from rankbench.models import KernelExpansion, KernelScores, UserWeights
+from rankbench.methods.kernel_matrices import KernelMatrices
+from rankbench.models import UserWeights
 from rankbench.specs import Limits, check
 
 _GRID = 2.0 ** np.arange(-6, 7)  # what C is multiplied with where it is chosen
@@ -44,7 +45,7 @@ class MPRank:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2
+    version: ClassVar = 3
 
     def __post_init__(self) -> None:
         check(self)
@@ -58,7 +59,7 @@ class MPRank:
         if self.choose != "nothing" and len(run.users):
             grid = np.asarray(self.C * _GRID, np.float64)
             C[run.users] = grid[_least(run.left_out(grid)[run.users], self.choose)]
-        yield Step(run.linear(C) if self.kernel == "linear" else run.expansion(C))
+        yield Step(run.linear(C) if self.kernel == "linear" else run.matrices.expansion(*run.dual(C)))
 
 
 def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Floats:
@@ -83,14 +84,13 @@ def _least(errors: Floats, choose: str) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """The users that there is something to solve for, by which form, and the kernel matrix where that fits."""
+    """The users that there is something to solve for, and by which form."""
 
     train: Ratings
-    between: ItemKernel
+    matrices: KernelMatrices
     threads: int
     users: Ints
     by_primal: Any
-    gram: Floats | None
 
     @classmethod
     def of(cls, solver: MPRank, train: Ratings, threads: int) -> "_Run":
@@ -102,22 +102,12 @@ class _Run:
         by_primal = np.full(len(users), solver.form == "primal")
         if solver.form == "auto" and solver.kernel == "linear":
             by_primal = train.item_features.shape[1] <= counts[users]
-        whole = train.n_items <= FITS and (solver.kernel != "linear" or not by_primal.all())
-        gram = between.gram(train.item_features, threads) if whole else None
-        return cls(train, between, threads, users, by_primal, gram)
+        return cls(train, KernelMatrices(between, train, threads), threads, users, by_primal)
 
     @property
     def rows(self) -> tuple[Ints, Ints, Floats]:
         """The ratings as the kernels take them."""
         return self.train.indptr, self.train.items, self.train.values
-
-    def expansion(self, C: Floats) -> Model:
-        """Every user's expansion over the items that the user rated."""
-        found = self.train.indptr, self.train.items, *self._dual(C)
-        if self.gram is not None:
-            return KernelScores(self.gram, *found)
-        between = self.between
-        return KernelExpansion(self.train.item_features, between.name, between.width, between.degree, *found)
 
     def linear(self, C: Floats) -> Model:
         """Weights and offsets, each user's from the smaller of the two systems."""
@@ -128,7 +118,7 @@ class _Run:
             _succeed(kernel.primal(dense(features), *self.rows, users, C, weights, offsets, self.threads))
         if not self.by_primal.all():
             users = self.users[~self.by_primal]
-            coefficients, dual_offsets = self._dual(C)
+            coefficients, dual_offsets = self.dual(C)
             shape = self.train.n_users, self.train.n_items
             expansion = scipy.sparse.csr_array((coefficients, self.train.items, self.train.indptr), shape)
             weights[users] = dense(expansion @ features)[users]
@@ -142,27 +132,19 @@ class _Run:
         if len(users) and len(C):
             features = dense(self.train.item_features)
             _succeed(kernel.primal_path(features, *self.rows, users, C, errors, self.threads))
-        for part in self._parts() if len(C) else ():
-            rows = self.train.indptr, part.items, self.train.values
+        for part in self.matrices.parts(self.users[~self.by_primal]) if len(C) else ():
+            rows = self.train.indptr, part.rows, self.train.values
             _succeed(kernel.dual_path(part.gram, *rows, part.users, C, errors, self.threads))
         return errors
 
-    def _dual(self, C: Floats) -> tuple[Floats, Floats]:
+    def dual(self, C: Floats) -> tuple[Floats, Floats]:
+        """Coefficients by rating and offsets by user, of those whom the dual is for."""
         coefficients = np.zeros(len(self.train))
         offsets = np.full(self.train.n_users, np.nan)
-        for part in self._parts():
-            rows = self.train.indptr, part.items, self.train.values
+        for part in self.matrices.parts(self.users[~self.by_primal]):
+            rows = self.train.indptr, part.rows, self.train.values
             _succeed(kernel.dual(part.gram, *rows, part.users, C, coefficients, offsets, self.threads))
         return coefficients, offsets
-
-    def _parts(self) -> Iterator[Shared]:
-        """The users that the dual is for, with kernel matrices that serve them."""
-        users = self.users[~self.by_primal]
-        if self.gram is not None and len(users):
-            yield Shared(users, self.gram, self.train.items)
-        elif len(users):
-            rows = self.train.indptr, self.train.items
-            yield from shared(self.between, self.train.item_features, *rows, users, self.threads)
 
 
 def _succeed(failed: int) -> None:

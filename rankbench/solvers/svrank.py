@@ -10,10 +10,11 @@ import scipy.sparse
 
 from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
-from rankbench.item_kernels import FITS, ItemKernel, KernelName, Shared, dense, shared
+from rankbench.item_kernels import ItemKernel, KernelName, dense
 from rankbench.kernels import svrank as kernel
+from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, KernelSpace, Point, Problem, Space, level
-from rankbench.models import KernelExpansion, KernelScores, UserWeights
+from rankbench.models import UserWeights
 from rankbench.specs import Limits, check
 
 _ROUNDS = 5  # of the pair dual that make a step
@@ -49,7 +50,7 @@ class SVRank:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     def __post_init__(self) -> None:
         check(self)
@@ -70,12 +71,11 @@ class _Run:
     """Where every user stands: what the model holds, the primal value and the gap."""
 
     solver: SVRank
-    between: ItemKernel
+    matrices: KernelMatrices
     train: Ratings
     threads: int
     users: Ints  # those with an order to learn from
     few: Any  # which of these have few pairs
-    gram: Floats | None  # between all items, where that fits
     coefficients: Floats  # by rating
     weights: Floats | None  # by user, of a linear kernel
     offsets: Floats
@@ -90,34 +90,21 @@ class _Run:
         counts, linear = np.diff(train.indptr), solver.kernel == "linear"
         users = np.flatnonzero(counts >= 2).astype(np.int32)
         few = counts[users] <= {"auto": _PAIRS, "pairs": np.inf, "residuals": 0}[solver.form]
-        whole = train.n_items <= FITS and (not linear or few.any())
-        gram = between.gram(train.item_features, threads) if whole else None
         weights = np.full((train.n_users, train.item_features.shape[1]), np.nan) if linear else None
         offsets = np.full(train.n_users, np.nan)
         figures = np.zeros(len(train)), weights, offsets, np.zeros(train.n_users), np.zeros(train.n_users)
-        return cls(solver, between, train, threads, users, few, gram, *figures)
+        matrices = KernelMatrices(between, train, threads)
+        return cls(solver, matrices, train, threads, users, few, *figures)
 
     def model(self) -> Model:
         """The scores that the arrays make, which go on changing."""
-        features = self.train.item_features
         if self.weights is not None:
-            return UserWeights(features, self.weights, self.offsets)
-        expansion = self.train.indptr, self.train.items, self.coefficients, self.offsets
-        if self.gram is not None:
-            return KernelScores(self.gram, *expansion)
-        return KernelExpansion(features, self.between.name, self.between.width, self.between.degree, *expansion)
+            return UserWeights(self.train.item_features, self.weights, self.offsets)
+        return self.matrices.expansion(self.coefficients, self.offsets)
 
     def not_done(self, users: Ints) -> Ints:
         """Those of these users whose gap is too large."""
         return users[self.gap[users] > self.solver.tolerance * self.primal[users]]
-
-    def parts(self, users: Ints) -> Iterator[Shared]:
-        """These users with kernel matrices that serve them."""
-        if self.gram is not None:
-            yield Shared(users, self.gram, self.train.items)
-        else:
-            rows = self.train.indptr, self.train.items
-            yield from shared(self.between, self.train.item_features, *rows, users, self.threads)
 
 
 def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
@@ -128,8 +115,8 @@ def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
     starts, duals = np.zeros(train.n_users, np.int64), np.zeros(sizes.sum())
     starts[users] = np.cumsum(sizes) - sizes
     while len(users):
-        for part in run.parts(users):
-            rows = part.gram, train.indptr, part.items, train.values, part.users
+        for part in run.matrices.parts(users):
+            rows = part.gram, train.indptr, part.rows, train.values, part.users
             limits = solver.C, solver.eps, solver.tolerance, _ROUNDS
             found = run.coefficients, run.offsets, run.primal, run.gap
             kernel.pair_rounds(*rows, *limits, starts[part.users], duals, *found, run.threads)
@@ -169,7 +156,7 @@ def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
 
     with ThreadPoolExecutor(run.threads) as pool:
         while len(users):
-            parts = [None] if run.weights is not None else run.parts(users)
+            parts = [None] if run.weights is not None else run.matrices.parts(users)
             for part in parts:
                 list(pool.map(advance, [(user, part) for user in (users if part is None else part.users).tolist()]))
             users = np.array(
@@ -191,7 +178,7 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: Point | None) ->
         direct = own.shape[1] <= _COLUMNS
         space: Space = FeatureSpace(own) if direct else KernelSpace.of_features(own)
     else:
-        space, means = _kernel_space(part.gram, part.items[rows])
+        space, means = _kernel_space(part.gram, part.rows[rows])
     point = level(space, problem, start or Point.start(space, problem), run.solver.tolerance)
     found = point.x
     if run.weights is None:

@@ -12,14 +12,13 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 from solvers.contract import SolverContract
 
-from rankbench import item_kernels
 from rankbench.contract import Floats, Ints
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.item_kernels import ItemKernel
-from rankbench.solvers import mprank
+from rankbench.methods import kernel_matrices
 from rankbench.solvers.mprank import MPRank, left_out
 
 FORMS = ("auto", "primal", "dual")
@@ -236,9 +235,8 @@ def test_users_served_by_groups_score_as_with_the_whole_matrix(monkeypatch, kern
         train = replace(train, item_features=rbf_kernel(train.item_features))
     solver = MPRank(kernel=kernel, form=form, choose="C-per-user")
     expected = table(solver, train)
-    monkeypatch.setattr(mprank, "FITS", fits)
-    monkeypatch.setattr(item_kernels.shared, "__defaults__", (fits,))
-    groups = list(item_kernels.shared(ItemKernel(kernel), train.item_features, train.indptr, train.items, USERS, 1))
+    monkeypatch.setattr(kernel_matrices, "FITS", fits)
+    groups = list(kernel_matrices.KernelMatrices(ItemKernel(kernel), train, 1).parts(USERS))
     assert len(groups) == (10 if fits == 1 else len(groups)) > 1
     assert all(len(group.gram) < train.n_items for group in groups)
     np.testing.assert_allclose(table(solver, train), expected, rtol=1e-9, atol=1e-9)

@@ -10,12 +10,12 @@ import scipy.sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from solvers.contract import SolverContract
 
-from rankbench import item_kernels
 from rankbench.contract import Floats
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.methods import kernel_matrices
 from rankbench.solvers import svrank
 from rankbench.solvers.svrank import SVRank
 from rankbench.streams import stream
@@ -170,8 +170,7 @@ def test_users_served_by_groups_score_as_with_the_whole_matrix(monkeypatch, form
         train = replace(train, item_features=rbf_kernel(train.item_features))
     solver = SVRank(C=5.0, kernel=kernel, form=form)
     expected = table(solver, train)
-    monkeypatch.setattr(svrank, "FITS", 60)
-    monkeypatch.setattr(item_kernels.shared, "__defaults__", (60,))
+    monkeypatch.setattr(kernel_matrices, "FITS", 60)
     np.testing.assert_allclose(table(solver, train), expected, atol=1e-6)
 
 

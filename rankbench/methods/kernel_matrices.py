@@ -1,0 +1,81 @@
+"""Kernel matrices that users share, and the models that expansions over their ratings make."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rankbench.contract import Floats, Ints, Model
+from rankbench.data.views import Ratings
+from rankbench.item_kernels import ItemKernel
+from rankbench.models import KernelExpansion, KernelScores
+
+FITS = 8192  # items that differ whose kernel matrix is kept whole: half a gigabyte
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Some users, a kernel matrix that serves them, and each rating's row of it."""
+
+    users: Ints
+    gram: Floats
+    rows: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMatrices:
+    """A kernel between the items of some ratings."""
+
+    kernel: ItemKernel
+    train: Ratings
+    threads: int
+
+    @cached_property
+    def whole(self) -> tuple[Floats, Ints] | None:
+        """The matrix between all items that differ and each item's row of it, unless they are too many."""
+        features, rows = self.kernel.points(self.train.item_features)
+        return (self.kernel.gram(features, self.threads), rows) if features.shape[0] <= FITS else None
+
+    def parts(self, users: Ints) -> Iterator[Shared]:
+        """These users with matrices that serve them: the whole one if it fits, else one for a group at a time.
+
+        A group takes users in order as long as their items together fit; a single user who rated more than
+        that has one of their own.
+        """
+        if len(users) == 0:
+            return
+        if self.whole is not None:
+            gram, rows = self.whole
+            yield Shared(users, gram, rows[self.train.items])
+            return
+        indptr, items = self.train.indptr, self.train.items
+        for group in _groups(indptr, items, users, self.train.n_items):
+            own = np.concatenate([np.arange(indptr[user], indptr[user + 1]) for user in group])
+            rated = np.unique(items[own])
+            rows = np.zeros(len(items), np.int32)
+            rows[own] = np.searchsorted(rated, items[own])
+            yield Shared(group, self.kernel.gram_of(self.train.item_features, rated, self.threads), rows)
+
+    def expansion(self, coefficients: Floats, offsets: Floats) -> Model:
+        """The sum of kernel values that each user's coefficients make, one for each rating."""
+        train, kernel = self.train, self.kernel
+        if self.whole is not None:
+            gram, rows = self.whole
+            return KernelScores(gram, rows, train.indptr, rows[train.items], coefficients, offsets)
+        settings = kernel.name, kernel.width, kernel.degree
+        return KernelExpansion(train.item_features, *settings, train.indptr, train.items, coefficients, offsets)
+
+
+def _groups(indptr: Ints, items: Ints, users: Ints, n_items: int) -> Iterator[Ints]:
+    """Runs of users whose items together are few enough, or a single user."""
+    seen, count, start = np.zeros(n_items, bool), 0, 0
+    for place, user in enumerate(users):
+        own = items[indptr[user] : indptr[user + 1]]
+        new = int((~seen[own]).sum())
+        if count + new > FITS and place > start:
+            yield users[start:place]
+            seen[:], start, count, new = False, place, 0, len(own)
+        seen[own] = True
+        count += new
+    yield users[start:]
