@@ -46,7 +46,7 @@ def targets(train: Ratings, centre: Centre) -> Floats:
 def check_features(features: Any, rank: int = 1) -> None:
     """Refuse features that are all zero, and a rank above their number."""
     if rank > features.shape[1]:
-        raise UserError(f"rank={rank} is above the number of features, {features.shape[1]}: lower rank")
+        raise UserError(f"rank={rank} is above the number of item features, {features.shape[1]}: lower rank")
     values = features.data if scipy.sparse.issparse(features) else features
-    if not np.any(values):
+    if features.shape[0] and not np.any(values):
         raise UserError("item features are all zero: no function of them ranks anything")

@@ -13,6 +13,7 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import frsvm as kernel
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
+from rankbench.methods.tasks import check_features
 from rankbench.models import Factors, FeatureFactors
 from rankbench.specs import Limits, check
 
@@ -70,7 +71,9 @@ class FRSVM:
         """The start, then a model after each epoch."""
         features = train.item_features if self.needs_features else None
         if self.needs_features:
-            _check_features(self.rank, features)
+            if features is None:
+                raise UserError("FRSVM: features=given, but the data has none: give item features, or features=none")
+            check_features(features, self.rank)
         design = _Design.of(features, train.n_items, threads)
         fit = _Fit(self, PairTasks.of(train, threads), design, threads)
         basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
@@ -263,18 +266,6 @@ class _Fit:
         rows = self.tasks.indptr, self.tasks.items, self.starts, self.block
         kernel.scatter(*rows, weights, users, sums, self.threads)
         return self.solver.C * self.design.transposed_times(sums)
-
-
-def _check_features(rank: int, features: Any) -> None:
-    """What would be learned in vain, or not at all, is an error."""
-    if features is None:
-        raise UserError("FRSVM: features=given, but the data has none: give item features, or features=none")
-    width = features.shape[1]
-    if rank > width:
-        raise UserError(f"FRSVM: rank={rank} is above the number of item features, {width}: take at most {width}")
-    entries = features.data if scipy.sparse.issparse(features) else features
-    if features.shape[0] and not np.any(entries):
-        raise UserError("FRSVM: all item features are zero: give features that differ, or features=none")
 
 
 def _balanced(basis: Floats, users: Floats, rank: int) -> tuple[Floats, Floats]:

@@ -93,7 +93,7 @@ def test_who_has_no_order_says_nothing_and_is_told_nothing(train):
 
 
 def test_a_rank_above_the_number_of_features_is_refused(train):
-    with pytest.raises(UserError, match=r"rank=7 is above the number of features, 6: lower rank"):
+    with pytest.raises(UserError, match=r"rank=7 is above the number of item features, 6: lower rank"):
         fit(IMC(rank=7), train)
 
 

@@ -273,7 +273,9 @@ def test_nomad_without_pymetis_names_the_extra(monkeypatch, train):
 
 
 def test_more_threads_than_cores_are_allowed(train):
-    fit(SGD(schedule="tournament"), train, steps=2, threads=64)
+    found = [fit(SGD(schedule="tournament"), train, steps=2, threads=threads) for threads in (1, 64)]
+    assert found[0].users.tobytes() == found[1].users.tobytes()
+    assert found[0].items.tobytes() == found[1].items.tobytes()
 
 
 @each_loss
