@@ -29,11 +29,6 @@ from parallel cimport thread_id
 from random cimport below, bit_generator
 from splitmix cimport even_below, shuffled, stream_of
 
-SQUARED_HINGE, HINGE = range(2)
-
-cdef enum Loss:
-    _SQUARED_HINGE, _HINGE
-
 cdef enum:
     _AHEAD = 3  # comparisons whose rows of V are on their way while one is worked on
     _WINDOW = 4096  # doubles in users' vectors, one for each comparison of a window, that L1 has room for
@@ -222,25 +217,6 @@ def drawn_users_pass(
                 &box, &duals[row], &users[records[row].user, 0], &items[records[row].better, 0],
                 &items[records[row].worse, 0], rank,
             )
-
-
-def losses(
-    int loss,
-    const int64_t[::1] indptr,
-    const int32_t[::1] better,
-    const int32_t[::1] worse,
-    const double[:, ::1] users,
-    const double[:, ::1] items,
-    double[::1] out,
-    int threads,
-):
-    """Each user's sum of losses."""
-    cdef Py_ssize_t user
-    for user in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        out[user] = _user_loss(
-            loss, indptr[user], indptr[user + 1], &better[0], &worse[0],
-            &users[user, 0], &items[0, 0], users.shape[1],
-        )
 
 
 def sums(const float[:] duals):
@@ -495,17 +471,3 @@ cdef inline void _add_atomically(
     for k in range(n):
         _atomic_add(v + k, step * u[k])
         _atomic_add(w + k, -step * u[k])
-
-
-cdef double _user_loss(
-    int loss, Py_ssize_t first, Py_ssize_t end, const int32_t *better, const int32_t *worse,
-    const double *u, const double *items, Py_ssize_t rank,
-) noexcept nogil:
-    cdef double total = 0.0, missing
-    cdef Py_ssize_t row
-    for row in range(first, end):
-        missing = max(
-            0.0, 1.0 - dot_difference(u, items + better[row] * rank, items + worse[row] * rank, rank)
-        )
-        total += missing * missing if loss == _SQUARED_HINGE else missing
-    return total

@@ -12,22 +12,18 @@ over each other's items.
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport exp, fabs, log1p
+from libc.math cimport exp, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from numpy.random cimport bitgen_t
 
 from linalg cimport dot_difference, fetch
+from margins cimport _SQUARED_HINGE
 from pairwise cimport update
 from parallel cimport thread_id
 from random cimport below, bit_generator
 from splitmix cimport shuffled, stream_of
-
-SQUARED_HINGE, LOGISTIC = range(2)
-
-cdef enum Loss:
-    _SQUARED_HINGE, _LOGISTIC
 
 cdef enum:
     _AHEAD = 2  # comparisons whose rows of V are on their way while one is worked on
@@ -187,25 +183,6 @@ cdef void _run_user(
     )
 
 
-def losses(
-    int loss,
-    const int64_t[::1] indptr,
-    const int32_t[::1] better,
-    const int32_t[::1] worse,
-    const double[:, ::1] users,
-    const double[:, ::1] items,
-    double[::1] out,
-    int threads,
-):
-    """Each user's sum of losses."""
-    cdef Py_ssize_t user
-    for user in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        out[user] = _user_loss(
-            loss, indptr[user], indptr[user + 1], &better[0], &worse[0],
-            &users[user, 0], &items[0, 0], users.shape[1],
-        )
-
-
 cdef void _visit_user(
     int loss, const int32_t *order, Py_ssize_t n, const int32_t *better, const int32_t *worse,
     double *u, double *items, Py_ssize_t rank, double user_shrink, const double *item_shrink,
@@ -260,32 +237,10 @@ cdef inline void _visit(
     )
 
 
-cdef double _user_loss(
-    int loss, Py_ssize_t first, Py_ssize_t end, const int32_t *better, const int32_t *worse,
-    const double *u, const double *items, Py_ssize_t rank,
-) noexcept nogil:
-    cdef double total = 0.0, margin
-    cdef Py_ssize_t row
-    for row in range(first, end):
-        margin = dot_difference(u, items + better[row] * rank, items + worse[row] * rank, rank)
-        total += _squared_hinge(margin) if loss == _SQUARED_HINGE else _logistic(margin)
-    return total
-
-
-cdef inline double _squared_hinge(double margin) noexcept nogil:
-    cdef double missing = max(0.0, 1.0 - margin)
-    return missing * missing
-
-
 cdef inline double _squared_hinge_slope(double margin) noexcept nogil:
     """-2 (1 - m)_+ as -(x + |x|): as exact, and without a branch that no processor can foretell."""
     cdef double missing = 1.0 - margin
     return -(missing + fabs(missing))
-
-
-cdef inline double _logistic(double margin) noexcept nogil:
-    """log(1 + e^-m) without overflow."""
-    return log1p(exp(-abs(margin))) + max(0.0, -margin)
 
 
 cdef inline double _logistic_slope(double margin) noexcept nogil:

@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from rankbench import kernels
 from rankbench.contract import Floats, Ints
-from rankbench.kernels import global_ranking, gram, metrics, mprank, pairs, sgd
+from rankbench.kernels import global_ranking, gram, margins, metrics, mprank, pairs, sgd
 
 FOLDER = Path(kernels.__file__).parent
 MODULES = sorted(path.name.split(".")[0] for path in FOLDER.glob("*.so"))
@@ -46,7 +46,7 @@ def visited(counts: Any, rng: Any) -> Ints:
     users, items = np.zeros((len(counts), 4)), np.ones((2 * n, 4))
     better, worse = np.arange(2 * n, dtype=np.int32).reshape(n, 2).T.copy()
     shrinks = np.zeros(len(counts)), np.full(2 * n, 0.5)
-    sgd.serial_pass(sgd.LOGISTIC, indptr_of(counts), better, worse, users, items, *shrinks, 1.0, 1.0, 0, rng)
+    sgd.serial_pass(margins.LOGISTIC, indptr_of(counts), better, worse, users, items, *shrinks, 1.0, 1.0, 0, rng)
     updates = np.rint(0.5 / (1 - items[::2, 0]) - 1).astype(int)
     np.testing.assert_array_equal(np.sort(updates), np.arange(n))
     return np.argsort(updates)
@@ -272,8 +272,8 @@ def test_no_user_to_solve_for_is_no_failure(solve, users):
 def test_a_pass_without_users_moves_nothing_and_loses_nothing():
     rows, items, zeros = (indptr_of([]), NO_IDS, NO_IDS), np.ones((2, 4)), np.zeros(2)
     users = np.ones((0, 4))
-    sgd.serial_pass(sgd.LOGISTIC, *rows, users, items, NO_VALUES, zeros, 1.0, 0.0, 0, np.random.default_rng(0))
-    sgd.losses(sgd.LOGISTIC, *rows, users, items, NO_VALUES.copy(), 2)
+    sgd.serial_pass(margins.LOGISTIC, *rows, users, items, NO_VALUES, zeros, 1.0, 0.0, 0, np.random.default_rng(0))
+    margins.losses(margins.LOGISTIC, *rows, users, items, NO_VALUES.copy(), 2)
     assert (items == 1).all()
 
 
@@ -281,8 +281,8 @@ def test_users_without_comparisons_are_not_moved_and_lose_nothing():
     rows = indptr_of([0, 1, 0]), np.array([0], np.int32), np.array([1], np.int32)
     users, items, losses = np.ones((3, 4)), np.eye(2, 4), np.ones(3)
     shrinks = np.ones(3), np.ones(2)
-    sgd.serial_pass(sgd.LOGISTIC, *rows, users, items, *shrinks, 0.1, 0.0, 0, np.random.default_rng(0))
-    sgd.losses(sgd.LOGISTIC, *rows, users, items, losses, 2)
+    sgd.serial_pass(margins.LOGISTIC, *rows, users, items, *shrinks, 0.1, 0.0, 0, np.random.default_rng(0))
+    margins.losses(margins.LOGISTIC, *rows, users, items, losses, 2)
     assert (users[[0, 2]] == 1).all() and not (users[1] == 1).any()
     assert (losses[[0, 2]] == 0).all() and losses[1] > 0
 

@@ -1,9 +1,10 @@
 """Each kernel alone, on one thread and synthetic arrays, so that a slower one is seen where it is."""
 
 import numpy as np
+import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-from rankbench.kernels import global_ranking, gram, metrics, mprank, pairs, sgd
+from rankbench.kernels import global_ranking, gram, margins, metrics, mprank, pairs, sgd
 
 
 def _rows(users: int, per_user: int, items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -35,13 +36,13 @@ class SGD:
     def time_pass(self, rank: int) -> None:
         """The update of two items and a user, comparison by comparison."""
         sgd.serial_pass(
-            sgd.SQUARED_HINGE, self.indptr, self.better, self.worse, *self.factors,
+            margins.SQUARED_HINGE, self.indptr, self.better, self.worse, *self.factors,
             self.shrink, self.shrink, 0.05, 1e-5, 0.0, self.rng,
         )  # fmt: skip
 
     def time_losses(self, rank: int) -> None:
         """The sum of losses, user by user."""
-        sgd.losses(sgd.SQUARED_HINGE, self.indptr, self.better, self.worse, *self.factors, np.empty(1000), 1)
+        margins.losses(margins.SQUARED_HINGE, self.indptr, self.better, self.worse, *self.factors, np.empty(1000), 1)
 
 
 class Global:
@@ -102,6 +103,9 @@ class Gram:
         threadpool_limits(1)
         self.features = np.random.default_rng(0).standard_normal((800, 32)) / np.sqrt(32)
         self.products = gram.linear(self.features, 1)
+        few = scipy.sparse.csr_array(np.where(np.random.default_rng(1).random((800, 300)) < 0.01, 1.0, 0.0))
+        parts = [(part.indptr.astype(np.int64), part.indices, part.data) for part in (few, few.tocsc())]
+        self.few = [*parts[0], *parts[1]]
 
     def time_linear(self) -> None:
         """X X^T in blocks."""
@@ -110,6 +114,10 @@ class Gram:
     def time_gaussian(self) -> None:
         """An exponential per pair of items."""
         gram.gaussian(self.products, 1.0, 1)
+
+    def time_sparse_gaussian(self) -> None:
+        """From features one in a hundred of which is not zero."""
+        gram.sparse_gaussian(*self.few, 1.0, 1)
 
 
 class Metrics:

@@ -7,9 +7,6 @@ import numpy.typing as npt
 
 from rankbench.contract import Floats, Ints
 
-SQUARED_HINGE: int
-HINGE: int
-
 Records = npt.NDArray[np.void]
 Duals = npt.NDArray[np.float32]
 
@@ -56,15 +53,5 @@ def drawn_users_pass(
     users: Floats,
     items: Floats,
     rng: np.random.Generator,
-) -> None: ...
-def losses(
-    loss: int,
-    indptr: Ints,
-    better: Ints,
-    worse: Ints,
-    users: Floats,
-    items: Floats,
-    out: Floats,
-    threads: int,
 ) -> None: ...
 def sums(duals: Any) -> tuple[float, float]: ...

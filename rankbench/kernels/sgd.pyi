@@ -4,9 +4,6 @@ import numpy as np
 
 from rankbench.contract import Floats, Ints
 
-SQUARED_HINGE: int
-LOGISTIC: int
-
 def serial_pass(
     loss: int,
     indptr: Ints,
@@ -53,15 +50,5 @@ def hogwild_pass(
     step: float,
     decay: float,
     seed: int,
-    threads: int,
-) -> None: ...
-def losses(
-    loss: int,
-    indptr: Ints,
-    better: Ints,
-    worse: Ints,
-    users: Floats,
-    items: Floats,
-    out: Floats,
     threads: int,
 ) -> None: ...

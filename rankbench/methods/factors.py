@@ -1,10 +1,12 @@
-"""What solvers of factors share: how vectors start, and the ranks that make sense."""
+"""What solvers of factors share: how vectors start, the ranks that make sense, and what comparisons lose."""
 
 import numpy as np
 
 from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
+from rankbench.kernels import margins
 
+LOSSES = {"squared-hinge": margins.SQUARED_HINGE, "hinge": margins.HINGE, "logistic": margins.LOGISTIC}
 _LANES = 4  # the kernels' rows are padded to whole lanes; the padding is zero and stays so
 
 
@@ -23,6 +25,14 @@ def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:
             f"{solver}: rank={rank} is larger than both sides, {n_users} users and {n_items} items: "
             f"take at most {max(n_users, n_items)}"
         )
+
+
+def total_loss(loss: int, rows: tuple[Ints, Ints, Ints], users: Floats, items: Floats, threads: int) -> float:
+    """What comparisons lose, their indptr, better and worse given, added up by user."""
+    by_user = np.zeros(len(users))
+    if len(rows[1]):
+        margins.losses(loss, *rows, users, items, by_user, threads)
+    return float(by_user.sum())
 
 
 def seed_of(rng: np.random.Generator) -> int:

@@ -10,11 +10,10 @@ from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import altsvm as kernel
 from rankbench.methods import schedules
-from rankbench.methods.factors import check_rank, seed_of, start
+from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
 
-_LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "hinge": kernel.HINGE}
 _RACES = ("hogwild", "atomic")  # schedules whose threads write to the same items
 
 
@@ -119,11 +118,7 @@ class _Machines:
 
     def losses(self) -> float:
         """The sum of losses, added up by user."""
-        by_user = np.zeros(self.train.n_users)
-        if len(self.train):
-            loss = _LOSSES[self.solver.loss]
-            kernel.losses(loss, *self.rows, self.users, self.items, by_user, self.threads)
-        return float(by_user.sum())
+        return total_loss(LOSSES[self.solver.loss], self.rows, self.users, self.items, self.threads)
 
     def bound(self) -> float:
         """How many times faster the threads make both halves at most: no task and no user is ever shared out.

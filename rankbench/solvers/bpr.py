@@ -12,11 +12,13 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels import bpr as kernel
 from rankbench.kernels import sgd
-from rankbench.methods.factors import check_rank, seed_of, start
+from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
+
+_LOSS = LOSSES["logistic"]
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,8 @@ class BPR:
         kept = _drawn(indptr, positives, train.n_items, rng, threads)
 
         def objective() -> float:
-            losses = np.zeros(train.n_users)
-            if len(positives):
-                sgd.losses(sgd.LOGISTIC, indptr, positives, kept, users, items, losses, threads)
-            return float(losses.sum() + self.lam / 2 * _size(users, items, per_user, (positives, kept)))
+            lost = total_loss(_LOSS, (indptr, positives, kept), users, items, threads)
+            return float(lost + self.lam / 2 * _size(users, items, per_user, (positives, kept)))
 
         yield Step(model, objective)
         factors: dict[str, Any] = {"users": users, "items": items, "step": self.step, "decay": self.decay}
@@ -83,7 +83,7 @@ class BPR:
             starts, tasks, before = plan.order(rng)
             rows = plan.starts, plan.users, plan.better, plan.worse
             moved = {**factors, **shrinks, "updates": updates + before, "seed": seed_of(rng), "threads": threads}
-            sgd.rounds_pass(sgd.LOGISTIC, starts, tasks, *rows, **moved)
+            sgd.rounds_pass(_LOSS, starts, tasks, *rows, **moved)
             updates += len(positives)
             yield Step(model, objective)
 

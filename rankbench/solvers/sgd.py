@@ -9,13 +9,11 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import sgd as kernel
-from rankbench.methods.factors import check_rank, seed_of, start
+from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, partition
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
-
-_LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
 
 Pass = Callable[[int], None]  # visits every comparison once, after so many updates
 Passes = tuple[Pass, float | None]  # and the greatest speed-up by threads, where the schedule sets one
@@ -67,16 +65,14 @@ class SGD:
             check_rank("SGD", self.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), loads(train.better, train.worse, train.n_items)
         users, items = (start(rng, counts, self.rank) for counts in (per_user, per_item))
-        loss, rows = _LOSSES[self.loss], (train.indptr, train.better, train.worse)
+        loss, rows = LOSSES[self.loss], (train.indptr, train.better, train.worse)
         model = Factors(users[:, : self.rank], items[:, : self.rank])
         seen = per_user > 0, per_item > 0
 
         def objective() -> float:
-            losses = np.zeros(train.n_users)
-            if len(train):
-                kernel.losses(loss, *rows, users, items, losses, threads)
+            lost = total_loss(loss, rows, users, items, threads)
             size = sum(np.square(block[kept]).sum() for block, kept in zip((users, items), seen, strict=True))
-            return float(losses.sum() + self.lam / 2 * size)
+            return float(lost + self.lam / 2 * size)
 
         yield Step(model, objective)
         if not len(train):

@@ -15,6 +15,7 @@ from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.kernels import sgd as kernel
+from rankbench.methods.factors import LOSSES as CODES
 from rankbench.metrics import evaluate
 from rankbench.solvers.sgd import SGD, rotation_of
 
@@ -26,7 +27,6 @@ SLOPES: dict[str, Callable[[Any], Any]] = {
     "squared-hinge": lambda margin: -2 * np.maximum(0, 1 - margin),
     "logistic": lambda margin: -1 / (1 + np.exp(margin)),
 }
-CODES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
 each_loss = pytest.mark.parametrize("loss", list(LOSSES))
 
 
