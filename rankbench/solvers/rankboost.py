@@ -28,13 +28,14 @@ Thresholds = tuple[Ints, Floats, Floats]  # of one round: each user's feature, c
 class RankBoost:
     """A sum of weighted thresholds on item features per user, one more in every round.
 
-    min over h of the mean of exp(h(x_i) - h(x_k)) over the pairs y_i < y_k, by coordinate descent: with
-    pairs weighted by that exponential, D, a round takes the threshold f(x) = [x_feature > cut] of largest
-    |r|, r = sum_ik D(i, k) (f(x_k) - f(x_i)), and gives it the weight alpha = 1/2 ln((1 + r) / (1 - r)), r
-    kept half a pair away from 1, where alpha is infinite. Cuts lie midway between neighbouring values of
-    the user's items. As D factors into e^{h_i} and e^{-h_k}, a round costs O(ratings x features), and
-    less where many values are alike, as other people's ratings with their holes filled are. The objective,
-    the sum of the users' mean losses, falls in every round.
+    min over h of the mean of exp(h(x_i) - h(x_k)) over the pairs y_i < y_k, by coordinate descent: with pairs
+    weighted by that exponential, D, a round takes the threshold f(x) = [x_feature > cut] of largest |r|, r =
+    sum_ik D(i, k) (f(x_k) - f(x_i)), and gives it the weight alpha = 1/2 ln((1 + r) / (1 - r)), r kept half a
+    pair away from 1, where alpha is infinite. Whose first threshold has every pair right gets no second: it
+    would be the same in every round, and scores would grow by thousands that say nothing. Cuts lie midway
+    between neighbouring values of the user's items. As D factors into e^{h_i} and e^{-h_k}, a round costs
+    O(ratings x features), and less where many values are alike, as other people's ratings with their holes
+    filled are. The objective, the sum of the users' mean losses, falls in every round.
 
     `rounds=validated` holds back a share of each user's ratings and boosts on the others as well. Of the
     thresholds learnt on all ratings it keeps as many rounds as left the fewest of the pairs held back in
@@ -47,7 +48,7 @@ class RankBoost:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     def __post_init__(self) -> None:
         check(self)
@@ -129,15 +130,18 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
     pairs = pairs_kernel.count(train.indptr, train.values).astype(np.float64)
     runs = _runs_of(train, train.items[order], pairs, threads)
     scores, pulls = np.zeros((2, len(train)))
-    kept = scores, pulls, np.zeros(train.n_users), losses
+    totals = np.zeros(train.n_users)
+    kept = scores, pulls, totals, losses
     kernel.weigh(train.indptr, values, pairs, *kept, threads)
     awake = max(1, min(threads, len(runs.entries) // _WORTH_A_THREAD))  # the bits are the same for any number
-    while True:
+    for place in count():
         found = np.zeros(train.n_users, np.int32), np.zeros(train.n_users), np.zeros(train.n_users)
         kernel.boost(train.indptr, values, pairs, *runs.arrays(), *kept, *found, awake)
         if not found[-1].any():
             return
         yield found
+        if place == 0:  # so much weight has only a threshold with every pair on its side, or on the other
+            totals[np.abs(found[-1]) > np.arctanh(1 - 0.75 / np.maximum(pairs, 1))] = 0.0
 
 
 def _runs_of(train: Ratings, items: Ints, pairs: Floats, threads: int) -> _Runs:

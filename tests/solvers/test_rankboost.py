@@ -58,12 +58,15 @@ def assert_rounds_are_those_of_listed_pairs(x: Floats, values: Floats, rounds: i
     view = Ratings([0, len(values)], np.arange(len(values)), values, len(values), x)
     steps = RankBoost().steps(view, stream(0))
     assert next(steps).objective() == pytest.approx(1.0, rel=1e-14)
+    last = False
     for place, step in enumerate(islice(steps, rounds)):
+        assert not last
         model = step.model
         chosen = int(model.features[0, place]), float(model.cuts[0, place])
         tried = explicit_round(x, values, weights)
         r = tried[chosen]
         assert abs(r) == pytest.approx(max(map(abs, tried.values())), abs=1e-11)
+        last = place == 0 and abs(r) > 1 - 1e-9
         limit = 1 - 0.5 / len(low)
         alpha = 0.5 * np.log((1 + np.clip(r, -limit, limit)) / (1 - np.clip(r, -limit, limit)))
         assert model.weights[0, place] == pytest.approx(alpha, rel=1e-9, abs=1e-11)
@@ -104,6 +107,20 @@ def test_it_ends_where_no_threshold_helps():
     x = np.array([[0.0], [1.0], [0.0], [1.0]])
     view = Ratings([0, 4], np.arange(4), np.array([1.0, 1.0, 2.0, 2.0]), 4, x)
     assert len(list(RankBoost().steps(view, stream(0)))) == 1  # r = 0: nothing beyond the start
+
+
+def test_a_first_threshold_with_every_pair_right_is_the_only_one():
+    x = np.array([[0.0, 2.0], [1.0, 1.0], [1.0, 3.0], [0.0, 0.0]])
+    users, items = np.repeat([0, 1], 4), np.tile(np.arange(4), 2)
+    view = Ratings.from_triples(users, items, np.array([5.0, 4.0, 4.0, 5.0, 1.0, 2.0, 3.0, 4.0]), item_features=x)
+    *_, step = islice(RankBoost().steps(view, stream(0)), 11)
+    assert np.count_nonzero(step.model.weights, axis=1).tolist() == [1, 10]
+    assert step.model.score(np.zeros(4, int), np.arange(4)).tolist() == [
+        0.0,
+        -np.arctanh(7 / 8),
+        -np.arctanh(7 / 8),
+        0.0,
+    ]
 
 
 def test_thousands_of_rounds_on_separable_data_stay_finite():
