@@ -74,4 +74,13 @@ class Solver(Protocol):
         ...
 
 
+@runtime_checkable
+class NeedsMore(Protocol):
+    """A solver that some settings of which need a package beyond rankbench's own; optional."""
+
+    def missing(self) -> str | None:
+        """The command that installs what is missing; None if nothing is."""
+        ...
+
+
 DECLARATIONS = ("learns_from", "needs_features", "determinism", "version")

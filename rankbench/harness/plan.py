@@ -8,6 +8,7 @@ from itertools import product
 from typing import Annotated, Any
 
 from rankbench import data as data_sets
+from rankbench.contract import NeedsMore
 from rankbench.data.splits import SPLITS, Split, cut
 from rankbench.data.views import View, mismatch
 from rankbench.errors import UserError
@@ -222,7 +223,9 @@ def _of_data(experiment: Experiment, selection: Selection, materials: Materials,
         parts = materials.split(data, split, repetition)
         _check_metrics(experiment, experiment.metrics, parts)
         for (text, solver), threads in product(solvers, experiment.threads or (selection.threads,)):
-            if reason := mismatch(solver, parts.train):
+            if isinstance(solver, NeedsMore) and (remedy := solver.missing()):
+                yield Skip(data, split, text, f"{text} needs a package that is not installed", remedy)
+            elif reason := mismatch(solver, parts.train):
                 yield Skip(data, split, text, f"{text} {reason}")
             else:
                 place = {"data": data_name, "split": split_name, "split_hash": parts.hash, "repetition": repetition}

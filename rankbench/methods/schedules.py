@@ -2,6 +2,7 @@
 
 import heapq
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse
 from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
 
-_NO_PYMETIS = "cutting the item graph needs a package more: pip install 'rankbench[partition]'"
+_INSTALL = "pip install 'rankbench[partition]'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +96,11 @@ def _summing_to(total: int, groups: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairs if a <= b]
 
 
+def missing() -> str | None:
+    """The command that installs what `partition` needs; None if it is there."""
+    return None if find_spec("pymetis") else _INSTALL
+
+
 def _item_graph(better: Ints, worse: Ints, n_items: int) -> Any:
     """How many comparisons there are between any two items, symmetric, as CSR."""
     ones = np.ones(len(better), np.int32)
@@ -106,7 +112,7 @@ def _cut(graph: Any, load: Ints, parts: int) -> Ints:
     try:
         import pymetis  # noqa: PLC0415
     except ImportError:
-        raise UserError(_NO_PYMETIS) from None
+        raise UserError(f"cutting the item graph needs a package more: {_INSTALL}") from None
     rows = (np.ascontiguousarray(column, np.int32) for column in (graph.indptr, graph.indices))
     found = pymetis.part_graph(
         parts,

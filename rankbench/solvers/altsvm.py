@@ -59,6 +59,10 @@ class AltSVM:
         """Exact, but for the two schedules whose threads write to the same items."""
         return Determinism.RACY if self.schedule in _RACES else Determinism.EXACT
 
+    def missing(self) -> str | None:
+        """The command that installs METIS for `partitioned`, where it is not at hand."""
+        return schedules.missing() if self.schedule == "partitioned" else None
+
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ..."""
         if len(train):

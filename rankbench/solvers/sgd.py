@@ -11,7 +11,7 @@ from rankbench.data.views import Comparisons
 from rankbench.kernels import sgd as kernel
 from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
 from rankbench.methods.rotation import Rotation, rotation
-from rankbench.methods.schedules import balanced, loads, partition
+from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
 from rankbench.specs import Limits, check
 
@@ -58,6 +58,10 @@ class SGD:
     def determinism(self) -> Determinism:
         """Exact, but for `hogwild`."""
         return Determinism.RACY if self.schedule == "hogwild" else Determinism.EXACT
+
+    def missing(self) -> str | None:
+        """The command that installs METIS for `nomad`, where it is not at hand."""
+        return missing() if self.schedule == "nomad" else None
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all comparisons."""

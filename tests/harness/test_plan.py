@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from dataclasses import asdict, replace
 
 import pytest
@@ -80,6 +81,15 @@ def test_a_solver_that_needs_features_is_skipped_with_the_reason():
     found = plan(tiny(solvers=("sgd", "mprank")), Selection())
     assert {cell.solver for cell in found.cells} == {"sgd"}
     assert [skip.reason for skip in found.skips] == ["mprank needs item features, the data has none"]
+
+
+def test_a_solver_that_needs_another_package_is_skipped_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    solvers = ("sgd[schedule=nomad]", "altsvm[schedule=partitioned]", "altsvm", "sgd")
+    found = plan(tiny(solvers=solvers), Selection())
+    assert [cell.shown[2] for cell in found.cells] == ["altsvm", "sgd"] * 2
+    assert [skip.solver for skip in found.skips] == list(solvers[:2])
+    assert {skip.remedy for skip in found.skips} == {"pip install 'rankbench[partition]'"}
 
 
 def test_missing_data_is_skipped_with_the_command_that_gets_it(tmp_path):
