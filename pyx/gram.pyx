@@ -109,9 +109,11 @@ def expand(
             pair = order[place]
             user = users[pair]
             first = indptr[user]
-            out[pair] = offsets[user] + dot_at(
-                &coefficients[first], &gram[asked[pair], 0], &items[first], indptr[user + 1] - first
-            )
+            out[pair] = offsets[user]
+            if indptr[user + 1] > first:
+                out[pair] += dot_at(
+                    &coefficients[first], &gram[asked[pair], 0], &items[first], indptr[user + 1] - first
+                )
 
 
 cdef void _gaussian_strip(
