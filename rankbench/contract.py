@@ -9,7 +9,7 @@ the generator's local variables, and all randomness comes from the generator han
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,19 @@ class NeedsMore(Protocol):
 
     def missing(self) -> str | None:
         """The command that installs what is missing; None if nothing is."""
+        ...
+
+
+class OwnMetric(Protocol):
+    """A metric of the user's own, a record with settings like a solver; an average over users."""
+
+    definition: str  # what the number means, who is left out
+    better: Literal["higher", "lower"]
+    limits: tuple[float, float]
+    version: int
+
+    def of_user(self, scores: Floats, ratings: Floats, /) -> float:
+        """The value for one user from scores and ratings of the held-out items; NaN leaves the user out."""
         ...
 
 

@@ -17,7 +17,7 @@ from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import unknown
 from rankbench.experiments.spaces import described
 from rankbench.harness import machine
-from rankbench.metrics import METRICS, RULES
+from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
 from rankbench.solvers import SOLVERS
 from rankbench.specs import Catalogue, parse, settings_of, show_value
 
@@ -38,7 +38,7 @@ def everything() -> dict[str, dict[str, str]]:
         "solvers": {name: _first_line(SOLVERS.find(name)) for name in SOLVERS.names()},
         "datasets": {name: _first_line(data_sets.DATASETS.find(name)) for name in data_sets.DATASETS.names()},
         "splits": {name: _first_line(SPLITS.find(name)) for name in SPLITS.names()},
-        "metrics": {name: record.formula for name, record in METRICS.items()},
+        "metrics": {name: metric(name).formula for name in (*METRICS, *OWN_METRICS.names())},
     }
 
 
@@ -50,7 +50,7 @@ def describe(name: str) -> str:
         (SOLVERS.names(), _solver),
         (data_sets.DATASETS.names(), _dataset),
         (SPLITS.names(), lambda found: _settings(SPLITS, found)),
-        (list(METRICS), _metric),
+        ([*METRICS, *OWN_METRICS.names()], _metric),
     ]
     for known, tell in describers:
         if base in known:
@@ -58,7 +58,7 @@ def describe(name: str) -> str:
     if data_sets.DATASETS.knows(base):
         return _dataset(base)
     if ".py:" in base:
-        return _solver(base)
+        return _metric(base) if hasattr(SOLVERS.find(base), "of_user") else _solver(base)
     raise unknown("name", base, [one for known, _ in describers for one in known], "rankbench list")
 
 
@@ -162,7 +162,7 @@ def _dataset(name: str) -> str:
 
 
 def _metric(name: str) -> str:
-    record = METRICS[name]
+    record = metric(name)
     low, high = record.limits
     return f"{record.name}: {record.formula}\nfrom {low} to {high}, {record.better} is better\n{RULES}"
 

@@ -8,23 +8,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rankbench.contract import Floats, Model
+from rankbench.contract import Floats, Model, OwnMetric
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import metrics as kernel
 from rankbench.metrics.catalogue import whole_catalogue
-from rankbench.metrics.records import OF_COMPARISONS, Metric, metric
+from rankbench.metrics.records import OF_COMPARISONS, Metric, metric, of_own
 from rankbench.metrics.rows import Row, rated, scores_of
 
 _ERRORS = {"test": kernel.PAIRWISE_ERROR, "test-train": kernel.TEST_TRAIN_ERROR, "both": kernel.BOTH_ERROR}
 _PAIRS = {"test": kernel.ORDERED_PAIRS, "test-train": kernel.TEST_TRAIN_PAIRS, "both": kernel.BOTH_PAIRS}
 
+Name = str | Metric | OwnMetric
 Rows = Mapping[Row, Floats]
 Flags = npt.NDArray[np.bool_]
 
 
 def per_user(
-    model: Model, test: View, names: Sequence[str | Metric], threads: int = 1, train: View | None = None
+    model: Model, test: View, names: Sequence[Name], threads: int = 1, train: View | None = None
 ) -> dict[str, Floats]:
     """Each metric's value for each user, NaN for users left out.
 
@@ -32,15 +33,36 @@ def per_user(
     catalogue or over all users need. Of training comparisons both items count as seen; where a split has a
     part of its own for what was seen, that is the one to pass.
     """
-    records = [name if isinstance(name, Metric) else metric(name) for name in names]
+    records = [_record(name) for name in names]
     for record in records:
         _refuse_unusable(record, test, train)
     if isinstance(test, Comparisons):
         return _compared(model, test, records)
-    rows = list(dict.fromkeys(row for record in records for row in _rows(record)))
+    counted = [record for record in records if record.own is None]
+    rows = list(dict.fromkeys(row for record in counted for row in _rows(record)))
     values = _measured(model, test, rows, threads, train)
-    trained = _trained(model, records, threads, train)
-    return {record.label: _of_part(record, _value(record, values, test, train), trained) for record in records}
+    trained = _trained(model, counted, threads, train)
+    found = {record.label: _of_part(record, _value(record, values, test, train), trained) for record in counted}
+    return {
+        record.label: found[record.label] if record.own is None else _by_own(record.own, model, test)
+        for record in records
+    }
+
+
+def _by_own(metric: OwnMetric, model: Model, test: Ratings) -> Floats:
+    """The values that a user's own metric gives, user by user; whoever has nothing held out is left out."""
+    scores, values = scores_of(model, test.users, test.items), np.full(test.n_users, np.nan)
+    for user in np.flatnonzero(np.diff(test.indptr)):
+        own = slice(test.indptr[user], test.indptr[user + 1])
+        values[user] = metric.of_user(scores[own], test.values[own])
+    return values
+
+
+def _record(name: Name) -> Metric:
+    """The metric of this name, or that a user's own record makes."""
+    if isinstance(name, str):
+        return metric(name)
+    return name if isinstance(name, Metric) else of_own(name)
 
 
 def _trained(model: Model, records: Sequence[Metric], threads: int, train: View | None) -> Rows:
@@ -58,7 +80,7 @@ def _of_part(record: Metric, held_out: Floats, trained: Rows) -> Floats:
 
 
 def evaluate(
-    model: Model, test: View, names: Sequence[str | Metric], threads: int = 1, train: View | None = None
+    model: Model, test: View, names: Sequence[Name], threads: int = 1, train: View | None = None
 ) -> dict[str, float]:
     """Each metric's mean over the users that count; NaN where there is none."""
     return {label: mean(values) for label, values in per_user(model, test, names, threads, train).items()}

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import Annotated, Any, Literal
 
+from rankbench.contract import OwnMetric
 from rankbench.errors import UserError, unknown
 from rankbench.kernels import metrics as kernel
-from rankbench.specs import Limits, build, check, parse, show_settings
+from rankbench.specs import Catalogue, Limits, build, changed_settings, check, parse, show, show_settings
 
 RULES = (
     "Candidates, unless a metric says otherwise: the user's own held-out items. Ties in score: expected value over all "
@@ -17,8 +18,10 @@ RULES = (
     "says who is left out."
 )
 
+Better = Literal["higher", "lower"]
 Users = Literal["ordered", "relevant", "all"]
 OF_COMPARISONS = -1  # the code of a metric that only held-out comparisons have, and no kernel counts
+_OWN = -2  # the code of a user's own metric
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Metric:
 
     name: str
     definition: str  # with its settings in braces
-    better: Literal["higher", "lower"]
+    better: Better
     limits: tuple[float, float]
     code: int  # of the kernel
     takes: tuple[str, ...] = ()
@@ -53,10 +56,13 @@ class Metric:
     k: Annotated[int, Limits(low=1)] | None = None
     settings: Settings = field(default_factory=Settings)
     version: int = 1
+    own: OwnMetric | None = None  # what counts in place of a kernel
 
     @property
     def label(self) -> str:
         """The name with its cut-off and changed settings, as `metric` takes it."""
+        if self.own is not None:
+            return self.name
         cut = f"@{self.k}" if self.k else ""
         usual = METRICS[self.name].settings
         shown = {name: getattr(self.settings, name) for name in self.takes}
@@ -69,6 +75,8 @@ class Metric:
     @property
     def formula(self) -> str:
         """The whole definition, with these settings."""
+        if self.own is not None:
+            return self.definition
         return "; ".join([self.definition.format_map(_Phrases(self)), *_clauses(self)])
 
     @property
@@ -329,17 +337,26 @@ _RECORDS = (
     ),
 )
 METRICS: dict[str, Metric] = {record.name: record for record in _RECORDS}
+OWN_METRICS = Catalogue(
+    "metric",
+    entries={},
+    group="rankbench.metrics",
+    remedy="rankbench list metrics",
+    needs=("definition", "better", "limits", "version", "of_user"),
+)
 
 _NAME = re.compile(r"(?P<base>[^@\[]+)(?:@(?P<k>-?\w+))?")
 
 
 def metric(text: str) -> Metric:
-    """The metric that a name describes: `ndcg@10`, `precision@5[relevant=3,candidates=catalogue]`."""
+    """The metric that a name describes: `ndcg@10`, `precision@5[relevant=3,candidates=catalogue]`, `mine.py:Mine`."""
     spec = parse(text)
     match = _NAME.fullmatch(spec.name)
     base = match["base"] if match else spec.name
+    if base not in METRICS and (".py:" in spec.name or OWN_METRICS.knows(spec.name)):
+        return of_own(OWN_METRICS.make(text), show(spec.name, spec.settings))
     if base not in METRICS:
-        raise unknown("metric", base, METRICS, "rankbench list metrics")
+        raise unknown("metric", base, [*METRICS, *OWN_METRICS.names()], "rankbench list metrics")
     record = METRICS[base]
     if match and match["k"]:
         record = replace(record, k=_cut_off(record, match["k"], text))
@@ -351,6 +368,15 @@ def metric(text: str) -> Metric:
     if record.settings.users == usual_users(record):  # said, though it goes without saying
         record = replace(record, settings=replace(record.settings, users=None))
     return record
+
+
+def of_own(record: OwnMetric, name: str = "") -> Metric:
+    """The metric that a user's own record makes, by this name or else that of its class."""
+    name = name or show(type(record).__name__, changed_settings(record))
+    better = record.better
+    if better not in ("higher", "lower"):
+        raise UserError(f"metric {name!r} has better={better!r}: it must be 'higher' or 'lower'")
+    return Metric(name, record.definition, better, record.limits, code=_OWN, version=record.version, own=record)
 
 
 def _settings(record: Metric, given: Mapping[str, Any], text: str) -> Settings:

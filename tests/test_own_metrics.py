@@ -1,0 +1,103 @@
+"""Metrics of the user's own: from a file, from a plug-in, from Python; measured, shown and refused."""
+
+import shutil
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from helpers import rankbench
+from test_readme import example
+
+from rankbench import specs
+from rankbench.data.views import Comparisons, Ratings
+from rankbench.errors import UserError
+from rankbench.metrics import evaluate, metric, per_user
+from rankbench.models import ItemScores
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The mean score of the best items less that of the others."""
+
+    least: float = 4.0
+    definition: ClassVar = "mean score of items rated {least} or better less that of others; left out: one-sided users"
+    better: ClassVar = "higher"
+    limits: ClassVar = (-np.inf, np.inf)
+    version: ClassVar = 3
+
+    def of_user(self, scores, ratings):
+        """NaN where one side is empty."""
+        good = ratings >= self.least
+        return scores[good].mean() - scores[~good].mean() if 0 < good.sum() < len(good) else np.nan
+
+
+MODEL = ItemScores(np.array([0.0, 1.0, 5.0]))
+TEST = Ratings.from_triples([0, 0, 0, 1, 3, 3], [0, 1, 2, 2, 0, 2], [1, 5, 4, 5, 3, 5.0], 4, 3)
+
+
+def test_a_record_is_measured_user_by_user():
+    found = per_user(MODEL, TEST, ["pairwise-error", Gap(), Gap(least=5.0)])
+    assert list(found) == ["pairwise-error", "Gap", "Gap[least=5]"]
+    np.testing.assert_array_equal(found["Gap"], [3.0, np.nan, np.nan, 5.0])
+    np.testing.assert_array_equal(found["Gap[least=5]"], [1.0 - 2.5, np.nan, np.nan, 5.0])
+    assert evaluate(MODEL, TEST, [Gap()]) == {"Gap": 4.0}
+
+
+def test_a_plug_in_is_found_by_its_name(monkeypatch):
+    point = EntryPoint("score-gap", f"{__name__}:Gap", "rankbench.metrics")
+    monkeypatch.setattr(specs, "entry_points", lambda **wanted: [point] if point.matches(**wanted) else [])
+    record = metric("score-gap[least=5]")
+    assert (record.label, record.better, record.version) == ("score-gap[least=5]", "higher", 3)
+    assert record.formula == Gap.definition  # braces and all
+    assert evaluate(MODEL, TEST, ["score-gap"]) == {"score-gap": 4.0}
+    with pytest.raises(UserError, match="unknown metric 'score-gab'; did you mean 'score-gap'"):
+        metric("score-gab")
+
+
+def test_held_out_comparisons_are_refused():
+    with pytest.raises(UserError, match="metric 'Gap' needs held-out ratings, the data holds comparisons"):
+        evaluate(MODEL, Comparisons([0, 1], [0], [1], n_items=3), [Gap()])
+
+
+def test_what_a_metric_does_not_say_is_asked_for(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from dataclasses import dataclass\n\n\n@dataclass(frozen=True)\nclass Mine:\n"
+        "    better = 'upwards'\n    limits = (0, 1)\n    version = 1\n    of_user = max\n"
+    )
+    with pytest.raises(UserError, match=r"mine\.py:Mine' does not say its definition: metrics must"):
+        metric(f"{file}:Mine")
+    file.write_text(file.read_text() + "    definition = 'the larger'\n")
+    with pytest.raises(UserError, match="has better='upwards': it must be 'higher' or 'lower'"):
+        metric(f"{file}:Mine")
+    with pytest.raises(UserError, match=r"no file 'gone\.py'"):
+        metric("gone.py:Mine")
+
+
+def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "first.py").write_text(example("metric"))
+    (tmp_path / "mine.toml").write_text(
+        'title = "Mine"\npaper = "none"\nabout = "A metric of my own."\n'
+        'data = ["low-rank[users=30,items=30,per_user=20]"]\nsplits = ["n-per-user[n=8]"]\n'
+        'solvers = ["global", "sgd"]\nrepetitions = 2\n'
+        'metrics = ["first.py:First[places=2]", "pairwise-error"]\n\n[budget]\nsteps = 2\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, "run", "mine.toml", "-q") == 0
+    assert "first.py:First[places=2]" in capsys.readouterr().out
+    assert "held-out items by score" in (tmp_path / "results/report/index.html").read_text()
+    assert rankbench(monkeypatch, "info", "first.py:First") == 0
+    assert "higher is better" in capsys.readouterr().out
+    shutil.move("first.py", "second.py")
+    assert rankbench(monkeypatch, "table", "mine") == 1
+    assert "no file 'first.py' to take the metric 'First' from" in capsys.readouterr().err
+
+
+def test_readmes_metric_computes_what_it_says():
+    space: dict[str, object] = {}
+    exec(example("metric"), space)
+    scores, values = np.array([3.0, 1.0, 2.0]), np.array([2.0, 5.0, 3.0])
+    assert space["First"](places=2).of_user(scores, values) == 2.5
+    assert space["First"](places=9).of_user(scores, values) == pytest.approx(10 / 3)
