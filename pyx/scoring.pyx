@@ -1,4 +1,4 @@
-"""Inner products of some rows with all columns: the scores of a block of users for the whole catalogue.
+"""Inner products of some rows with all columns, the scores of a block of users for the whole catalogue; or of pairs.
 
 BLAS takes half the time where it has wider instructions than the portable build; but how it sums depends on
 where in the matrix a pair stands, so that equal vectors need not tie. Here the sum of a pair runs over its
@@ -6,7 +6,7 @@ coordinates in order, and its bits depend on the two vectors alone.
 """
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from parallel cimport thread_id
@@ -38,6 +38,27 @@ def products(
     else:
         out[:, :] = 0.0
     free(memory)
+
+
+def sparse_pairs(
+    const int64_t[::1] indptr,
+    const int32_t[::1] columns,
+    const double[::1] values,
+    const double[:, ::1] weights,
+    const double[::1] offsets,
+    const int32_t[::1] users,
+    const int32_t[::1] items,
+    double[::1] out,
+):
+    """out_p = item row . user's weights + the user's offset, the items' rows in CSR, summed in their order."""
+    cdef Py_ssize_t pair, place
+    cdef double total
+    with nogil:
+        for pair in range(out.shape[0]):
+            total = 0.0
+            for place in range(indptr[items[pair]], indptr[items[pair] + 1]):
+                total = total + values[place] * weights[users[pair], columns[place]]
+            out[pair] = total + offsets[users[pair]]
 
 
 cdef void _pack(const double *columns, Py_ssize_t n, Py_ssize_t rank, double *packed) noexcept nogil:

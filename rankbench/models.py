@@ -114,11 +114,24 @@ class UserWeights:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """x_item . w_user + offset_user."""
+        if scipy.sparse.issparse(self.features):
+            return self._sparse(
+                _within("user", users, len(self.offsets)), _within("item", items, self.features.shape[0])
+            )
 
         def block(u: Ints, i: Ints) -> Floats:
-            return np.asarray((self.features[i] * self.weights[u]).sum(axis=1)).ravel() + self.offsets[u]
+            values: Floats = (self.features[i] * self.weights[u]).sum(axis=1) + self.offsets[u]
+            return values
 
         return _in_blocks(block, users, items)
+
+    def _sparse(self, users: Ints, items: Ints) -> Floats:
+        """The same over the values that an item has."""
+        table, out = scipy.sparse.csr_array(self.features), np.empty(len(users))
+        rows = table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data.astype(np.float64)
+        weights = np.ascontiguousarray(self.weights, np.float64)
+        scoring_kernel.sparse_pairs(*rows, weights, np.asarray(self.offsets, np.float64), users, items, out)
+        return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A row of inner products for each of these users, the offset added."""
