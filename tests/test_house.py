@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import rankbench
+from rankbench.models import MODELS
+from rankbench.solvers import SOLVERS
 
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
@@ -102,3 +104,8 @@ def test_everything_public_can_be_had():
         assert getattr(rankbench, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         rankbench.nonsense  # noqa: B018
+
+
+def test_every_solver_and_model_can_be_asked_of_the_package():
+    solvers = {SOLVERS.find(name).__name__ for name in SOLVERS.entries}
+    assert solvers | set(MODELS) <= set(rankbench.__all__)
