@@ -58,7 +58,7 @@ def describe(name: str) -> str:
     if data_sets.DATASETS.knows(base):
         return _dataset(base)
     if ".py:" in base:
-        return _metric(base) if hasattr(SOLVERS.find(base), "of_user") else _solver(base)
+        return _metric(base) if OWN_METRICS.fits(base) else _solver(base)
     raise unknown("name", base, [one for known, _ in describers for one in known], "rankbench list")
 
 

@@ -250,6 +250,10 @@ class Catalogue:
             raise self._without_argument(f"{name}:")
         raise unknown(self.kind, name, self.names(), self.remedy)
 
+    def fits(self, name: str) -> bool:
+        """Whether the class behind a name says all that this kind must."""
+        return all(getattr(self.find(name), need, None) is not None for need in self.needs)
+
     def make(self, text: str) -> Any:
         """The record that `name[key=value,...]` describes."""
         spec = parse(text)
