@@ -86,7 +86,6 @@ def read(file: File, layout: Layout) -> Rows:
                 escapechar=layout.escape,
                 na_filter=False,
                 engine="c",
-                **to_the_last_bit(pandas.__version__),
             )
         except pandas.errors.EmptyDataError:
             raise UserError(f"{file} holds no rows") from None
@@ -142,12 +141,6 @@ def identified(rows: Iterable[tuple[int, list[str]]], file: File) -> Iterator[tu
 
 def _ids(layout: Layout) -> tuple[int, ...]:
     return layout.fields[:-1] if layout.valued else layout.fields
-
-
-def to_the_last_bit(version: str) -> dict[str, Any]:
-    """What pandas needs to be told to read numbers exactly; from 3.1 on it does, and warns if it is told."""
-    major, minor = version.split(".")[:2]
-    return {"float_precision": "round_trip"} if (int(major), int(minor)) < (3, 1) else {}
 
 
 def _one_letter(stream: IO[bytes], separator: str) -> IO[bytes]:

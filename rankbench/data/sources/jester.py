@@ -14,7 +14,7 @@ from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
-from rankbench.data.tables import lines, records, to_the_last_bit
+from rankbench.data.tables import lines, records
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.specs import check
@@ -119,8 +119,7 @@ def _from_csv(file: File) -> Floats:
 
     with file.open() as stream:
         try:
-            exactly = to_the_last_bit(pandas.__version__)
-            frame = pandas.read_csv(stream, header=None, dtype=np.float64, na_filter=False, **exactly)
+            frame = pandas.read_csv(stream, header=None, dtype=np.float64, na_filter=False)
         except pandas.errors.EmptyDataError:
             raise UserError(f"{file} holds no rows") from None
         except ValueError as error:  # pandas' own errors are of this kind too
