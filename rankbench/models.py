@@ -218,22 +218,24 @@ class Stumps:
     """Weighted thresholds on item features per user: offset + sum_t weight_t [x_item,feature_t > cut_t]."""
 
     item_features: Any  # dense or CSR, a row per item, seen or not
-    features: Ints  # users x thresholds, as are cuts and weights
+    rows: Ints  # each user's row of the thresholds
+    features: Ints  # rows x thresholds, as are cuts and weights
     cuts: Floats
     weights: Floats
-    offsets: Floats
+    offsets: Floats  # by row
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """One pass over the user's thresholds per pair."""
         out = np.empty(len(users))
-        pairs = _within("user", users, len(self.offsets)), _within("item", items, self.item_features.shape[0])
-        stumps_kernel.score(*self._thresholds(), *pairs, out)
+        rows = self.rows[_within("user", users, len(self.rows))]
+        stumps_kernel.score(*self._thresholds(), rows, _within("item", items, self.item_features.shape[0]), out)
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A pass over the thresholds for each of these users and each item."""
         out = np.empty((len(users), self.item_features.shape[0]))
-        stumps_kernel.score_all(*self._thresholds(), _within("user", users, len(self.offsets)), out, threads)
+        rows = self.rows[_within("user", users, len(self.rows))]
+        stumps_kernel.score_all(*self._thresholds(), rows, out, threads)
         return out
 
     def _thresholds(self) -> tuple[Floats, Ints, Floats, Floats, Floats]:

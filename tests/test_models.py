@@ -32,6 +32,7 @@ INDPTR, ITEMS = np.array([0, 2, 2, 6]), np.array([1, 3, 0, 1, 2, 4], np.int32)
 TWINS = np.array([0, 1, 2, 1, 0], np.int32)
 EXPANSION = scipy.sparse.csr_array((COEFFICIENTS, ITEMS, INDPTR), shape=(3, 5)).toarray()
 STUMPS = np.array([[0, 1], [1, 1], [0, 0]], np.int32), RNG.standard_normal((3, 2)), RNG.standard_normal((3, 2))
+EVERYBODY = np.arange(3, dtype=np.int32)
 ABOVE = FEATURES[:, STUMPS[0]].transpose(1, 2, 0) > STUMPS[1][:, :, None]  # users x thresholds x items
 BOOSTED = np.einsum("ut,uti->ui", STUMPS[2], ABOVE) + OFFSETS[:, None]
 
@@ -50,9 +51,9 @@ EXAMPLES = {
     "KernelScores of items that share rows": KernelScores(
         GRAM[:3, :3].copy(), TWINS, INDPTR, TWINS[ITEMS], COEFFICIENTS, OFFSETS
     ),
-    "Stumps": Stumps(FEATURES, *STUMPS, OFFSETS),
-    "Stumps, sparse": Stumps(scipy.sparse.csr_array(FEATURES), *STUMPS, OFFSETS),
-    "Stumps without a threshold": Stumps(FEATURES, *(part[:, :0] for part in STUMPS), OFFSETS),
+    "Stumps": Stumps(FEATURES, EVERYBODY, *STUMPS, OFFSETS),
+    "Stumps, sparse": Stumps(scipy.sparse.csr_array(FEATURES), EVERYBODY, *STUMPS, OFFSETS),
+    "Stumps without a threshold": Stumps(FEATURES, EVERYBODY, *(part[:, :0] for part in STUMPS), OFFSETS),
     "KernelExpansion": KernelExpansion(FEATURES, "gaussian", 1.5, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS),
     "KernelExpansion, sparse": KernelExpansion(
         scipy.sparse.csr_array(FEATURES), "gaussian", 1.5, 2, INDPTR, ITEMS, COEFFICIENTS, OFFSETS

@@ -55,19 +55,21 @@ class RankBoost:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """No threshold at all, then a model after each round; ends when no threshold helps any user."""
-        offsets = np.where(np.diff(train.indptr) >= 2, 0.0, np.nan)
+        learners = np.flatnonzero(pairs_kernel.count(train.indptr, train.values))
+        own, rows = _of_users(train, learners), (len(learners) + (np.diff(train.indptr) < 2)).astype(np.int32)
+        rows[learners] = np.arange(len(learners))
         validated = self.rounds == "validated"
-        best = _best_rounds(*_hold_back(train, self.held_out, rng), threads) if validated else count()
-        made = _Rounds.none(train.n_users)
-        losses = (pairs_kernel.count(train.indptr, train.values) > 0).astype(np.float64)  # of scores all alike
+        best = _best_rounds(*_hold_back(own, self.held_out, rng), threads) if validated else count()
+        made = _Rounds.none(len(learners))
+        losses = np.ones(len(learners))  # of scores all alike
         objectives = [losses.sum()]
 
         def step(rounds: int) -> Step:
             """The model of so many rounds."""
-            return Step(made.model(train.item_features, rounds, offsets), lambda: float(objectives[rounds]))
+            return Step(made.model(train.item_features, rows, rounds), lambda: float(objectives[rounds]))
 
         yield step(next(best))
-        for place, thresholds in enumerate(_boost(train, losses, threads)):
+        for place, thresholds in enumerate(_boost(own, losses, threads)):
             made = made.with_round(place, thresholds)
             objectives.append(losses.sum())
             yield step(next(best))
@@ -75,7 +77,11 @@ class RankBoost:
 
 @dataclass(frozen=True)
 class _Rounds:
-    """The thresholds of all rounds so far, users x rounds, and room for more."""
+    """The thresholds of all rounds so far, users x rounds, and room for more.
+
+    Two more rows have no threshold ever: that of users with no order to learn, who score zero, and that of
+    users with fewer than two ratings, who score NaN.
+    """
 
     features: Ints
     cuts: Floats
@@ -84,7 +90,8 @@ class _Rounds:
     @classmethod
     def none(cls, n_users: int) -> "_Rounds":
         """Room only."""
-        return cls(np.zeros((n_users, _ROOM), np.int32), np.zeros((n_users, _ROOM)), np.zeros((n_users, _ROOM)))
+        shape = n_users + 2, _ROOM
+        return cls(np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape))
 
     def with_round(self, place: int, thresholds: Thresholds) -> "_Rounds":
         """One round more, written where there was room, or else into twice the room."""
@@ -92,13 +99,14 @@ class _Rounds:
         if place == self.features.shape[1]:
             columns = tuple(np.hstack([column, np.zeros_like(column)]) for column in columns)  # type: ignore[assignment]
         for column, values in zip(columns, thresholds, strict=True):
-            column[:, place] = values
+            column[:-2, place] = values
         return _Rounds(*columns)
 
-    def model(self, item_features: Any, rounds: int, offsets: Floats) -> Stumps:
-        """The first rounds as a model."""
-        kept = slice(rounds)
-        return Stumps(item_features, self.features[:, kept], self.cuts[:, kept], self.weights[:, kept], offsets)
+    def model(self, item_features: Any, rows: Ints, rounds: int) -> Stumps:
+        """The first rounds as a model; `rows` say which row is whose."""
+        kept, offsets = slice(rounds), np.zeros(len(self.features))
+        offsets[-1] = np.nan
+        return Stumps(item_features, rows, self.features[:, kept], self.cuts[:, kept], self.weights[:, kept], offsets)
 
 
 @dataclass(frozen=True)
@@ -121,6 +129,16 @@ class _Runs:
         """All of them, as the kernel takes them."""
         chunks = self.user_chunks, self.chunk_users, self.chunk_runs
         return *chunks, self.starts, self.features, self.sides, self.entries, self.thresholds
+
+
+def _of_users(train: Ratings, users: Ints) -> Ratings:
+    """The ratings of some users alone, who are numbered anew."""
+    counts = np.diff(train.indptr)[users]
+    chosen = np.zeros(train.n_users, bool)
+    chosen[users] = True
+    kept = np.repeat(chosen, np.diff(train.indptr))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return Ratings(indptr, train.items[kept], train.values[kept], train.n_items, train.item_features)
 
 
 def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]:
