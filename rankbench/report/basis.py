@@ -8,7 +8,7 @@ from rankbench.errors import UserError
 from rankbench.report.tables import Study
 
 _COLUMNS = 3  # drawn unless said otherwise
-_WORDS = 8  # in a line of text
+_WORDS = 8  # for and against each function
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ def draw_basis(basis: Basis, columns: Sequence[int], folder: Path, name: str) ->
     with matplotlib.rc_context(style()):
         from matplotlib.figure import Figure  # noqa: PLC0415
 
-        tallest = max(len(one.positive) + len(one.negative) for one in functions)
-        size = (3.6 * len(functions), 0.9 + 0.14 * max(tallest, 6))
+        bars = [[*one.positive[:_WORDS], *reversed(one.negative[:_WORDS])] for one in functions]
+        size = (3.6 * len(functions), 0.9 + 0.14 * max(6, *map(len, bars)))
         figure = Figure(figsize=size, layout="constrained")
         figure.suptitle(f"{basis.solver} on {basis.data}", fontsize=8)
-        for axis, function in zip(figure.subplots(1, len(functions), squeeze=False)[0], functions, strict=True):
-            features = [*function.positive, *reversed(function.negative)]
+        axes = figure.subplots(1, len(functions), squeeze=False)[0]
+        for axis, function, features in zip(axes, functions, bars, strict=True):
             weights = [weight for _, weight in features]
             axis.barh(range(len(features)), weights, color=[COLOURS[weight < 0] for weight in weights])
             axis.set_yticks(range(len(features)), [feature for feature, _ in features], fontsize=6)

@@ -35,6 +35,9 @@ def draw(drawing: Drawing, folder: Path, name: str) -> None:
 
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write a figure as PDF and as PNG, without dates."""
+    if layout := figure.get_layout_engine():
+        layout.execute(figure)
+        figure.set_layout_engine("none")  # laid out once, not four times: that takes longer than drawing
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
 
