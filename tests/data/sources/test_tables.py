@@ -44,7 +44,7 @@ def columns(rows):
     return [column.tolist() for column in rows.ids] + values
 
 
-def refused(file, layout, message, build=lambda rows: rows):
+def assert_refused(file, layout, message, build=lambda rows: rows):
     """Reading must fail with one line that begins with the file's name and holds the message."""
     with pytest.raises(UserError, match=re.escape(message)) as error:
         build(read(file, layout))
@@ -201,7 +201,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("layout", "content", "message"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_named_with_its_file_and_line(write, layout, content, message):
-    refused(write(content), layout, message)
+    assert_refused(write(content), layout, message)
 
 
 @pytest.mark.parametrize("mistake", ["too few fields", "an id that overflows", "above the scale", "UTF-16", "nothing"])
@@ -211,14 +211,16 @@ def test_a_mistake_in_an_archive_is_named_as_well(write, mistake):
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("a/rows.csv", content)
-    refused(write(gzip.compress(content), "rows.csv.gz"), layout, message)
-    refused(write(whole.getvalue(), "all.zip", "a/rows.csv"), layout, message)
+    assert_refused(write(gzip.compress(content), "rows.csv.gz"), layout, message)
+    assert_refused(write(whole.getvalue(), "all.zip", "a/rows.csv"), layout, message)
 
 
 def test_a_line_far_down_is_named(write):
     rows = [f"{user},{item},3\n" for user in range(100) for item in range(1_000)]
     rows[77_776] = "77,776,33\n"
-    refused(write("".join(rows)), Layout(scale=(1, 5)), "line 77777: rating 33 is out of range: must be from 1 to 5")
+    assert_refused(
+        write("".join(rows)), Layout(scale=(1, 5)), "line 77777: rating 33 is out of range: must be from 1 to 5"
+    )
 
 
 # ---- what is damaged ----
@@ -297,9 +299,9 @@ REPEATED = "1,20,3\n2,20,1\n\n1,20,5\n1,10,2\n2,20,4\n"
 
 def test_a_repeated_pair_is_named_with_both_lines(write):
     message = "line 4: user 1, item 20 stands on line 1 already: keep one of the two rows"
-    refused(write(REPEATED), CSV, message, ratings)
+    assert_refused(write(REPEATED), CSV, message, ratings)
     message = "line 3: user ann, item x stands on line 2 already"
-    refused(write("bob,x,3\nann,x,3\nann,x,3\n"), NAMED, message, ratings)
+    assert_refused(write("bob,x,3\nann,x,3\nann,x,3\n"), NAMED, message, ratings)
 
 
 def test_the_last_of_a_repeated_pair_wins_where_the_source_says_so(write):
