@@ -11,7 +11,7 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
 from rankbench.solvers import SOLVERS
-from rankbench.specs import parse
+from rankbench.names import parse
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -12,8 +12,8 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError, unknown
 from rankbench.solvers import SOLVERS
-from rankbench.specs import (
-    Catalogue,
+from rankbench.names import (
+    Registry,
     Limits,
     build,
     canonical,
@@ -379,7 +379,7 @@ class Numbered:
     level: Annotated[float, Limits(above=0)]
 
 
-THINGS = Catalogue(
+THINGS = Registry(
     "thing",
     {
         **{f"{name}:": f"{__name__}:{name.title()}" for name in ("shaped", "filed", "numbered")},
@@ -484,7 +484,7 @@ OWN_FILE = """
 from dataclasses import dataclass
 from typing import ClassVar
 from rankbench import Determinism, Ratings
-from rankbench.specs import check
+from rankbench.names import check
 
 @dataclass(frozen=True)
 class Undeclared:
@@ -597,7 +597,7 @@ def test_a_plugin_cannot_take_a_name_of_the_house(plugin):
 
 
 def test_nothing_is_imported_before_it_is_asked_for():
-    lazy = Catalogue("thing", {"absent": "rankbench.no_such_module:Thing"}, "rankbench.things", "")
+    lazy = Registry("thing", {"absent": "rankbench.no_such_module:Thing"}, "rankbench.things", "")
     assert lazy.names() == ["absent"]
     with pytest.raises(ModuleNotFoundError):
         lazy.find("absent")

@@ -7,10 +7,10 @@ import numpy as np
 from rankbench.data.origins import Origin
 from rankbench.data.views import View
 from rankbench.errors import UserError
-from rankbench.specs import Catalogue, canonical
+from rankbench.names import Named, Registry
 from rankbench.streams import stream
 
-DATASETS = Catalogue(
+DATASETS = Registry(
     "data set",
     {
         "btl": "rankbench.data.synthetic:BTL",
@@ -57,13 +57,15 @@ class Source(Protocol):
         ...
 
 
-def load(name: str, seed: int = 0) -> View:
+def load(name: str | Named, seed: int = 0) -> View:
     """The data set of this name, `rankbench.load("low-rank[users=500]")`; equal settings give equal bytes."""
-    source: Source = DATASETS.make(name)
-    rng = stream(seed, "data", canonical(name, source), source.version)
+    named = DATASETS.resolve(name) if isinstance(name, str) else name
+    source: Source = named.record
+    rng = stream(seed, "data", named.identity, source.version)
     try:
         return source.view(rng)
     except UserError:
         raise
     except Exception as error:  # a source of the user's own may raise anything
-        raise UserError(f"data set {name!r} cannot be read: {type(error).__name__}: {error}") from error
+        problem = f"data set {named.written!r} cannot be read: {type(error).__name__}: {error}"
+        raise UserError(problem) from error

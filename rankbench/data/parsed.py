@@ -9,7 +9,7 @@ from rankbench.data.cache import cache_folder
 from rankbench.data.files import Files
 from rankbench.data.views import VIEWS, Comparisons, Ratings
 from rankbench.errors import UserError
-from rankbench.specs import settings_of, show_settings
+from rankbench.names import settings_of, show_settings
 
 AnyView = TypeVar("AnyView", Ratings, Comparisons)
 

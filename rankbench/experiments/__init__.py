@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 from rankbench.errors import UserError, unknown
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, Pattern, Settings, check
+from rankbench.names.grammar import read_settings
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,23 @@ class Budget:
 
 @dataclass(frozen=True)
 class Published:
-    """A number out of a paper, and which of our rows it stands beside."""
+    """A number to stand beside a measured one: out of a paper, or computed from a formula."""
 
-    solver: str
+    solver: Pattern
     metric: str
     value: float
     sd: float | None = None
-    data: str | None = None  # our data set, where the experiment has several
-    split: str | None = None
-    on: str | None = None  # what the paper measured on, where that is not what we measure on
+    data: Pattern | None = None  # beside which of our data sets, where the experiment has several
+    split: Pattern | None = None
+    on: Pattern | None = None  # the data set, by its name here, that the paper measured on; unless said, as `data`
+    remark: str = ""  # what else was different there
+    computed: str = ""  # by what, where nobody published the number
 
     def __post_init__(self) -> None:
         check(self)
+        for name in ("solver", "data", "split", "on"):
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, Pattern.read(text))
 
 
 @dataclass(frozen=True)
@@ -58,17 +64,21 @@ class Curve:
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
-    part: str = ""  # of the figure, as in `rank=2`: where it belongs; everywhere unless said
+    part: Settings = ()  # the panel it belongs to, written `rank=2`; every panel unless said
 
     def __post_init__(self) -> None:
         check(self)
+        if isinstance(self.part, str):
+            object.__setattr__(self, "part", tuple(read_settings(self.part).items()))
         for name, values in (("x", self.x), ("y", self.y)):
             numbers = isinstance(values, list | tuple) and all(type(value) in (int, float) for value in values)
             if not numbers or not values:
-                raise UserError(f"Curve: {name} of {self.name!r} must be a list of numbers that is not empty")
+                problem = f"{name} of {self.name!r} must be a list of numbers that is not empty"
+                raise UserError(problem, subject="Curve")
             object.__setattr__(self, name, tuple(map(float, values)))
         if len(self.x) != len(self.y):
-            raise UserError(f"Curve: {self.name!r} has {len(self.x)} places and {len(self.y)} values: as many, please")
+            problem = f"{self.name!r} has {len(self.x)} numbers in x and {len(self.y)} in y: give as many in each"
+            raise UserError(problem, subject="Curve")
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class Figure:
     def __post_init__(self) -> None:
         check(self)
         if (self.by or self.curves) and self.kind != "sweep":
-            raise UserError(f"Figure: by and curves need kind=sweep, not kind={self.kind}")
+            raise UserError(f"by and curves need kind=sweep, not kind={self.kind}", subject="Figure")
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class Experiment:
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
     tune: Tune | None = None  # equally, every solver; None: each runs as it is written
+    source: str = ""  # the user's file that it was read from; none: it comes with the package
 
     def __post_init__(self) -> None:
         check(self)
@@ -126,10 +137,21 @@ def load(name: str, full: bool = False) -> Experiment:
         path = Path(name)
         if not path.is_file():
             raise UserError(f"no experiment file {name!r}")
-        return read(path.stem, path.name, path.read_text(encoding="utf-8"), full)
+        return replace(read(path.stem, path.name, _text_of(path), full), source=str(path.resolve()))
     if name not in names():
         raise unknown("experiment", name, names(), "rankbench list experiments")
     return read(name, f"{name}.toml", _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"), full)
+
+
+def _text_of(path: Path) -> str:
+    """The text of a user's experiment file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise UserError(f"not UTF-8 (byte {byte:#04x}): save it as UTF-8", subject=path.name) from None
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", subject=path.name) from None
 
 
 def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
@@ -139,7 +161,7 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{file}: {error}") from None
     overrides = table.pop("full", {})
-    known = {f.name for f in fields(Experiment)} - {"name"}
+    known = {f.name for f in fields(Experiment)} - {"name", "source"}
     for place, keys in (("", table), ("[full] ", overrides)):
         _refuse_unknown(file, place, keys, known)
     if missing := {"title", "paper", "about", "data", "splits", "solvers", "metrics"} - set(table):
@@ -161,8 +183,10 @@ def _of_tune(file: str, make: Callable[[Any], Tune], table: Any) -> Tune:
     """What is made of a tuning, or the error with its place."""
     try:
         return make(table)
-    except (UserError, TypeError) as error:
-        raise UserError(f"{file}: [tune]: {str(error).removeprefix('Tune: ')}") from None
+    except UserError as error:
+        raise error.within(f"{file}: [tune]", instead_of="Tune") from None
+    except TypeError as error:
+        raise UserError(str(error), subject=f"{file}: [tune]") from None
 
 
 def _label(file: str, name: str) -> str:
@@ -170,7 +194,7 @@ def _label(file: str, name: str) -> str:
     try:
         return metric(name).label
     except UserError as error:
-        raise UserError(f"{file}: {error}") from None
+        raise error.within(file) from None
 
 
 def _value(file: str, key: str, value: Any) -> Any:
@@ -212,13 +236,15 @@ def _curves(file: str, tables: Any) -> tuple[Curve, ...]:
 def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
     _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
     if cls is Budget and table and "steps" not in table:
-        table = {"steps": None, **table}  # a budget that says something says all of it
+        table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
     if table.get("metric"):
         table = {**table, "metric": _label(file, str(table["metric"]))}
     try:
         return cls(**table)
-    except (UserError, TypeError) as error:
-        raise UserError(f"{file}: {place}: {error}") from None
+    except UserError as error:
+        raise error.within(f"{file}: {place}", instead_of=cls.__name__) from None
+    except TypeError as error:
+        raise UserError(str(error), subject=f"{file}: {place}") from None
 
 
 def _refuse_unknown(file: str, place: str, table: Mapping[str, Any], known: set[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import exp, isfinite, log, prod
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,8 +16,8 @@ import numpy as np
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError, unknown
 from rankbench.metrics import metric
+from rankbench.names import Limits, build, check, parse, show, show_value, without_folder
 from rankbench.solvers import SOLVERS
-from rankbench.specs import Limits, build, check, parse, show_value, without_folder
 
 _PATIENCE = 1000  # draws of settings that were tried already, before a space counts as used up
 
@@ -98,6 +99,8 @@ class Tune:
 
     def __post_init__(self) -> None:
         check(self)
+        frozen = {solver: MappingProxyType(dict(space)) for solver, space in self.space.items()}
+        object.__setattr__(self, "space", MappingProxyType(frozen))
 
     def space_of(self, solver: str) -> Space:
         """What is searched for a solver: its space without the settings that its name fixes."""
@@ -122,7 +125,7 @@ class Tune:
         SPLITS.make(self.validation)
         names = {name for text in solvers for name in _names(text)}
         for written in self.space:
-            if without_folder(written) not in names:
+            if _short(written) not in names:
                 raise unknown("solver in [tune.space]:", written, names)
         space: dict[str, Space] = {}
         for text in solvers:
@@ -139,7 +142,7 @@ class Tune:
 
     def _key(self, solver: str) -> str | None:
         """The space that belongs to a solver: that of its whole text, else that of its name."""
-        keys = {without_folder(key): key for key in self.space}
+        keys = {_short(key): key for key in self.space}
         return next((keys[name] for name in _names(solver) if name in keys), None)
 
 
@@ -170,7 +173,7 @@ def read_space(texts: Sequence[str]) -> Space:
         try:
             space[name] = _read_range(values) if ".." in values else tuple(values.split("|"))
         except UserError as error:
-            raise UserError(f"--space {text!r}: {str(error).removeprefix('Range: ')}") from None
+            raise error.about(f"--space {text!r}") from None
     return space
 
 
@@ -194,13 +197,13 @@ def first_candidate(space: Space) -> dict[str, Any]:
     return {name: values.low if isinstance(values, Range) else values[0] for name, values in space.items()}
 
 
-def described(tune: Mapping[str, Any], metrics: Sequence[str]) -> str:
-    """How an experiment's solvers are tuned, in a sentence; from the record as the plan stores it."""
-    trials = "1 trial" if tune["trials"] == 1 else f"{tune['trials']} {tune['method']} trials"
-    where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune["per"]]
+def described(tune: Tune, metrics: Sequence[str]) -> str:
+    """How an experiment's solvers are tuned, in a sentence."""
+    trials = "1 trial" if tune.trials == 1 else f"{tune.trials} {tune.method} trials"
+    where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune.per]
     return (
         f"{trials} for each solver, or its whole space where that is smaller; "
-        f"the best {tune['metric'] or metrics[0]} on {tune['validation']} of {where} training part is chosen"
+        f"the best {tune.metric or metrics[0]} on {tune.validation} of {where} training part is chosen"
     )
 
 
@@ -216,7 +219,7 @@ def _values(solver: str, name: str, values: Any) -> Values:
             return tuple(values)
         raise UserError('write a list of choices, or a range: { low = 1, high = 1000, scale = "log" }')
     except UserError as error:
-        raise UserError(f"space of {solver}: {name}: {str(error).removeprefix('Range: ')}") from None
+        raise error.about(f"space of {solver}: {name}") from None
 
 
 def _fitted(solver: str, space: Space, method: str) -> Space:
@@ -238,7 +241,7 @@ def _fitted(solver: str, space: Space, method: str) -> Space:
         try:
             found[name] = _fitted_range(values, fitted, method) if isinstance(values, Range) else _distinct(fitted)
         except UserError as error:
-            raise UserError(f"space of {solver}: {name}: {error}") from None
+            raise error.about(f"space of {solver}: {name}") from None
     return found
 
 
@@ -294,9 +297,15 @@ def _draw(values: Values, rng: np.random.Generator) -> Any:
 
 
 def _names(solver: str) -> tuple[str, str]:
-    """What a space may call a solver: all of its text, or its bare name."""
-    text = without_folder(solver)
+    """What a space may call a solver: all of its text, or its bare name, without the folder of a user's file."""
+    text = _short(solver)
     return text, parse(text).name
+
+
+def _short(solver: str) -> str:
+    """A solver's text without the folder of a user's file."""
+    spec = parse(solver)
+    return show(without_folder(spec.name), spec.settings)
 
 
 def _refuse_unknown(table: Mapping[str, Any], cls: type) -> None:

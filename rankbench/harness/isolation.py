@@ -12,13 +12,12 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from time import monotonic
 from types import ModuleType
-from typing import Any
 
 import psutil
 
 from rankbench.harness import worker
-from rankbench.harness.store import Status
-from rankbench.harness.worker import Task
+from rankbench.harness.records import Point, Status
+from rankbench.harness.worker import Ending, Task
 from rankbench.solvers import SOLVERS
 
 _START = threading.Lock()  # one process starts at a time: starting touches what all threads share
@@ -40,9 +39,10 @@ class Outcome:
 
     status: Status = "failed"
     reason: str | None = None
-    curve: list[dict[str, Any]] = field(default_factory=list)
-    content: dict[str, Any] = field(default_factory=dict)
+    curve: list[Point] = field(default_factory=list)
+    ending: Ending | None = None
     wall: float = 0.0
+    load: float | None = None
 
 
 class Interrupted(Exception):
@@ -109,14 +109,13 @@ def _watch(
             raise Interrupted
         if home.poll(_WATCH):
             try:
-                kind, content = home.recv()
+                message = home.recv()
             except EOFError:
                 return _vanished(process, outcome)
-            if kind == "checkpoint":
-                outcome.curve.append(content)
+            if isinstance(message, Point):
+                outcome.curve.append(message)
             else:
-                outcome.status = "ok" if kind == "done" else kind
-                outcome.reason, outcome.content = content.get("reason"), content
+                outcome.status, outcome.reason, outcome.ending = message.status, message.reason, message
                 return outcome
         if caps.seconds is not None and monotonic() - started > caps.seconds:
             outcome.status, outcome.reason = "timeout", f"took longer than {caps.seconds:g} s"

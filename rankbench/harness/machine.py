@@ -1,49 +1,40 @@
 """The machine as a fingerprint: what decides how fast a run is, and what a reader needs to know."""
 
-import hashlib
-import json
 import os
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import psutil
 import scipy.linalg.cython_blas  # noqa: F401  loads the BLAS that the kernels call
 import threadpoolctl
 
 import rankbench
+from rankbench.harness.records import Machine
 from rankbench.kernels import build_info
 
-_DECIDING = ("cpu", "cores", "usable_cores", "python", "blas", "compiler", "openmp", "native", "debug")
 _PACKAGES = ("rankbench", "numpy", "scipy", "pandas", "matplotlib", "threadpoolctl")
 
 
-def describe() -> dict[str, Any]:
+def describe() -> Machine:
     """Processor, memory, BLAS, OpenMP, compiler, versions and the state of the source."""
-    return {
-        "cpu": _cpu(),
-        "cores": psutil.cpu_count(logical=False) or os.cpu_count(),
-        "usable_cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-        "blas": _blas(),
-        "compiler": build_info.compiler(),
-        "openmp": build_info.openmp(),
-        "native": build_info.native(),
-        "debug": build_info.debug(),
-        "packages": {name: _version(name) for name in _PACKAGES},
-        "git": _git(),
-    }
-
-
-def fingerprint(machine: dict[str, Any]) -> str:
-    """Twelve digits that are equal where times may be compared."""
-    deciding = [machine[key] for key in _DECIDING] + [machine["packages"][name] for name in ("numpy", "scipy")]
-    text = json.dumps(deciding, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return Machine(
+        cpu=_cpu(),
+        cores=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
+        usable_cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+        blas=tuple(_blas()),
+        compiler=build_info.compiler(),
+        openmp=build_info.openmp(),
+        native=build_info.native(),
+        debug=build_info.debug(),
+        packages=tuple((name, _version(name)) for name in _PACKAGES),
+        git=_git(),
+        kernels=getattr(build_info, "digest", str)(),
+    )
 
 
 def _cpu() -> str:

@@ -1,149 +1,252 @@
-"""Run a plan: the pending cells one after the other, or several at a time where only quality counts."""
+"""One run of one experiment: what is stored of its plan, what is still to do, and doing it."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from time import sleep
+from typing import Literal
 
-import numpy as np
-
-from rankbench.arrays import pack, write_npz
+from rankbench.arrays import Arrays
 from rankbench.errors import UserError
 from rankbench.harness import machine
+from rankbench.harness.claims import Claims, Holder
 from rankbench.harness.isolation import Caps, Outcome, run_isolated, server
-from rankbench.harness.plan import Cell, Materials, Plan
-from rankbench.harness.store import Result, Store
+from rankbench.harness.materials import Materials
+from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Place, Plan, Result, Study
+from rankbench.harness.store import Planned, Store, StoredPlan
 from rankbench.harness.tuning import settled
 from rankbench.harness.worker import Task
+
+_WAIT = 0.5  # seconds between two looks at cells that another driver runs
 
 
 @dataclass(frozen=True)
 class Conditions:
     """Under what conditions a plan is run; none of them changes a number except the times."""
 
-    out: Path = Path("results")
     jobs: int = 1
     caps: Caps = field(default_factory=Caps)
     force: bool = False  # run again what is there
     retry_failed: bool = False  # run again what did not end well
+    retry_disturbed: bool = False  # run again what was timed while other processes were busy
+    strict: bool = False  # run again what other kernels, libraries or processors made
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something to tell a person: a cell starts, or has ended."""
+    """Something to tell a person: a cell starts, has ended, or is waited for because another driver runs it."""
 
-    kind: Literal["start", "end"]
+    kind: Literal["start", "end", "wait"]
     cell: Cell
     result: Result | None = None
+    holder: Holder | None = None
 
 
-def pending(plan: Plan, store: Store, conditions: Conditions) -> tuple[Cell, ...]:
-    """The cells still to run. A timed run replaces results that were made beside others."""
-    return _unfinished(plan.cells, store, conditions)
+Tell = Callable[[Event], None]
 
 
-def pending_trials(plan: Plan, store: Store, conditions: Conditions) -> tuple[Cell, ...]:
-    """The trials still to run. Only where seconds limit them does it matter what ran beside them."""
-    return _unfinished(plan.trials, store, conditions)
+class Run:
+    """A plan, what is stored of it, and what is still to do: each result is read once, each split cut once."""
 
+    def __init__(self, plan: Plan, store: Store, conditions: Conditions, materials: Materials) -> None:
+        self.store = store
+        self.conditions = conditions
+        self.materials = materials
+        self.machine = machine.describe()
+        self._stored: dict[str, Result] = {}
+        self._looked: set[str] = set()
+        self._made: set[str] = set()  # keys of cells that this run has run
+        self._look(plan.trials)
+        self.plan = settled(plan, self._stored)
+        self._look(self.plan.cells)
 
-def _unfinished(cells: tuple[Cell, ...], store: Store, conditions: Conditions) -> tuple[Cell, ...]:
-    """Those that have no result yet, or not the one that is wanted; each once, however often it is written."""
+    @property
+    def pending_trials(self) -> tuple[Cell, ...]:
+        """The trials still to run. Only where seconds limit them does it matter what ran beside them."""
+        return self._unfinished(self.plan.trials)
 
-    def wanted(cell: Cell) -> bool:
-        result = store.load(cell)
-        return (
-            result is None
-            or conditions.force
-            or (conditions.retry_failed and result.status != "ok")
-            or (result.contended and conditions.jobs == 1 and _timed(cell))
+    @property
+    def pending(self) -> tuple[Cell, ...]:
+        """The cells still to run, as far as they are decided. A timed run replaces results made beside others."""
+        return self._unfinished(self.plan.cells)
+
+    def result(self, cell: Cell) -> Result | None:
+        """What is stored of a cell."""
+        return self._stored.get(cell.key)
+
+    def reused(self) -> int:
+        """How many stored results of this plan were made on another basis: other kernels, libraries or processors."""
+        cells = {cell.key: cell for cell in (*self.plan.trials, *self.plan.cells)}
+        found = (self._stored.get(key) for key in cells if key not in self._made)
+        return sum(1 for result in found if result and result.machine.basis != self.machine.basis)
+
+    def estimate(self) -> tuple[float, int]:
+        """Seconds that what is pending will take by what is stored of its solvers, and how many have no precedent."""
+        walls: dict[str, list[float]] = {}
+        for cell in (*self.plan.cells, *self.plan.trials):
+            if result := self.result(cell):
+                walls.setdefault(cell.solver.base, []).append(result.wall)
+        to_run = (*self.pending_trials, *self.pending, *self.plan.undecided)
+        known = [median(walls[cell.solver.base]) for cell in to_run if cell.solver.base in walls]
+        return sum(known), len(to_run) - len(known)
+
+    def open(self) -> None:
+        """Make the folder and write down what was asked for."""
+        self.store.open()
+        self._record()
+
+    def try_out(self, tell: Tell) -> None:
+        """Run the trials that are pending, and decide the cells that follow from them."""
+        self._execute(self.pending_trials, tell)
+        self.plan = settled(self.plan, self._stored)
+        self._look(self.plan.cells)
+        self._record()
+
+    def execute(self, tell: Tell) -> None:
+        """Run what is pending and store each result as it comes.
+
+        Whatever stops the run (Ctrl-C, a full disk), the results stored so far stay.
+        """
+        if self.plan.undecided:
+            self.try_out(tell)
+        self._execute(self.pending, tell)
+
+    def study(self) -> Study:
+        """This plan's cells and what came of them."""
+        plan = self.plan
+        failures = {failure.cell.slot: failure.reason for failure in plan.failures}
+        cells = {cell.slot: cell for cell in (*(search.cell for search in plan.searches), *plan.cells)}
+        return Study(
+            experiment=plan.experiment,
+            profile=plan.selection.profile,
+            seed=plan.selection.seed,
+            measures=plan.measures,
+            entries=tuple(Entry(cell, self.result(cell), failures.get(slot, "")) for slot, cell in cells.items()),
+            skips=plan.skips,
+            trials=tuple(Entry(trial, self.result(trial)) for trial in plan.trials),
         )
 
-    return tuple({cell.key: cell for cell in cells if wanted(cell)}.values())
+    def _record(self) -> None:
+        """Write the plan as far as it is decided."""
+        found = self.study()
+        now = datetime.now(UTC).isoformat()
+        entries = tuple(Planned(entry.cell, entry.failure) for entry in found.entries)
+        trials = tuple(entry.cell for entry in found.trials)
+        about = (found.experiment, found.profile, found.seed, now, found.measures)
+        self.store.write_plan(StoredPlan(*about, entries=entries, trials=trials, skips=found.skips))
 
+    def _look(self, cells: Iterable[Cell]) -> None:
+        """Read what is stored of these cells, each once."""
+        for cell in cells:
+            if cell.key not in self._looked:
+                self._looked.add(cell.key)
+                if result := self.store.load(cell):
+                    self._stored[cell.key] = result
 
-def _timed(cell: Cell) -> bool:
-    """Whether it matters what ran beside a cell: of a trial only the quality counts."""
-    return not cell.validation or cell.budget.seconds is not None
+    def _unfinished(self, cells: Iterable[Cell]) -> tuple[Cell, ...]:
+        """Those that have no result yet, or not the one that is wanted; each once, however often it is written."""
+        return tuple({cell.key: cell for cell in cells if self._wanted(cell)}.values())
 
+    def _wanted(self, cell: Cell) -> bool:
+        result, asked = self._stored.get(cell.key), self.conditions
+        if result is None or cell.key in self._made:
+            return result is None
+        alone = asked.jobs == 1 and _timed(cell)
+        return (
+            asked.force
+            or (asked.retry_failed and result.status != "ok")
+            or (alone and result.contended)
+            or (alone and asked.retry_disturbed and result.disturbed)
+            or (asked.strict and result.machine.basis != self.machine.basis)
+        )
 
-def estimate(plan: Plan, cells: tuple[Cell, ...], store: Store) -> tuple[float, int]:
-    """Seconds that the cells will take by what is stored of the same solver, and how many have no precedent."""
-    walls: dict[str, list[float]] = {}
-    for cell in (*plan.cells, *plan.trials):
-        if result := store.load(cell):
-            walls.setdefault(cell.solver, []).append(result.wall)
-    known = [median(walls[cell.solver]) for cell in cells if cell.solver in walls]
-    return sum(known), len(cells) - len(known)
+    def _execute(self, cells: tuple[Cell, ...], tell: Tell) -> None:
+        self.materials.keep_only(cell.place for cell in (*cells, *self.pending, *self.plan.undecided))
+        if not cells:
+            return
+        with self.store.scratch() as scratch, self.store.claims() as claims:
+            _Runner(self, claims, Path(scratch), tell).run(cells)
 
+    def keep(self, result: Result, per_user: Arrays) -> None:
+        """Store a result that has just been made."""
+        try:
+            self.store.save(result, per_user)
+        except OSError as error:
+            raise UserError(
+                f"cannot write {self.store.path(result.cell)}: {error.strerror}; "
+                "the cells finished before are kept: make room and run the same command again"
+            ) from None
+        self.adopt(result)
 
-def run(plan: Plan, conditions: Conditions, tell: Callable[[Event], None], materials: Materials | None = None) -> Plan:
-    """Run what is pending and store each result as it comes; the plan, with all that its trials decided.
-
-    Whatever stops the run (Ctrl-C, a full disk), the results stored so far stay.
-    """
-    materials = materials or Materials(plan.selection.seed)
-    if plan.undecided:
-        plan = try_out(plan, conditions, tell, materials)
-    store = Store(conditions.out, plan.experiment.name)
-    store.open()
-    store.write_plan(plan)
-    _run_cells(pending(plan, store, conditions), store, conditions, tell, materials)
-    return plan
-
-
-def try_out(
-    plan: Plan, conditions: Conditions, tell: Callable[[Event], None], materials: Materials | None = None
-) -> Plan:
-    """Run the trials that are pending; the plan with the cells that they decide."""
-    store = Store(conditions.out, plan.experiment.name)
-    store.open()
-    store.write_plan(settled(plan, store))
-    trials = pending_trials(plan, store, conditions)
-    _run_cells(trials, store, conditions, tell, materials or Materials(plan.selection.seed))
-    return settled(plan, store)
-
-
-def _run_cells(
-    cells: tuple[Cell, ...], store: Store, conditions: Conditions, tell: Callable[[Event], None], materials: Materials
-) -> None:
-    if cells:
-        runner = _Runner(store, conditions, tell, materials)
-        with runner.workshop:
-            runner.run(cells)
+    def adopt(self, result: Result) -> None:
+        """Take a result that this run, or another driver meanwhile, has made."""
+        self._made.add(result.key)
+        self._looked.add(result.key)
+        self._stored[result.key] = result
 
 
 class _Runner:
-    """The moving parts of one run."""
+    """The moving parts while cells are under way."""
 
-    def __init__(
-        self, store: Store, conditions: Conditions, tell: Callable[[Event], None], materials: Materials
-    ) -> None:
-        self.store, self.conditions, self.tell, self.materials = store, conditions, tell, materials
-        self.machine = machine.describe()
+    def __init__(self, run: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
+        self.run_, self.claims, self.tell, self.scratch = run, claims, tell, scratch
+        self.conditions = run.conditions
         self.context = server()
         self.stop = threading.Event()
-        self.workshop = store.workshop()
-        self.under_way: dict[Future[tuple[Outcome, Task]], Cell] = {}
+        self.under_way: dict[Future[Outcome], Cell] = {}
+        self.file: Path | None = None  # of the split that was needed last
+        self.place: Place | None = None
+        self.written = 0
 
     def run(self, cells: tuple[Cell, ...]) -> None:
         """Keep `jobs` cells under way until all have ended; threads only watch the cells' processes."""
         with ThreadPoolExecutor(self.conditions.jobs) as pool:
             try:
-                for task in self._tasks(cells):
-                    self.tell(Event("start", task.cell))
-                    self.under_way[pool.submit(self._watched, task)] = task.cell
-                    self._collect(until_below=self.conditions.jobs)
-                self._collect(until_below=1)
+                elsewhere = self._start_all(pool, cells)
+                told: set[str] = set()
+                while elsewhere:
+                    self._say_who(elsewhere, told)
+                    sleep(_WAIT)
+                    elsewhere = self._start_all(pool, elsewhere)
             finally:
                 self.stop.set()
 
-    def _watched(self, task: Task) -> tuple[Outcome, Task]:
-        return run_isolated(self.context, task, self.conditions.caps, self.stop), task
+    def _start_all(self, pool: ThreadPoolExecutor, cells: Iterable[Cell]) -> list[Cell]:
+        """Run the cells that nobody else is running; those that somebody is."""
+        elsewhere = []
+        for cell in cells:
+            if not self.claims.take(cell.key):
+                elsewhere.append(cell)
+            elif result := self._made_meanwhile(cell):
+                self.claims.release(cell.key)
+                self.run_.adopt(result)
+                self.tell(Event("end", cell, result))
+            else:
+                self.tell(Event("start", cell))
+                task = Task(cell, self._file_of(cell.place))
+                self.under_way[pool.submit(self._watched, task)] = cell
+                self._collect(until_below=self.conditions.jobs)
+        self._collect(until_below=1)
+        return elsewhere
+
+    def _made_meanwhile(self, cell: Cell) -> Result | None:
+        """The result that another driver has stored since this run looked."""
+        found, known = self.run_.store.load(cell), self.run_.result(cell)
+        return found if found and (known is None or found.finished != known.finished) else None
+
+    def _say_who(self, cells: Iterable[Cell], told: set[str]) -> None:
+        """Say once for each cell who is running it."""
+        for cell in cells:
+            if cell.key not in told and (holder := self.claims.holder(cell.key)):
+                told.add(cell.key)
+                self.tell(Event("wait", cell, holder=holder))
+
+    def _watched(self, task: Task) -> Outcome:
+        return run_isolated(self.context, task, self.conditions.caps, self.stop)
 
     def _collect(self, until_below: int) -> None:
         """Store finished cells until fewer than so many are under way."""
@@ -151,70 +254,55 @@ class _Runner:
             done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
             for future in done:
                 cell = self.under_way.pop(future)
-                outcome, _ = future.result()
-                self._keep(cell, outcome)
+                outcome = future.result()
+                result = _result(cell, outcome, self.run_.machine, self.conditions.jobs > 1)
+                self.run_.keep(result, dict(outcome.ending.per_user) if outcome.ending else {})
+                self.claims.release(cell.key)
+                self.tell(Event("end", cell, result))
 
-    def _keep(self, cell: Cell, outcome: Outcome) -> None:
-        per_user = outcome.content.get("per_user", {})
-        result = _result(cell, outcome, per_user, self.machine, self.conditions.jobs > 1)
-        try:
-            self.store.save(cell, result, per_user)
-        except OSError as error:
-            raise UserError(
-                f"cannot write {self.store.path(cell)}: {error.strerror}; "
-                "the cells finished before are kept: make room and run the same command again"
-            ) from None
-        self.tell(Event("end", cell, result))
+    def _file_of(self, place: Place) -> Path:
+        """The file of a cell's split; a split's file goes when the next one is needed and nothing reads it any more."""
+        if self.file is None or place != self.place:
+            self._discard()
+            self.file, self.place = self.scratch / f"{self.written}.npz", place
+            self.written += 1
+            try:
+                self.run_.materials.write(place, self.file)
+            except OSError as error:
+                folder = self.run_.store.folder
+                raise UserError(f"cannot write to {folder}: {error.strerror}; make room and run again") from None
+        return self.file
 
-    def _tasks(self, cells: tuple[Cell, ...]) -> Iterator[Task]:
-        """The cells with a file of their split each; the file goes when the next split is needed.
-
-        With several jobs the last split's file must outlive the cells that still read it, so files
-        are removed only once nothing that needs them is under way.
-        """
-        path, current = None, None
-        for number, cell in enumerate(cells):
-            if cell.place != current:
-                self._discard(path, current)
-                path, current = Path(self.workshop.name) / f"{number}.npz", cell.place
-                parts = self.materials.split(*cell.place)
-                packed = (pack(part, f"{name}.") for name, part in parts.parts.items())
-                self._write(path, {name: array for arrays in packed for name, array in arrays.items()})
-            assert path is not None
-            yield Task(cell, path)
-
-    def _write(self, path: Path, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
-        try:
-            write_npz(path, arrays)
-        except OSError as error:
-            raise UserError(f"cannot write to {self.store.folder}: {error.strerror}; make room and run again") from None
-
-    def _discard(self, path: Path | None, place: tuple[str, str, int, str] | None) -> None:
-        if path and not any(cell.place == place for cell in self.under_way.values()):
-            path.unlink(missing_ok=True)
+    def _discard(self) -> None:
+        if self.file and not any(cell.place == self.place for cell in self.under_way.values()):
+            self.file.unlink(missing_ok=True)
 
 
-def _result(
-    cell: Cell, outcome: Outcome, per_user: dict[str, Any], described: dict[str, Any], contended: bool
-) -> Result:
-    last = outcome.curve[-1] if outcome.curve else None
+def _timed(cell: Cell) -> bool:
+    """Whether it matters what ran beside a cell: of a trial only the quality counts."""
+    return not cell.is_trial or cell.budget.seconds is not None
+
+
+def _result(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> Result:
+    """The record of what came of a cell."""
+    ending = outcome.ending
     return Result(
-        key=cell.key,
-        cell=asdict(cell),
+        cell=cell,
         status=outcome.status,
         reason=outcome.reason,
-        curve=outcome.curve,
-        metrics=last["metrics"] if last else {},
-        left_out={label: int(np.isnan(values).sum()) for label, values in per_user.items()},
-        unscored=outcome.content.get("unscored"),
-        seconds=last["seconds"] if last else None,
+        curve=tuple(outcome.curve),
+        counted=ending.counted if ending else (),
+        unscored=ending.unscored if ending else None,
         wall=outcome.wall,
-        peak_mb=outcome.content.get("peak_mb"),
-        contended=contended,
-        machine=described,
-        fingerprint=machine.fingerprint(described),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        trace=outcome.content.get("trace"),
-        stopped=outcome.content.get("stopped"),
-        basis=outcome.content.get("basis"),
+        peak_mb=ending.peak_mb if ending else None,
+        contended=beside and (outcome.load is None or outcome.load > DISTURBED),
+        machine=made_on,
+        finished=datetime.now(UTC).isoformat(),
+        prepare=ending.prepare if ending else None,
+        load=outcome.load,
+        imported=ending.imported if ending else (),
+        trace=ending.trace if ending else None,
+        stopped=ending.stopped if ending else None,
+        functions=ending.functions if ending else (),
+        users=ending.users if ending else None,
     )

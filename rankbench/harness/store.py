@@ -1,66 +1,112 @@
 """Results are files: one per cell, written under a temporary name and renamed, found again by content.
 
-    OUT/<experiment>/plan.json                 what the last run of the experiment planned
-    OUT/<experiment>/cells/<solver>-<key>.json one result; <key> is the cell's content hash
-    OUT/<experiment>/cells/<solver>-<key>.npz  each metric's value for each user
+    OUT/<experiment>/plans/<profile>-<seed>.json   what was asked for, with every cell that belongs to it
+    OUT/<experiment>/cells/<solver>-<key>.json     one result; <key> is the cell's content hash
+    OUT/<experiment>/cells/<solver>-<key>.npz      each metric's value for each user
+    OUT/<experiment>/claims/                       which driver is running which cell
 
-Resuming is «the file is there». A file that cannot be read is set aside as .broken and made anew.
+To resume is to see that a file is there. A file that cannot be read is set aside as .broken and made anew.
 """
 
-import json
+import errno
+import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass, replace
-from math import isfinite, nan
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import psutil
 
-from rankbench.arrays import Arrays, read_npz, write_npz
+from rankbench.arrays import Arrays, write_npz
 from rankbench.errors import UserError
-from rankbench.harness.plan import FORMAT, Cell, Plan
+from rankbench.experiments import Experiment
+from rankbench.harness.claims import Claims
+from rankbench.harness.codec import Unreadable, encode, parsed, plain, revived
+from rankbench.harness.older import result_of_format_2
+from rankbench.harness.packing import Packed, packed, unpacked
+from rankbench.harness.records import Cell, Measure, Profile, Result, Skip
+from rankbench.names import without_folder
 
-Status = Literal["ok", "failed", "timeout", "memory"]
+FORMAT = 3  # of the files; those of format 2 are read too
+ASIDE = (".broken", ".newer")  # what the names of files end in that could not be read
+Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Result:
-    """What came of a cell."""
+class Planned:
+    """A cell of a stored plan, and why it cannot run if none of its trials ended well."""
 
-    key: str
-    cell: dict[str, Any]
-    status: Status
-    reason: str | None
-    curve: list[dict[str, Any]]  # a checkpoint each: step, seconds, metrics, perhaps objective
-    metrics: dict[str, float]  # at the last checkpoint
-    left_out: dict[str, int]  # users that a metric does not count
-    unscored: float | None  # share of held-out pairs the model gave NaN
-    seconds: float | None  # inside the solver
-    wall: float  # the whole cell, evaluation and process included
-    peak_mb: float | None
-    contended: bool  # ran beside others: its seconds mean little
-    machine: dict[str, Any]
-    fingerprint: str
-    finished: str
-    trace: str | None = None  # of a failure
-    stopped: str | None = None  # what ended the training: the budget or the solver
-    basis: list[dict[str, Any]] | None = None  # the strongest features of basic ranking functions, where it has them
+    cell: Cell
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """What was asked of an experiment from one seed, in one profile, by all runs so far."""
+
+    experiment: Experiment
+    profile: Profile
+    seed: int
+    made: str  # when it was last asked for
+    measures: tuple[Measure, ...]
+    entries: tuple[Planned, ...]
+    trials: tuple[Cell, ...]
+    skips: tuple[Skip, ...]
+
+    def same_question(self, other: "StoredPlan") -> bool:
+        """Whether the other's cells measure the same: a changed wording is no other question."""
+
+        def asked(one: StoredPlan) -> tuple[Any, ...]:
+            experiment = one.experiment
+            identities = tuple((measure.identity, measure.version) for measure in one.measures)
+            return identities, experiment.budget, experiment.every, experiment.objective, experiment.tune
+
+        return asked(self) == asked(other)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored result in brief: enough to say what there is."""
+
+    name: str  # of its file
+    bytes: int
+    seed: int
+    status: str
+    machine: str  # in words
+
+
+@dataclass(frozen=True)
+class _PlanFile:
+    """A stored plan as its file has it."""
+
+    experiment: Experiment
+    profile: Profile
+    seed: int
+    made: str
+    measures: tuple[Measure, ...]
+    skips: tuple[Skip, ...]
+    cells: Packed  # the entries, then the trials
+    failures: tuple[str, ...]  # of each entry
 
 
 class Store:
     """The results of one experiment under an output folder."""
 
-    def __init__(self, out: Path, experiment: str) -> None:
-        self.folder = out / experiment
-        self._cells = self.folder / "cells"
+    def __init__(self, folder: Path, warn: Warn) -> None:
+        self.folder = folder
+        self._cells = folder / "cells"
+        self._plans = folder / "plans"
+        self._warn = warn
 
     def open(self) -> None:
         """Make the folders, or say in one line why that cannot be."""
         try:
-            self._cells.mkdir(parents=True, exist_ok=True)
-            probe = self._cells / ".writable"
+            for folder in (self._cells, self._plans):
+                folder.mkdir(parents=True, exist_ok=True)
+            probe = self._cells / f".writable-{os.getpid()}"
             probe.touch()
             probe.unlink()
         except OSError as error:
@@ -68,130 +114,220 @@ class Store:
                 f"cannot write to {self.folder}: {error.strerror}; choose another folder with --out"
             ) from None
 
-    def workshop(self) -> "tempfile.TemporaryDirectory[str]":
+    def scratch(self) -> "tempfile.TemporaryDirectory[str]":
         """A folder for what a run needs only while it lasts; what a killed run left behind goes first."""
-        for left in self.folder.glob(".work-*"):
+        self.open()
+        for left in self.folder.glob(".scratch-*"):
             if not psutil.pid_exists(int(left.name.split("-")[1])):
                 shutil.rmtree(left, ignore_errors=True)
-        return tempfile.TemporaryDirectory(prefix=f".work-{os.getpid()}-", dir=self.folder)
+        for left in self._cells.glob("*.partial"):
+            if not _writer_lives(left):
+                left.unlink(missing_ok=True)
+        return tempfile.TemporaryDirectory(prefix=f".scratch-{os.getpid()}-", dir=self.folder)
+
+    def claims(self) -> Claims:
+        """The claims of drivers that share this folder."""
+        return Claims(self.folder / "claims")
 
     def path(self, cell: Cell) -> Path:
         """Where a cell's result lies or will lie."""
-        name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in cell.solver)
-        return self._cells / f"{name}-{cell.key[:16]}.json"
+        return self._cells / file_name(cell)
 
     def load(self, cell: Cell) -> Result | None:
         """The stored result of a cell, None where there is none that can be read."""
         path = self.path(cell)
-        result = self._read(path)
-        if result is not None and result.key != cell.key:
+        content = self._read(path)
+        if content is None or content.get("key") != cell.key:
             return None
-        return result
+        without_cell = {name: value for name, value in content.items() if name not in ("format", "key", "cell")}
+        try:
+            if content.get("format", 2) == 2:
+                return result_of_format_2(without_cell, cell)
+            found: Result = revived(Result, without_cell, cell=cell)
+            return found
+        except Unreadable as error:
+            self._set_aside(path, str(error))
+            return None
 
-    def save(self, cell: Cell, result: Result, per_user: Arrays) -> None:
+    def save(self, result: Result, per_user: Arrays) -> None:
         """Write a result; the JSON file comes last, for it is what says that the cell is done."""
-        path = self.path(cell)
+        path = self.path(result.cell)
         if per_user:
             write_npz(path.with_suffix(".npz"), per_user)
-        write_text(path, json.dumps(_nan_to_null(asdict(result)), indent=1, allow_nan=False))
+        write_text(path, encode({"format": FORMAT, "key": result.key, **plain(result)}))
 
-    def per_user(self, cell: Cell) -> Arrays:
-        """Each metric's value for each user."""
-        return read_npz(self.path(cell).with_suffix(".npz"))
+    def write_plan(self, plan: StoredPlan) -> StoredPlan:
+        """Record what was asked for; cells of earlier runs that asked the same question stay in it."""
+        path = self._plan_path(plan)
+        earlier = self._read_plan(path)
+        if earlier and earlier.same_question(plan):
+            plan = _joined(earlier, plan)
+        entries = [*(entry.cell for entry in plan.entries), *plan.trials]
+        failures = tuple(entry.failure for entry in plan.entries)
+        about = (plan.experiment, plan.profile, plan.seed, plan.made, plan.measures, plan.skips)
+        content = plain(_PlanFile(*about, cells=packed(entries), failures=failures))
+        write_text(path, encode({"format": FORMAT, **content}, indent=None))
+        return plan
 
-    def write_plan(self, plan: Plan) -> None:
-        """Record what belongs to the experiment; cells of earlier runs of the same definition stay in it."""
-        record = plan_record(plan)
-        earlier = self.read_plan()
-        if earlier and earlier["definition"] == record["definition"]:
-            record["cells"] = {**earlier["cells"], **record["cells"]}
-            record["trials"] = {**earlier["trials"], **record["trials"]}
-            record["skips"] = _still_true(earlier["skips"], record)
-        write_text(self.folder / "plan.json", json.dumps(record, indent=1))
+    def plans(self) -> list[StoredPlan]:
+        """Everything that was asked for, the latest last."""
+        found = [self._read_plan(path) for path in sorted(_listed(self._plans, ".json"))]
+        return sorted((plan for plan in found if plan), key=lambda plan: plan.made)
 
-    def read_plan(self) -> dict[str, Any] | None:
-        """What `write_plan` recorded, None where nothing was."""
+    def files(self) -> Iterator[os.DirEntry[str]]:
+        """Every result's file, whether a plan knows it or not."""
         try:
-            record = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            with os.scandir(self._cells) as found:
+                yield from (file for file in found if file.name.endswith(".json"))
+        except OSError:
+            return
+
+    def summaries(self) -> Iterator[Stored]:
+        """Every stored result in brief, whether a plan knows it or not; what cannot be read is set aside."""
+        for file in self.files():
+            path = self._cells / file.name
+            content = self._read(path)
+            if content is None:
+                continue
+            try:
+                yield _in_brief(path, content)
+            except (Unreadable, KeyError, TypeError, AttributeError) as error:
+                self._set_aside(path, f"no result: {error}")
+
+    def set_aside(self) -> list[str]:
+        """The files that could not be read."""
+        return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
+
+    def _plan_path(self, plan: StoredPlan) -> Path:
+        """The file of a plan: one for each profile, seed and, for users' own experiments, file it was read from."""
+        own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
+        return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
+
+    def _read_plan(self, path: Path) -> StoredPlan | None:
+        content = self._read(path)
+        if content is None:
             return None
-        return record if isinstance(record, dict) and record.get("format") == FORMAT else None
-
-    def results(self) -> list[tuple[dict[str, Any], Result | None]]:
-        """Every planned cell with its result, None where it is still to come."""
-        return self._recorded("cells")
-
-    def trials(self) -> list[tuple[dict[str, Any], Result | None]]:
-        """Every planned trial with its result, None where it is still to come."""
-        return self._recorded("trials")
-
-    def _recorded(self, part: str) -> list[tuple[dict[str, Any], Result | None]]:
-        entries = (self.read_plan() or {part: {}})[part].values()
-        return [(entry, self._result_of(entry)) for entry in entries]
-
-    def _result_of(self, entry: dict[str, Any]) -> Result | None:
-        """What came of a planned cell; where no trial of it ended well, their failure is its own."""
-        result = self._read(self._cells / entry["file"]) if entry["file"] else None
-        if result and entry["failure"]:
-            return replace(result, status="failed", reason=entry["failure"], curve=[], metrics={})
-        return result
-
-    def _read(self, path: Path) -> Result | None:
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            for point in (record, *record["curve"]):
-                point["metrics"] = {label: nan if value is None else value for label, value in point["metrics"].items()}
-            return Result(**record)
+            found = revived(_PlanFile, {name: value for name, value in content.items() if name != "format"})
+            cells = unpacked(found.cells)
+            entries = tuple(map(Planned, cells, found.failures))  # as many as there are failures, then the trials
+            trials = cells[len(entries) :]
+            return StoredPlan(
+                found.experiment, found.profile, found.seed, found.made, found.measures, entries, trials, found.skips
+            )
+        except Unreadable as error:
+            self._set_aside(path, str(error))
+            return None
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        """The table in a file of ours; one that cannot be read is set aside and said."""
+        try:
+            text = path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, TypeError, KeyError, AttributeError):
-            path.replace(path.with_suffix(".json.broken"))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            self._set_aside(path, reason or type(error).__name__)
             return None
+        try:
+            content = parsed(text)
+        except Unreadable as error:
+            self._set_aside(path, str(error))
+            return None
+        if not isinstance(content, dict):
+            self._set_aside(path, "no table")
+            return None
+        return self._known(path, content)
+
+    def _known(self, path: Path, content: dict[str, Any]) -> dict[str, Any] | None:
+        """The content, if it is of a format that this version reads."""
+        format_ = content.get("format", 2)
+        if isinstance(format_, int) and not isinstance(format_, bool) and format_ > FORMAT:
+            self._set_aside(path, f"written by a newer rankbench, in format {format_}", "newer")
+        elif format_ not in (2, FORMAT) or isinstance(format_, bool):
+            self._set_aside(path, f"its format {format_!r:.60} is unknown")
+        else:
+            return content
+        return None
+
+    def _set_aside(self, path: Path, reason: str, ending: str = "broken") -> None:
+        """Move a file that cannot be read out of the way, and say so in one line."""
+        aside = path.with_name(f"{path.name}.{ending}")
+        try:
+            path.replace(aside)
+            what = f"set aside as {aside.name}"
+        except OSError as error:
+            busy = error.errno in (errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
+            what = f"left out: {aside.name} is in the way" if busy else f"left out: {error.strerror}"
+        self._warn(f"{path} cannot be read ({' '.join(reason.split())[:200]}): {what}")
 
 
-def plan_record(plan: Plan) -> dict[str, Any]:
-    """A plan as plain JSON: the report needs nothing else to know what the results mean."""
-    experiment = json.loads(json.dumps(asdict(plan.experiment)))
-    profile = "full" if plan.selection.full else "quick"
-    waiting = {search.cell.seat: _entry(search.cell, None) for search in plan.searches}
-    decided = {cell.seat: _entry(cell, cell) for cell in plan.cells}
-    failed = {lost.cell.seat: _entry(lost.cell, lost.trial, lost.reason) for lost in plan.failures}
-    return {
-        "format": FORMAT,
-        "definition": {"experiment": experiment, "profile": profile, "seed": plan.selection.seed},
-        "cells": waiting | decided | failed,  # in the order of the searches, whatever came of them
-        "trials": {trial.seat: _entry(trial, trial) for trial in plan.trials},
-        "skips": [asdict(skip) for skip in plan.skips],
-    }
+def file_name(cell: Cell) -> str:
+    """The name of a cell's result file: the solver for people, the key for us."""
+    named = without_folder(cell.solver.name)
+    plain_name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in named)
+    return f"{plain_name}-{cell.key[:16]}.json"
 
 
-def _entry(cell: Cell, stored: Cell | None, failure: str = "") -> dict[str, Any]:
-    """A cell as the plan records it: all about it, its key, and whose file tells what came of it."""
-    file = Store(Path(), "").path(stored).name if stored else None
-    return {**asdict(cell), "shown": cell.shown, "key": cell.key, "file": file, "failure": failure}
+class ResultsFolder:
+    """The folder of results: a store for each experiment."""
 
+    def __init__(self, out: Path, warn: Warn) -> None:
+        self.out = out
+        self._warn = warn
 
-def _nan_to_null(value: Any) -> Any:
-    """The same with null for every number that is none: strict JSON has no NaN and no infinity."""
-    if isinstance(value, dict):
-        return {key: _nan_to_null(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_nan_to_null(entry) for entry in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    def store(self, experiment: str) -> Store:
+        """Where an experiment's results lie or will lie."""
+        return Store(self.out / experiment, self._warn)
+
+    def names(self) -> list[str]:
+        """Every experiment that has something stored."""
+        parts = ("plans", "cells")
+        return sorted({path.parent.name for part in parts for path in self.out.glob(f"*/{part}") if path.is_dir()})
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _still_true(earlier: list[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
-    """All skips but those of data that has arrived since."""
-    present = {cell["data"].partition("[")[0] for cell in record["cells"].values()}
-    kept = [skip for skip in earlier if skip["solver"] or skip["data"].partition("[")[0] not in present]
-    return [*record["skips"], *(skip for skip in kept if skip not in record["skips"])]
+def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
+    """The plan, with those cells of an earlier one that it does not have anew."""
+    entries = {entry.cell.slot: entry for entry in (*earlier.entries, *plan.entries)}
+    trials = {trial.slot: trial for trial in (*earlier.trials, *plan.trials)}
+    present = {entry.cell.place.data.identity for entry in entries.values()}
+    kept = [skip for skip in earlier.skips if skip.solver or skip.data.identity not in present]
+    skips = dict.fromkeys((*plan.skips, *kept))
+    return replace(plan, entries=tuple(entries.values()), trials=tuple(trials.values()), skips=tuple(skips))
+
+
+def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
+    """A stored result in a few words, of any format that can be read."""
+    about = content["machine"]
+    git = f", commit {about['git']}" if about.get("git") else ""
+    machine = f"{about['cpu']}, {about['usable_cores']} cores, Python {about['python']}{git}"
+    cell = content["cell"]
+    if not isinstance(cell, dict) or not isinstance(cell["seed"], int):
+        raise Unreadable("its cell has no seed")
+    arrays = path.with_suffix(".npz")
+    size = path.stat().st_size + (arrays.stat().st_size if arrays.is_file() else 0)
+    return Stored(path.name, size, cell["seed"], str(content["status"]), machine)
+
+
+def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:
+    """The files of a folder with this ending; none where there is no such folder."""
+    try:
+        return [path for path in folder.iterdir() if path.name.endswith(ending)]
+    except OSError:
+        return []
+
+
+def _writer_lives(partial: Path) -> bool:
+    """Whether the process that began to write a file is still there."""
+    writer = partial.name.split(".")[-2]
+    return not writer.isdecimal() or psutil.pid_exists(int(writer))

@@ -21,6 +21,7 @@ class Checkpoint:
     seconds: float
     step: Step
     spent: bool
+    imported: tuple[str, ...] = ()
 
 
 def checkpoints(

@@ -3,24 +3,27 @@
 import os
 import signal
 import traceback
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from time import perf_counter
 
 import numpy as np
 import psutil
 
 from rankbench import metrics
-from rankbench.arrays import read_npz, unpack
-from rankbench.contract import Model
+from rankbench.contract import Floats, Model, Solver
 from rankbench.data.splits import Split
-from rankbench.data.views import VIEWS, Ratings, offer
-from rankbench.harness.basis import leading_features
-from rankbench.harness.plan import Cell
+from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.harness.codec import printable
+from rankbench.harness.functions import leading_functions
+from rankbench.harness.materials import read_split
+from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
-from rankbench.solvers import SOLVERS
+from rankbench.metrics import Metric
 from rankbench.streams import stream
 
 
@@ -30,6 +33,24 @@ class Task:
 
     cell: Cell
     parts: Path
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The last message of a cell's process: how it ended, and what is known beside the curve."""
+
+    status: Status
+    reason: str | None = None
+    trace: str | None = None
+    per_user: Mapping[str, Floats] = field(default_factory=dict)
+    counted: tuple[Counted, ...] = ()
+    users: tuple[int, int] | None = None
+    unscored: float | None = None
+    peak_mb: float | None = None
+    prepare: float | None = None
+    imported: tuple[str, ...] = ()
+    stopped: str | None = None
+    functions: tuple[RankingFunction, ...] = ()
 
 
 class PeakMemory:
@@ -52,75 +73,115 @@ class PeakMemory:
 
 
 def main(home: Connection, task: Task) -> None:
-    """Run the task and send home checkpoints, then one last message with the outcome."""
+    """Run the task and send home a point for each evaluation, then one last message with the outcome."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     try:
-        home.send(("done", _run(home, task)))
+        home.send(_run(home, task))
     except MemoryError:
-        home.send(("memory", {"reason": "out of memory", "trace": None}))
+        home.send(Ending("memory", "out of memory"))
     except BrokenPipeError:
         os._exit(1)  # nobody is listening any more
     except BaseException as error:  # whatever a solver throws is its cell's failure, not ours
-        home.send(("failed", {"reason": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}))
+        reason = printable(f"{type(error).__name__}: {error}")
+        home.send(Ending("failed", reason, printable(traceback.format_exc())))
 
 
-def _run(home: Connection, task: Task) -> dict[str, Any]:
-    cell = task.cell
-    arrays = read_npz(task.parts)
-    parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
-    split = Split(**{part: unpack(arrays, VIEWS, f"{part}.") for part in parts})
-    solver = SOLVERS.make(cell.solver_text)
+def _run(home: Connection, task: Task) -> Ending:
+    cell, split = task.cell, read_split(task.parts)
+    solver: Solver = cell.solver.record
+    measured = [measure.record for measure in cell.measures]
+    started = perf_counter()
     train = offer(solver, split.train)
-    rng = stream(cell.seed, "solver", cell.data, cell.split, cell.solver, cell.repetition)
+    prepare = perf_counter() - started
+    place = cell.place
+    rng = stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
     memory = PeakMemory()
     scored, last = -1, None
+    imported: tuple[str, ...] = ()
     with single_threaded_blas():
         memory.restart()
         for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
             memory.note()
-            last = checkpoint
+            last, imported = checkpoint, imported or checkpoint.imported
             if checkpoint.index % cell.every == 0 or checkpoint.spent:
-                per_user = _score(home, cell, checkpoint, split)
+                per_user = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
             memory.restart()
         if last is None:
             raise RuntimeError("the solver yielded no model")
         if scored != last.index:  # it ended by itself, between two evaluations
-            per_user = _score(home, cell, last, split)
-    return {
-        "per_user": per_user,
-        "unscored": _unscored(last.step.model, split),
-        "peak_mb": memory.megabytes,
-        "stopped": "budget" if last.spent else "solver",
-        "basis": leading_features(last.step.model, split.train.feature_names),
-    }
+            per_user = _score(home, cell, measured, last, split)
+        return replace(_ending(last, split, train, per_user, memory), prepare=prepare, imported=imported)
 
 
-def _score(home: Connection, cell: Cell, checkpoint: Checkpoint, split: Split) -> dict[str, Any]:
+def _ending(last: Checkpoint, split: Split, train: View, per_user: Mapping[str, Floats], memory: PeakMemory) -> Ending:
+    """What is known at the end of a training that did not fail."""
+    model = last.step.model
+    missing = _missing(model, split.test)
+    reason = _diverged(last, split.test, train, missing)
+    held_out = int((np.diff(split.test.indptr) > 0).sum())
+    return Ending(
+        status="diverged" if reason else "ok",
+        reason=reason,
+        per_user=per_user,
+        counted=tuple(_counted(values) for values in per_user.values()),
+        users=(held_out, split.test.n_users),
+        unscored=float(np.mean([column.mean() for _, column in missing])),
+        peak_mb=memory.megabytes,
+        stopped="budget" if last.spent else "solver",
+        functions=leading_functions(model, split.train.feature_names),
+    )
+
+
+def _score(
+    home: Connection, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split
+) -> Mapping[str, Floats]:
     """Measure a checkpoint, send its point of the curve home, and return the value for each user."""
     seen = split.train if split.seen is None else split.seen
-    per_user = metrics.per_user(checkpoint.step.model, split.test, cell.metrics, cell.threads, seen)
-    point: dict[str, Any] = {
-        "step": checkpoint.index,
-        "seconds": checkpoint.seconds,
-        "metrics": {label: metrics.mean(values) for label, values in per_user.items()},
-    }
-    if cell.objective and checkpoint.step.objective is not None:
-        point["objective"] = float(checkpoint.step.objective())
-    if cell.objective and checkpoint.step.gap is not None:
-        point["gap"] = float(checkpoint.step.gap())
-    if checkpoint.step.bound is not None:
-        point["bound"] = checkpoint.step.bound
-    home.send(("checkpoint", point))
+    step = checkpoint.step
+    per_user = metrics.per_user(step.model, split.test, measured, cell.threads, seen)
+    point = Point(
+        step=checkpoint.index,
+        seconds=checkpoint.seconds,
+        values=tuple(metrics.mean(values) for values in per_user.values()),
+        objective=float(step.objective()) if cell.objective and step.objective is not None else None,
+        gap=float(step.gap()) if cell.objective and step.gap is not None else None,
+        bound=None if step.bound is None else float(step.bound),
+    )
+    home.send(point)
     return per_user
 
 
-def _unscored(model: Model, split: Split) -> float:
-    """The share of held-out (user, item) pairs that the model cannot score."""
-    test = split.test
+def _counted(values: Floats) -> Counted:
+    """How many users have a value, and how many have none."""
+    left_out = int(np.isnan(values).sum())
+    return Counted(len(values) - left_out, left_out)
+
+
+def _missing(model: Model, test: View) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The items of held-out pairs, and which of these pairs the model cannot score."""
     columns = [test.items] if isinstance(test, Ratings) else [test.better, test.worse]
-    missing = [np.isnan(model.score(test.users, items)).mean() for items in columns]
-    return float(np.mean(missing))
+    return [(items, np.isnan(model.score(test.users, items))) for items in columns]
+
+
+def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[np.ndarray, np.ndarray]]) -> str | None:
+    """Why the last model is none to be used, None if it is: NaN where there was training data, or no objective."""
+    users, items = _trained_on(train)
+    lost = sum(int((column & users[test.users] & items[ids]).sum()) for ids, column in missing)
+    if lost:
+        return f"NaN for {lost} held-out pairs whose user and item it was trained on"
+    if last.step.objective is not None and not isfinite(objective := float(last.step.objective())):
+        return f"its objective is {objective}"
+    return None
+
+
+def _trained_on(train: View) -> tuple[np.ndarray, np.ndarray]:
+    """Which users and which items the solver was shown a preference of."""
+    users = np.diff(train.indptr) > 0
+    items = np.zeros(train.n_items, bool)
+    for column in (train.better, train.worse) if isinstance(train, Comparisons) else (train.items,):
+        items[column] = True
+    return users, items
 
 
 def _peak_bytes() -> int:

@@ -1,6 +1,17 @@
 """Metrics: what each means, and the evaluation of a model by them; RULES says what holds for all."""
 
 from rankbench.metrics.evaluation import evaluate, mean, per_user, unusable
-from rankbench.metrics.records import METRICS, OWN_METRICS, RULES, Metric, metric
+from rankbench.metrics.records import METRICS, OWN_METRICS, RULES, Metric, metric, own_metric
 
-__all__ = ["METRICS", "OWN_METRICS", "RULES", "Metric", "evaluate", "mean", "metric", "per_user", "unusable"]
+__all__ = [
+    "METRICS",
+    "OWN_METRICS",
+    "RULES",
+    "Metric",
+    "evaluate",
+    "mean",
+    "metric",
+    "own_metric",
+    "per_user",
+    "unusable",
+]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from rankbench.contract import OwnMetric
 from rankbench.errors import UserError, unknown
 from rankbench.kernels import metrics as kernel
-from rankbench.specs import Catalogue, Limits, build, changed_settings, check, parse, show, show_settings
+from rankbench.names import Limits, Named, Registry, build, changed_settings, check, parse, show, show_settings
 
 RULES = (
     "Candidates, unless a metric says otherwise: the user's own held-out items. Ties in score: expected value over all "
@@ -57,6 +57,7 @@ class Metric:
     settings: Settings = field(default_factory=Settings)
     version: int = 1
     own: OwnMetric | None = None  # what counts in place of a kernel
+    source: Named | None = None  # the name that led to it, where it is the user's own
 
     @property
     def label(self) -> str:
@@ -71,6 +72,11 @@ class Metric:
             changed["relevant"] = "any"
         settings = show_settings(changed)
         return f"{self.name}{cut}" + (f"[{settings}]" if settings else "")
+
+    @property
+    def identity(self) -> str:
+        """What stored results know it by: its label, or the content of the user's file that it is from."""
+        return self.source.identity if self.source else self.label
 
     @property
     def formula(self) -> str:
@@ -337,7 +343,7 @@ _RECORDS = (
     ),
 )
 METRICS: dict[str, Metric] = {record.name: record for record in _RECORDS}
-OWN_METRICS = Catalogue(
+OWN_METRICS = Registry(
     "metric",
     entries={},
     group="rankbench.metrics",
@@ -354,7 +360,7 @@ def metric(text: str) -> Metric:
     match = _NAME.fullmatch(spec.name)
     base = match["base"] if match else spec.name
     if base not in METRICS and (".py:" in spec.name or OWN_METRICS.knows(spec.name)):
-        return of_own(OWN_METRICS.make(text), show(spec.name, spec.settings))
+        return own_metric(OWN_METRICS.resolve(text))
     if base not in METRICS:
         raise unknown("metric", base, [*METRICS, *OWN_METRICS.names()], "rankbench list metrics")
     record = METRICS[base]
@@ -368,6 +374,11 @@ def metric(text: str) -> Metric:
     if record.settings.users == usual_users(record):  # said, though it goes without saying
         record = replace(record, settings=replace(record.settings, users=None))
     return record
+
+
+def own_metric(source: Named) -> Metric:
+    """The metric of a user's own that a name led to."""
+    return replace(of_own(source.record, show(source.name, dict(source.given))), source=source)
 
 
 def of_own(record: OwnMetric, name: str = "") -> Metric:

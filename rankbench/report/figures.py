@@ -52,7 +52,7 @@ def _figure(drawing: Drawing) -> Figure:
     lines = -(-len(drawing.panels) // columns)
     least = 6.4 if drawing.kind == "speedup" else 4.6  # its names are long
     first = drawing.panels[0]
-    names = len(first.lines) + len(first.published) + len(first.curves)
+    names = len(first.lines) + len(first.beside) + len(first.curves)
     legend = 0.17 * (names // (3 if columns > 1 else 2))  # inches that its rows take
     figure = Figure(figsize=(max(least, 3.4 * columns), 3.0 * lines + legend), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False, sharey=drawing.kind != "curve").ravel()
@@ -77,7 +77,7 @@ def _draw_panel(axis: Any, panel: Panel, drawing: Drawing) -> None:
         else:
             axis.plot(line.x, line.y, color=colour, marker="o", markersize=3, label=line.name)
             axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
-    for line in panel.published:
+    for line in panel.beside:
         owner = [own.name for own in panel.lines].index(line.owner)
         axis.plot(
             line.x, line.y, color=COLOURS[owner % len(COLOURS)], ls="--", marker="D", mfc="white", label=line.name

@@ -1,7 +1,7 @@
 """One offline HTML page: every table and every figure, the plotting script embedded."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -9,53 +9,59 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
-from rankbench.metrics import RULES, metric
-from rankbench.report.basis import bases
-from rankbench.report.basis import described as described_basis
+from rankbench.harness.records import Result, Study
+from rankbench.metrics import RULES
 from rankbench.report.figures import COLOURS
-from rankbench.report.series import Drawing, Line, drawing
-from rankbench.report.tables import Sheet, Study, described, notes, sheet
+from rankbench.report.functions import bases
+from rankbench.report.functions import described as described_basis
+from rankbench.report.sections import Section
+from rankbench.report.series import Drawing, Line
+from rankbench.report.tables import Sheet, notes, sheet
 from rankbench.report.trials import trial_sheet, trials
 
-_MACHINE = ("cpu", "usable_cores", "memory_gib", "blas", "compiler", "python")
 
-
-def page(studies: list[Study]) -> str:
-    """The page about these studies."""
+def page(sections: Sequence[Section]) -> str:
+    """The page about these experiments."""
     template = Template(files("rankbench.report").joinpath("page.html").read_text(encoding="utf-8"))
-    drawings = {study.name: drawn for study in studies if (drawn := drawing(study))}
+    studies = [section.study for section in sections]
+    drawings = {section.name: section.drawing for section in sections if section.drawing}
     return template.substitute(
         script=get_plotlyjs(),
         summary=escape(_summary(studies)),
-        contents="".join(_entry(study) for study in studies),
-        sections="\n".join(_section(study, drawings.get(study.name)) for study in studies),
+        contents="".join(map(_contents, sections)),
+        sections="\n".join(map(_section, sections)),
         machines=_machines(studies),
         figures=_script_safe({f"figure-{name}": _plotly(drawn) for name, drawn in drawings.items()}),
     )
 
 
-def _summary(studies: list[Study]) -> str:
-    results = [result for study in studies for _, result in study.cells]
-    good = sum(1 for result in results if result and result.status == "ok")
-    return f"{len(studies)} experiments, {good} of {len(results)} cells ended well."
+def _summary(studies: Sequence[Study]) -> str:
+    entries = [entry for study in studies for entry in study.entries]
+    good = sum(1 for entry in entries if entry.good)
+    return f"{len(studies)} experiments, {good} of {len(entries)} cells ended well."
 
 
-def _entry(study: Study) -> str:
-    title = escape(study.experiment["title"])
-    return f'<li><a href="#{escape(study.name)}">{title}</a><br><span class="soft">{escape(study.name)}</span></li>'
+def _contents(section: Section) -> str:
+    """A line of the table of contents."""
+    name, title = escape(section.name), escape(section.study.experiment.title)
+    return f'<li><a href="#{name}">{title}</a><br><span class="soft">{name}</span></li>'
 
 
-def _section(study: Study, drawn: Drawing | None) -> str:
+def _section(section: Section) -> str:
+    study, drawn, name = section.study, section.drawing, escape(section.name)
     experiment = study.experiment
     tall = " tall" if drawn and len(drawn.panels) > 3 else ""
-    figure = f'<div class="figure{tall}" id="figure-{escape(study.name)}"></div>' if drawn else ""
-    source = f"{study.name} · {study.definition['profile']} profile · {experiment['paper']}"
-    return (
-        f'<section id="{escape(study.name)}"><h2>{escape(experiment["title"])}</h2>'
-        f'<p class="soft">{escape(source)}</p>'
-        f'<p class="about">{escape(experiment["about"].strip())}</p>{_paragraphs(notes(study))}'
-        f"{figure}{_table(sheet(study))}{_bases(study)}{_problems(study)}{_definitions(experiment['metrics'])}{_trials(study)}</section>"
+    figure = f'<div class="figure{tall}" id="figure-{name}"></div>' if drawn else ""
+    seed = f" · seed {study.seed}" if study.seed else ""
+    source = f"{section.name} · {study.profile} profile{seed} · {experiment.paper}"
+    head = (
+        f'<section id="{name}"><h2>{escape(experiment.title)}</h2>'
+        f'<p class="soft">{escape(source)}</p><p class="about">{escape(experiment.about.strip())}</p>'
     )
+    if section.problem:
+        return f"{head}{_paragraphs([section.problem])}</section>"
+    parts = (_table(sheet(study)), _bases(study), _problems(study), _definitions(study), _trials(study))
+    return f"{head}{_paragraphs(notes(study))}{figure}{''.join(parts)}</section>"
 
 
 def _paragraphs(lines: Iterable[str]) -> str:
@@ -73,7 +79,7 @@ def _table(table: Sheet) -> str:
         )
         body += f'<tr{" class=new" if place else ""}>{cells}<td class="{line[-1]}">{line[-1]}</td></tr>'
         above = line[0]
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _breakable(text: str) -> str:
@@ -82,11 +88,12 @@ def _breakable(text: str) -> str:
 
 
 def _problems(study: Study) -> str:
-    lines = [f"<li>{escape(described(skip))}</li>" for skip in study.skips]
-    for entry, result in study.cells:
-        if result and result.status != "ok":
-            place = f"{entry['data']}, {entry['split']}, {entry['solver']}, repetition {entry['repetition']}"
-            lines.append(f"<li>{escape(place)}: <b>{result.status}</b>, {escape(result.reason or '')}</li>")
+    """What was left out, and what did not end well."""
+    lines = [f"<li>{escape(skip.text)}</li>" for skip in study.skips]
+    for entry in study.entries:
+        if entry.status not in ("ok", "pending"):
+            status = f"<b>{escape(entry.status)}</b>, {escape(entry.reason)}"
+            lines.append(f"<li>{escape(entry.cell.label)}: {status}</li>")
     return f"<details open><summary>Left out or failed</summary><ul>{''.join(lines)}</ul></details>" if lines else ""
 
 
@@ -106,25 +113,30 @@ def _trials(study: Study) -> str:
     return f"<details><summary>All trials of the tuning ({len(study.trials)})</summary>{table}</details>"
 
 
-def _definitions(names: Iterable[str]) -> str:
-    entries = "".join(f"<dt>{escape(name)}</dt><dd>{escape(metric(name).formula)}</dd>" for name in names)
+def _definitions(study: Study) -> str:
+    entries = "".join(f"<dt>{escape(one.label)}</dt><dd>{escape(one.formula)}</dd>" for one in study.measures)
     return f"<details><summary>How the metrics are defined</summary><dl>{entries}</dl><p>{escape(RULES)}</p></details>"
 
 
-def _machines(studies: list[Study]) -> str:
-    found = {r.fingerprint: r.machine for study in studies for _, r in study.cells if r}
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in ("fingerprint", *_MACHINE))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td>{escape(_plain(value))}</td>" for value in (key, *(machine[n] for n in _MACHINE)))
-        + "</tr>"
-        for key, machine in found.items()
-    )
+def _machines(studies: Sequence[Study]) -> str:
+    """What the results were made on: a line for each fingerprint and commit."""
+    found = {(r.machine.fingerprint, r.machine.git): r for study in studies for r in study.results}
+    head = "".join(f"<th>{escape(name)}</th>" for name in _machine_of(None))
+    lines = ("".join(f"<td>{escape(text)}</td>" for text in _machine_of(result).values()) for result in found.values())
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _machine_of(result: Result | None) -> dict[str, str]:
+    """What is shown of a result's machine, by heading; without a result the headings alone."""
+    names = ("fingerprint", "cpu", "cores", "memory GiB", "BLAS", "compiler", "Python", "NumPy", "SciPy")
+    headings = (*names, "commit", "kernels", "last result")
+    if result is None:
+        return dict.fromkeys(headings, "")
+    of = result.machine
+    values = (of.fingerprint, of.cpu, of.usable_cores, of.memory_gib, ", ".join(of.blas), of.compiler, of.python)
+    versions = (of.version("numpy"), of.version("scipy"), of.git or "", of.kernels, result.finished[:10])
+    return dict(zip(headings, map(str, (*values, *versions)), strict=True))
 
 
 def _script_safe(value: Any) -> str:
@@ -158,7 +170,7 @@ def _plotly(drawn: Drawing) -> dict[str, Any]:
         layout["annotations"].append(_title(panel.title, suffix))
         data += [_trace(line, drawn, suffix, place, number == 0) for place, line in enumerate(panel.lines)]
         names = [line.name for line in panel.lines]
-        for line in panel.published:
+        for line in panel.beside:
             owner = names.index(line.owner)
             data.append(_published(_trace(line, drawn, suffix, owner, number == 0)))
         data += [_curve(_trace(line, drawn, suffix, -1, number == 0)) for line in panel.curves]

@@ -2,24 +2,36 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
 from statistics import fmean, pstdev
 from typing import Any
 
+from rankbench.contract import Determinism
 from rankbench.experiments.spaces import described as described_tuning
-from rankbench.harness.store import Result
-from rankbench.metrics import RULES, metric
-from rankbench.specs import parse, show_settings, show_value
-
-Entry = Mapping[str, Any]  # a planned cell, as the plan records it
-COLUMNS = tuple(
-    "experiment data solver settings metric published measured sd n seconds peak_mb determinism status".split()
+from rankbench.harness.records import Group, Measure, Skip, Study
+from rankbench.metrics import RULES
+from rankbench.names import show_settings
+from rankbench.names.grammar import written
+from rankbench.report.published import LOOKALIKE, Beside, beside, joined, joined_settings, remarks
+from rankbench.report.study import (
+    bound_of,
+    groups,
+    mean_of,
+    mean_seconds,
+    settings_of,
+    several_splits,
+    speed_ups,
+    varies_threads,
 )
-LOOKALIKE = "lookalike:"  # what the names of data sets begin with that only have another set's shape
+
+COLUMNS = tuple(
+    "experiment data solver settings metric published measured sd n seconds peak_mb determinism status "
+    "users left_out unscored published_on computed prepare load".split()
+)
 _FEW = 3  # repetitions whose choices are listed one by one
-_WORST = ("failed", "memory", "timeout", "pending", "ok")
+_DISTURBED = "*"  # behind seconds that are in doubt
 
 
 @dataclass(frozen=True)
@@ -31,28 +43,37 @@ class Row:
     solver: str
     settings: str
     metric: str
-    published: float | None
-    measured: float | None
-    sd: float | None
-    n: int
-    seconds: float | None
-    peak_mb: float | None
-    determinism: str
-    status: str
-    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and the next two not in the CSV
+    published: float | None = None
+    measured: float | None = None
+    sd: float | None = None
+    n: int = 0
+    seconds: float | None = None
+    peak_mb: float | None = None
+    determinism: str = ""
+    status: str = "skipped"
+    users: float | None = None  # whom the metric counts, the mean over repetitions
+    left_out: float | None = None  # users whom it does not count
+    unscored: float | None = None  # share of held-out pairs that the model gives no score
+    published_on: str = ""  # the data set that the published number was measured on
+    computed: float | None = None  # a number to stand beside that follows from a formula, and nobody published
+    prepare: float | None = None  # seconds to make the view that the solver learns from
+    load: float | None = None  # what other processes used of the machine, in cores
+    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and what follows not in the CSV
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
+    elsewhere: bool = False  # the published number was measured on other data
     pace: tuple[int, float | None, float | None] | None = None  # threads, speed-up and its bound, where these vary
+    disturbed: bool = False
 
 
 @dataclass(frozen=True)
 class Sheet:
     """A table as people read it: a line per data set and solver, the metrics side by side."""
 
-    headings: list[str]
-    numeric: list[bool]
-    lines: list[list[str]]
-    best: set[tuple[int, int]]  # line and column of what measures best on its data
+    headings: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    lines: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]]  # line and column of what measures best on its data
 
     def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
         """The lines in somebody's notation, the best of each column in bold."""
@@ -63,159 +84,56 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Study:
-    """All that is stored of one experiment."""
+class Column:
+    """A column of numbers: of which metric, and which of its numbers."""
 
-    name: str
-    definition: Mapping[str, Any]
-    cells: Sequence[tuple[Entry, Result | None]]
-    skips: Sequence[Mapping[str, Any]]
-    trials: Sequence[tuple[Entry, Result | None]] = ()
-
-    @property
-    def experiment(self) -> Mapping[str, Any]:
-        """The experiment as its TOML file described it."""
-        table: Mapping[str, Any] = self.definition["experiment"]
-        return table
-
-
-@dataclass(frozen=True)
-class Group:
-    """The repetitions of one solver, as somebody wrote it, on one data set and split."""
-
-    data: str
-    split: str
-    place: str  # data, and the split where the experiment has several
-    shown: tuple[str, str]  # place and solver as somebody wrote them
-    solver: str
-    settings: Mapping[str, Any]  # what tuning chose for each repetition, joined, where it differs
-    chosen: str  # by tuning, for people
-    determinism: str
-    threads: int
-    results: list[Result | None]
-
-    @property
-    def good(self) -> list[Result]:
-        """The repetitions that ended well."""
-        return [result for result in self.results if result and result.status == "ok"]
-
-    @property
-    def status(self) -> str:
-        """The worst that happened to any repetition."""
-        found = {result.status if result else "pending" for result in self.results}
-        return min(found, key=_WORST.index)
-
-
-def groups(study: Study) -> list[Group]:
-    """The cells gathered over their repetitions, in the order of the plan."""
-    several = len({entry["split"] for entry, _ in study.cells}) > 1
-    gathered: dict[tuple[str, ...], list[tuple[Entry, Result | None]]] = {}
-    for entry, result in study.cells:
-        written = {name: value for name, value in entry["settings"].items() if name not in entry["tuned"]}
-        place = (entry["data"], entry["split"], entry["solver"], show_settings(written), str(entry["threads"]))
-        gathered.setdefault((*place, *entry["tuned"]), []).append((entry, result))
-    return [_group(members, several, study.experiment["tune"] is not None) for members in gathered.values()]
+    heading: str
+    label: str
+    number: Callable[[Row], str]
+    measured: bool = False
 
 
 def rows(study: Study) -> list[Row]:
     """Every group and metric, then what was skipped."""
-    measured = [_row(study, group, metric) for group in groups(study) for metric in study.experiment["metrics"]]
+    several = several_splits(study)
+    measured = [_row(study, group, measure, several) for group in groups(study) for measure in study.measures]
     return measured + [_skipped_row(study, skip) for skip in study.skips]
-
-
-def mean_seconds(group: Group) -> float | None:
-    """Mean training seconds, where all repetitions ran alone and on one kind of machine."""
-    if any(result.contended for result in group.good) or len({r.fingerprint for r in group.good}) != 1:
-        return None
-    return fmean(result.seconds or 0.0 for result in group.good)
-
-
-def varies_threads(study: Study) -> bool:
-    """Whether the experiment runs every solver with several numbers of threads."""
-    return len(study.experiment.get("threads", ())) > 1
-
-
-def speed_ups(study: Study, group: Group) -> list[float]:
-    """How many times faster each repetition's steps were than with the fewest threads; none if that is unknown.
-
-    What comes before the first evaluated step counts for nothing: there a solver sets up what it uses later.
-    """
-    fewest = min(study.experiment["threads"])
-    alike = (group.data, group.split, group.solver, group.settings)
-    base = [
-        other for other in groups(study) if other.threads == fewest and _alike(other) == alike and mean_seconds(other)
-    ]
-    if not base or mean_seconds(group) is None:
-        return []
-    paces = {result.cell["repetition"]: pace for result in base[0].good if (pace := _pace(result))}
-    pairs = ((paces.get(result.cell["repetition"]), _pace(result)) for result in group.good)
-    return [one / many for one, many in pairs if one and many]
-
-
-def bound_of(group: Group) -> float | None:
-    """The greatest speed-up that the solver's schedule allows with so many threads, where it says so."""
-    found = [result.curve[-1]["bound"] for result in group.good if "bound" in result.curve[-1]]
-    return fmean(found) if found else None
-
-
-def _alike(group: Group) -> tuple[Any, ...]:
-    return group.data, group.split, group.solver, group.settings
-
-
-def _pace(result: Result) -> float | None:
-    """Seconds per step, from the first point after the start on."""
-    points = [point for point in result.curve if point["step"] >= 1]
-    steps = points[-1]["step"] - points[0]["step"] if points else 0
-    return (points[-1]["seconds"] - points[0]["seconds"]) / steps if steps else None
 
 
 def notes(study: Study) -> list[str]:
     """What a reader must know: how solvers were tuned, and what published numbers were measured on."""
-    elsewhere = sorted({entry["on"] for entry in study.experiment["published"] if entry["on"]})
-    lines = [f"Published on {name}, not on the data measured here: for orientation only." for name in elsewhere]
-    if tune := study.experiment["tune"]:
-        lines.append(f"Tuned equally: {described_tuning(tune, study.experiment['metrics'])}.")
-    return lines + _lookalikes(study)
-
-
-def _lookalikes(study: Study) -> list[str]:
-    """What must stand by results on data that only has another set's shape."""
-    names = {parse(data["data"]).name for data in (*(entry for entry, _ in study.cells), *study.skips)}
-    return [
-        f"{name} is generated in the published shape of {name.removeprefix(LOOKALIKE)}, for speed work only: "
-        f"its scores say nothing about {name.removeprefix(LOOKALIKE)}."
-        for name in sorted(names)
-        if name.startswith(LOOKALIKE)
-    ]
+    lines = remarks(study)
+    if tune := study.experiment.tune:
+        labels = [measure.label for measure in study.measures]
+        lines.append(f"Tuned equally: {described_tuning(tune, labels)}.")
+    lines += _lookalikes(study)
+    if any(result.disturbed and not result.contended for result in study.results):
+        lines.append(
+            f"{_DISTURBED} Timed while other processes used more than a quarter of a core on average: "
+            "--retry-disturbed runs these cells again."
+        )
+    return lines + list(study.notes)
 
 
 def definitions(study: Study) -> list[str]:
     """What the numbers of a table mean: a line per metric, and the rules that all share."""
-    return [f"*{name}*: {metric(name).formula}." for name in study.experiment["metrics"]] + [RULES]
-
-
-def described(skip: Mapping[str, Any]) -> str:
-    """What was left out, why, and the command that would change it."""
-    place = " ".join(filter(None, (skip["data"], skip["split"])))
-    return f"{place}: {skip['reason']}" + (f"; to get it: {skip['remedy']}" if skip["remedy"] else "")
+    return [f"*{measure.label}*: {measure.formula}." for measure in study.measures] + [RULES]
 
 
 def sheet(study: Study) -> Sheet:
-    """The rows of a study gathered into lines; published and chosen only where there is something in them."""
+    """The rows of a study gathered into lines; some columns only where there is something in them."""
     table = rows(study)
     columns = _columns(study, table)
-    tuned = any(row.chosen for row in table)
+    names = ["data", "solver", *(["chosen"] if any(row.chosen for row in table) else [])]
+    costs = _costs(study, table)
     lines: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in table:
         lines.setdefault((row.data, row.solver, row.shown[1], row.settings, str(row.pace)), {})[row.metric] = row
-    names = ["data", "solver", *(["chosen"] if tuned else [])]
-    paces = ["threads", "speed-up", "its bound"] if varies_threads(study) else []
-    costs = [*paces, "seconds", "peak MB", "n"]
     return Sheet(
-        headings=[*names, *(heading for heading, _, _ in columns), *costs, "status"],
-        numeric=[*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False],
-        lines=[_line(by_metric, columns, tuned, bool(paces)) for by_metric in lines.values()],
-        best=_best(list(lines.values()), columns, len(names)),
+        headings=(*names, *(column.heading for column in columns), *costs, "status"),
+        numeric=(*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False),
+        lines=tuple(_line(by_metric, columns, len(names) > 2, costs) for by_metric in lines.values()),
+        best=_best(study, list(lines.values()), columns, len(names)),
     )
 
 
@@ -231,7 +149,7 @@ def to_csv(table: Iterable[Row]) -> str:
 
 def to_markdown(table: Sheet) -> str:
     """A pipe table, the best of each column in bold."""
-    lines = [table.headings, ["---:" if numeric else "---" for numeric in table.numeric]]
+    lines = [list(table.headings), ["---:" if numeric else "---" for numeric in table.numeric]]
     lines += table.written(_pipe_safe, lambda text: f"**{_pipe_safe(text)}**")
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
@@ -246,166 +164,189 @@ def to_latex(table: Sheet) -> str:
     return "\n".join([*parts, r"\end{tabular}", ""])
 
 
-Column = tuple[str, str, str]  # heading, metric, and which of its numbers: measured or published
-
-
 def _columns(study: Study, table: list[Row]) -> list[Column]:
+    """For each metric what was measured, then what was published and what was computed, where there is any."""
     columns: list[Column] = []
-    for name in study.experiment["metrics"]:
-        columns.append((name, name, "measured"))
-        if any(row.published is not None for row in table if row.metric == name):
-            columns.append(("published", name, "published"))
+    for measure in study.measures:
+        own = [row for row in table if row.metric == measure.label]
+        columns.append(Column(measure.label, measure.label, _measured, measured=True))
+        if published := [row for row in own if row.published is not None]:
+            heading, number = _published_column(published)
+            columns.append(Column(heading, measure.label, number))
+        if any(row.computed is not None for row in own):
+            columns.append(Column("computed", measure.label, lambda row: _rounded(row.computed, 4)))
     return columns
 
 
-def _line(by_metric: Mapping[str, Row], columns: list[Column], tuned: bool, paced: bool) -> list[str]:
+def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
+    """Its heading and its numbers: the data that was not measured here stands in one or the other."""
+    elsewhere = {row.published_on if row.elsewhere else "" for row in published}
+    if len(elsewhere) == 1:
+        (name,) = elsewhere
+        return f"published on {name}" if name else "published", _published_number
+    return "published", lambda row: _published_number(row) + (f" ({row.published_on})" if row.elsewhere else "")
+
+
+def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
+    """What a training costs and who was left out of it, by heading."""
+    paces: dict[str, Callable[[Row], str]] = {
+        "threads": lambda row: str(row.pace[0] if row.pace else ""),
+        "speed-up": lambda row: _rounded(row.pace[1] if row.pace else None, 2),
+        "its bound": lambda row: _rounded(row.pace[2] if row.pace else None, 2),
+    }
+    seconds: dict[str, Callable[[Row], str]] = {
+        "seconds": lambda row: _rounded(row.seconds, 3) + (_DISTURBED if row.disturbed and row.seconds else ""),
+        "prepare": lambda row: _rounded(row.prepare, 3),
+        "peak MB": lambda row: _rounded(row.peak_mb, 0),
+        "n": lambda row: str(row.n or ""),
+        "left out": lambda row: _rounded(row.left_out, 0),
+        "unscored": lambda row: "" if row.unscored is None else f"{row.unscored:.2%}",
+    }
+    if not any(row.prepare and row.prepare >= 0.0005 for row in table):
+        del seconds["prepare"]
+    for heading, found in (
+        ("left out", any(row.left_out for row in table)),
+        ("unscored", any(row.unscored for row in table)),
+    ):
+        if not found:
+            del seconds[heading]
+    return (paces if varies_threads(study) else {}) | seconds
+
+
+def _line(
+    by_metric: Mapping[str, Row], columns: list[Column], tuned: bool, costs: Mapping[str, Callable[[Row], str]]
+) -> tuple[str, ...]:
     first = next(iter(by_metric.values()))
-    racy = " (racy)" if first.determinism == "racy" else ""
-    names = [first.shown[0], first.shown[1] + racy, *([first.chosen] if tuned else [])]
-    numbers = [_number(by_metric.get(name), which) for _, name, which in columns]
-    costs = [_rounded(first.seconds, 3), _rounded(first.peak_mb, 0), str(first.n or "")]
-    return [*names, *numbers, *(_paces(first) if paced else []), *costs, first.status]
+    names = [first.shown[0], first.shown[1] + _promise(first), *([first.chosen] if tuned else [])]
+    numbers = [column.number(by_metric[column.label]) if column.label in by_metric else "" for column in columns]
+    return (*names, *numbers, *(cost(first) for cost in costs.values()), first.status)
 
 
-def _paces(row: Row) -> list[str]:
-    """Threads, speed-up and its bound, as far as they are known."""
-    threads, speed_up, bound = row.pace or ("", None, None)
-    return [str(threads), _rounded(speed_up, 2), _rounded(bound, 2)]
+def _promise(row: Row) -> str:
+    """What must be known about a solver that is not exact."""
+    told = {Determinism.RACY.value: " (racy)", Determinism.FIXED_THREADS.value: " (exact for a number of threads)"}
+    return told.get(row.determinism, "")
 
 
-def _number(row: Row | None, which: str) -> str:
-    if row is None:
-        return ""
-    value, sd = (row.published, row.published_sd) if which == "published" else (row.measured, row.sd)
-    spread = sd is not None and (which == "published" or row.n > 1)
-    return _rounded(value, 4) + (f" ± {sd:.4f}" if spread else "")
+def _measured(row: Row) -> str:
+    return _rounded(row.measured, 4) + (f" ± {row.sd:.4f}" if row.sd is not None and row.n > 1 else "")
 
 
-def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> set[tuple[int, int]]:
+def _published_number(row: Row) -> str:
+    return _rounded(row.published, 4) + ("" if row.published_sd is None else f" ± {row.published_sd:.4f}")
+
+
+def _best(
+    study: Study, lines: list[Mapping[str, Row]], columns: list[Column], start: int
+) -> frozenset[tuple[int, int]]:
     """Where each metric is best on each data set, if solvers differ there as far as is printed."""
+    signs = {measure.label: measure.sign for measure in study.measures}
     best: set[tuple[int, int]] = set()
-    for column, (_, name, which) in enumerate(columns, start=start):
-        sign = 1 if metric(name).better == "higher" else -1
-        places: dict[str, dict[int, float]] = {}
+    for index, column in enumerate(columns, start=start):
+        found_on: dict[str, dict[int, float]] = {}
         for number, by_metric in enumerate(lines):
-            row = by_metric.get(name)
-            if which == "measured" and row and row.measured is not None and not isnan(row.measured):
-                places.setdefault(row.data, {})[number] = sign * round(row.measured, 4)
-        for found in places.values():
+            row = by_metric.get(column.label)
+            if column.measured and row and row.measured is not None:
+                found_on.setdefault(row.data, {})[number] = signs[column.label] * round(row.measured, 4)
+        for found in found_on.values():
             if len(set(found.values())) > 1:
-                best |= {(number, column) for number, value in found.items() if value == max(found.values())}
-    return best
+                best |= {(number, index) for number, value in found.items() if value == max(found.values())}
+    return frozenset(best)
 
 
-def _row(study: Study, group: Group, metric: str) -> Row:
-    published = _published(study, group, metric)
-    values = [result.metrics[metric] for result in group.good if metric in result.metrics]
-    pace = None
-    if varies_threads(study):
-        found = speed_ups(study, group)
-        pace = group.threads, fmean(found) if found else None, bound_of(group)
-    peaks = [result.peak_mb for result in group.good if result.peak_mb is not None]
+def _row(study: Study, group: Group, measure: Measure, several: bool) -> Row:
+    values = group.values(measure.label)
+    counted = [found for result in group.good if (found := result.counted_by(measure.label))]
+    settings = joined_settings(group)
+    pace = _pace_of(study, group) if varies_threads(study) else None
     return Row(
         experiment=study.name,
-        data=group.place,
-        solver=group.solver,
-        settings=show_settings({**group.settings, "threads": group.threads} if pace else group.settings),
-        metric=metric,
-        pace=pace,
-        published=published["value"] if published else None,
-        published_sd=published["sd"] if published else None,
+        data=f"{group.data.full} {group.split.full}" if several else group.data.full,
+        solver=group.solver.name,
+        settings=show_settings({**settings, "threads": group.threads} if pace else settings),
+        metric=measure.label,
         measured=fmean(values) if values else None,
         sd=pstdev(values) if values else None,
         n=len(values),
-        seconds=mean_seconds(group) if values else None,
-        peak_mb=fmean(peaks) if peaks else None,
-        determinism=group.determinism,
+        seconds=mean_seconds(group) if group.good else None,
+        peak_mb=mean_of(result.peak_mb for result in group.good),
+        determinism=group.determinism.value,
         status=group.status,
-        shown=group.shown,
-        chosen=group.chosen,
+        users=mean_of(found.users for found in counted),
+        left_out=mean_of(found.left_out for found in counted),
+        unscored=mean_of(result.unscored for result in group.good),
+        prepare=mean_of(result.prepare for result in group.good),
+        load=mean_of(result.load for result in group.good),
+        shown=(f"{group.data.written} {group.split.written}" if several else group.data.written, group.solver.written),
+        chosen=_chosen(study, group),
+        pace=pace,
+        disturbed=any(result.disturbed for result in group.good),
+        **_numbers_beside(beside(study, group, measure.label)),
     )
 
 
-def _skipped_row(study: Study, skip: Mapping[str, Any]) -> Row:
-    place = " ".join(filter(None, (skip["data"], skip["split"])))
-    spec = parse(skip["solver"] or "all")
-    shown = (place, skip["solver"] or "all solvers")
-    name = spec.name if skip["solver"] else ""
-    nothing = {"published": None, "measured": None, "sd": None, "n": 0, "seconds": None, "peak_mb": None}
-    named = {"experiment": study.name, "data": place, "solver": name, "settings": show_settings(spec.settings)}
-    return Row(**named, **nothing, metric="", determinism="", status="skipped", shown=shown)  # type: ignore[arg-type]
+def _pace_of(study: Study, group: Group) -> tuple[int, float | None, float | None]:
+    """Threads, mean speed-up and its bound, as far as they are known."""
+    found = speed_ups(study, group)
+    return group.threads, fmean(found) if found else None, bound_of(group)
 
 
-def _published(study: Study, group: Group, metric: str) -> Mapping[str, Any] | None:
-    """The published number that this row stands beside; never one beside the scores on a lookalike."""
-    if group.data.startswith(LOOKALIKE):
-        return None
-    for entry in study.experiment["published"]:
-        if (
-            entry["metric"] == metric
-            and _names(entry["solver"], group.solver, group.settings)
-            and (entry["data"] is None or parse(entry["data"]).name == parse(group.data).name)
-            and (entry["split"] is None or _names(entry["split"], *_split(group.split)))
-        ):
-            found: Mapping[str, Any] = entry
-            return found
-    return None
+def _numbers_beside(found: Beside | None) -> dict[str, Any]:
+    """What stands beside the measured number: a published one with its data, or a computed one."""
+    if found is None:
+        return {}
+    if found.computed:
+        return {"computed": found.value}
+    return {
+        "published": found.value,
+        "published_sd": found.sd,
+        "published_on": found.on,
+        "elsewhere": found.elsewhere,
+    }
 
 
-def _names(text: str, name: str, settings: Mapping[str, Any]) -> bool:
-    """Whether `name[key=value]` names this one: the settings that it mentions must agree."""
-    spec = parse(text)
-    shown = {key: parse(f"x[{show_settings({key: value})}]").settings.get(key) for key, value in settings.items()}
-    return spec.name == name and all(shown.get(key) == value for key, value in spec.settings.items())
+def _skipped_row(study: Study, skip: Skip) -> Row:
+    parts = " ".join(part.written for part in (skip.data, skip.split) if part)
+    solver, settings = "", ""
+    if skip.solver:
+        solver, settings = skip.solver.name, show_settings(dict(skip.solver.given))
+    shown = (parts, skip.solver.written if skip.solver else "all solvers")
+    status = "failed" if skip.failed else "skipped"
+    return Row(study.name, parts, solver, settings, metric="", status=status, shown=shown)
 
 
-def _split(text: str) -> tuple[str, Mapping[str, Any]]:
-    spec = parse(text)
-    return spec.name, spec.settings
+def _lookalikes(study: Study) -> list[str]:
+    """What must stand by results on data that only has another set's shape."""
+    data = (*(entry.cell.place.data for entry in study.entries), *(skip.data for skip in study.skips))
+    return [
+        f"{name} is generated in the published shape of {of}, for speed work only: its scores say nothing about {of}."
+        for name, of in sorted({(one.name, one.argument) for one in data if one.entry == LOOKALIKE})
+    ]
 
 
-def _group(members: list[tuple[Entry, Result | None]], several: bool, tuned: bool) -> Group:
-    """The group of these cells, which differ in their repetition and in what was chosen for it."""
-    first = members[0][0]
-    data, split, solver = first["shown"]
-    known = dict.fromkeys(name for entry, _ in members for name in (*first["settings"], *entry["settings"]))
-    values = {name: [entry["settings"].get(name, "?") for entry, _ in members] for name in known}
-    chosen = ", ".join(f"{name}={_brief(values[name])}" for name in first["tuned"] if name in values)
-    return Group(
-        data=first["data"],
-        split=first["split"],
-        place=f"{first['data']} {first['split']}" if several else first["data"],
-        shown=(f"{data} {split}" if several else data, solver),
-        solver=first["solver"],
-        settings={name: _joined(found) for name, found in values.items()},
-        chosen=chosen if first["tuned"] or not tuned else "nothing to tune",
-        determinism=first["determinism"],
-        threads=first["threads"],
-        results=[result for _, result in members],
-    )
-
-
-def _joined(values: list[Any]) -> Any:
-    """What all repetitions have, or what each of them has: `10|30|10`."""
-    return values[0] if all(value == values[0] for value in values) else "|".join(map(_written, values))
+def _chosen(study: Study, group: Group) -> str:
+    """What tuning chose, in each repetition or how far it goes."""
+    if study.experiment.tune is None:
+        return ""
+    values = settings_of(group)
+    return ", ".join(f"{name}={_brief(values[name])}" for name in group.tuned if name in values) or "nothing to tune"
 
 
 def _brief(values: list[Any]) -> str:
     """The same for people, who want to see how far the choices go where there are many."""
     found = list(dict.fromkeys(values))
     if len(found) == 1 or len(values) <= _FEW:
-        return _written(_joined(values)).replace("|", " / ")
+        return written(joined(values)).replace("|", " / ")
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
-        return f"{_written(min(found))}..{_written(max(found))}"
-    return " / ".join(map(_written, found))
-
-
-def _written(value: Any) -> str:
-    return "none" if value is None else show_value(value)
+        return f"{written(min(found))}..{written(max(found))}"
+    return " / ".join(map(written, found))
 
 
 def _exact(value: object) -> object:
-    return "" if value is None else repr(value) if isinstance(value, float) else value
+    """The value with all its digits, empty where there is none."""
+    if isinstance(value, float):
+        return "" if isnan(value) else repr(value)
+    return "" if value is None else value
 
 
 def _rounded(value: float | None, digits: int) -> str:

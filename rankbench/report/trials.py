@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan
 
-from rankbench.harness.store import Result
-from rankbench.metrics import metric
-from rankbench.report.tables import Entry, Sheet, Study
-from rankbench.specs import show_settings
+from rankbench.harness.records import Cell, Entry, Measure, Study
+from rankbench.names import show_settings
+from rankbench.report.tables import Sheet
 
 COLUMNS = tuple("experiment data split repetition solver settings metric value seconds status chosen".split())
 
@@ -29,14 +28,16 @@ class Trial:
     seconds: float | None  # in the solver, where nothing ran beside it
     status: str
     chosen: bool
-    shown: tuple[str, str]  # data and split as somebody wrote them
+    shown: tuple[str, str]  # data and split as somebody wrote them; this and what follows not in the CSV
+    measure: Measure
 
 
 def trials(study: Study) -> list[Trial]:
     """Every trial of a study in the order of the plan."""
-    shared = bool(study.trials) and study.experiment["tune"]["per"] == "split"
-    chosen = {_choice(entry, shared) for entry, _ in study.cells if entry["file"] and not entry["failure"]}
-    return [_trial(study.name, entry, result, _choice(entry, shared) in chosen) for entry, result in study.trials]
+    tune = study.experiment.tune
+    shared = tune is not None and tune.per == "split"
+    chosen = {_choice(entry.cell, shared) for entry in study.entries if not entry.failure}
+    return [_trial(study.name, entry, _choice(entry.cell, shared) in chosen) for entry in study.trials]
 
 
 def best_first(found: Iterable[Trial]) -> list[Trial]:
@@ -44,8 +45,7 @@ def best_first(found: Iterable[Trial]) -> list[Trial]:
 
     def place(trial: Trial) -> float:
         """Low for what is good."""
-        sign = -1 if metric(trial.metric).better == "higher" else 1
-        return float("inf") if trial.value is None or isnan(trial.value) else sign * trial.value
+        return float("inf") if trial.value is None or isnan(trial.value) else -trial.measure.sign * trial.value
 
     return sorted(found, key=place)
 
@@ -55,10 +55,10 @@ def trial_sheet(found: Iterable[Trial]) -> Sheet:
     listed = list(found)
     several = len({trial.split for trial in listed}) > 1
     return Sheet(
-        headings=["data", "repetition", "solver", "settings", "metric", "value", "seconds", "chosen", "status"],
-        numeric=[False, True, False, False, False, True, True, False, False],
-        lines=[_line(trial, several) for trial in listed],
-        best={(number, 5) for number, trial in enumerate(listed) if trial.chosen},
+        headings=("data", "repetition", "solver", "settings", "metric", "value", "seconds", "chosen", "status"),
+        numeric=(False, True, False, False, False, True, True, False, False),
+        lines=tuple(_line(trial, several) for trial in listed),
+        best=frozenset((number, 5) for number, trial in enumerate(listed) if trial.chosen),
     )
 
 
@@ -72,39 +72,41 @@ def trials_to_csv(found: Iterable[Trial]) -> str:
     return out.getvalue()
 
 
-def _choice(entry: Entry, shared: bool) -> tuple[str, ...]:
+def _choice(cell: Cell, shared: bool) -> tuple[object, ...]:
     """What a trial and the cell that took its settings have in common, and no other trial has."""
-    repetition = 0 if shared else entry["repetition"]
-    return (entry["data"], entry["split"], str(repetition), *entry["shown"], show_settings(entry["settings"]))
+    place = cell.place
+    repetition = 0 if shared else place.repetition
+    return place.data.identity, place.split.identity, repetition, cell.solver.written, cell.solver.settings
 
 
-def _trial(experiment: str, entry: Entry, result: Result | None, chosen: bool) -> Trial:
-    name = entry["metrics"][0]
-    searched = {setting: entry["settings"][setting] for setting in entry["tuned"]}
-    shown = {setting: "none" if value is None else value for setting, value in searched.items()}
+def _trial(experiment: str, entry: Entry, chosen: bool) -> Trial:
+    cell, result = entry.cell, entry.result
+    (measure,), place = cell.measures, cell.place
+    searched = {name: "none" if value is None else value for name, value in cell.chosen}
     return Trial(
         experiment=experiment,
-        data=entry["data"],
-        split=entry["split"],
-        repetition=entry["repetition"],
-        solver=entry["shown"][2],
-        settings=show_settings(shown),
-        metric=name,
-        value=result.metrics.get(name) if result and result.status == "ok" else None,
+        data=place.data.full,
+        split=place.split.full,
+        repetition=place.repetition,
+        solver=cell.solver.written,
+        settings=show_settings(searched),
+        metric=measure.label,
+        value=entry.good.value(measure.label) if entry.good else None,
         seconds=result.seconds if result and not result.contended else None,
-        status=result.status if result else "pending",
+        status=entry.status,
         chosen=chosen,
-        shown=tuple(entry["shown"][:2]),
+        shown=(place.data.written, place.split.written),
+        measure=measure,
     )
 
 
-def _line(trial: Trial, several: bool) -> list[str]:
+def _line(trial: Trial, several: bool) -> tuple[str, ...]:
     data, split = trial.shown
     place = f"{data} {split}" if several else data
     value = "" if trial.value is None else f"{trial.value:.4f}"
     seconds = "" if trial.seconds is None else f"{trial.seconds:.3f}"
     chosen = "chosen" if trial.chosen else ""
-    return [
+    return (
         place,
         str(trial.repetition),
         trial.solver,
@@ -114,7 +116,7 @@ def _line(trial: Trial, several: bool) -> list[str]:
         seconds,
         chosen,
         trial.status,
-    ]
+    )
 
 
 def _exact(value: object) -> object:

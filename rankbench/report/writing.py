@@ -1,112 +1,152 @@
 """Write the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
 
 import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rankbench.errors import UserError
-from rankbench.harness.store import Store, write_text
-from rankbench.report.basis import bases, draw_basis
-from rankbench.report.tables import Study, definitions, described, notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.harness.records import Machine, Study
+from rankbench.harness.store import ResultsFolder, write_text
+from rankbench.report.functions import bases, draw_basis
+from rankbench.report.sections import Section
+from rankbench.report.series import drawing
+from rankbench.report.study import studies
+from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
-
-def studies(out: Path) -> list[Study]:
-    """Everything stored under an output folder, in alphabetical order."""
-    found = [study(out, path.parent.name) for path in sorted(out.glob("*/plan.json"))]
-    return [one for one in found if one is not None]
+Warn = Callable[[str], None]
 
 
-def study(out: Path, name: str) -> Study | None:
-    """What is stored of one experiment, None where nothing is."""
-    store = Store(out, name)
-    record = store.read_plan()
-    if record is None:
-        return None
-    return Study(name, record["definition"], store.results(), record["skips"], store.trials())
-
-
-def write_report(out: Path, to: Path | None = None, page: bool = True) -> Path:
-    """Write the report on all that lies under `out`; returns the file to open first."""
-    found = studies(out)
+def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, page: bool = True) -> Path:
+    """Write the report on all that lies in a folder of results; returns the file to open first."""
+    found = studies(results)
+    out = results.out
     if not found:
         raise UserError(f"no results under {out}: run some first (rankbench run all --out {out})")
     folder = to or out / "report"
     try:
-        return _write(found, folder, page)
+        for part in ("tables", "figures"):
+            shutil.rmtree(folder / part, ignore_errors=True)
+            (folder / part).mkdir(parents=True)
+        written = [_written(section, folder, warn) for section in _sections(found)]
+        return _write_pages(written, folder, page)
     except OSError as error:
         raise UserError(f"cannot write the report to {folder}: {error.strerror}") from None
 
 
-def _write(found: list[Study], folder: Path, page: bool) -> Path:
-    from rankbench.report.figures import draw  # noqa: PLC0415  matplotlib takes its time
-    from rankbench.report.series import drawing  # noqa: PLC0415
+def _sections(found: Sequence[Study]) -> list[Section]:
+    """A section for each study; a user's own experiment of a name that is taken gets another file name."""
+    named: dict[str, Study] = {}
+    for study in sorted(found, key=lambda study: (study.name, study.experiment.source != "")):
+        name, number = study.name, 2
+        while name in named:
+            name, number = f"{study.name}-{number}", number + 1
+        named[name] = study
+    return [Section(study, name) for name, study in named.items()]
 
-    for part in ("tables", "figures"):
-        shutil.rmtree(folder / part, ignore_errors=True)
-        (folder / part).mkdir(parents=True)
-    for one in found:
-        write_text(folder / "tables" / f"{one.name}.csv", to_csv(rows(one)))
-        write_text(folder / "tables" / f"{one.name}.tex", to_latex(sheet(one)))
-        if one.trials:
-            write_text(folder / "tables" / f"{one.name}-trials.csv", trials_to_csv(trials(one)))
-        if drawn := drawing(one):
-            draw(drawn, folder / "figures", one.name)
-        for number, basis in enumerate(bases(one), 1):
-            draw_basis(basis, (), folder / "figures", f"{one.name}-basis-{number}")
-    for paper, members in _by_paper(found).items():
-        title = f"# {members[0].experiment['paper']}\n\n"
-        write_text(folder / f"{paper}.md", title + "\n".join(_markdown(one, folder) for one in members))
-    write_text(folder / "README.md", _index(found))
+
+def _written(section: Section, folder: Path, warn: Warn) -> Section:
+    """Write an experiment's tables and figures; whatever goes wrong with one stops no other."""
+    try:
+        return _write_files(section, folder)
+    except OSError:
+        raise
+    except Exception as error:
+        problem = f"{section.name} cannot be shown whole: {type(error).__name__}: {error}"
+        warn(problem)
+        return Section(section.study, section.name, None, problem)
+
+
+def _write_files(section: Section, folder: Path) -> Section:
+    from rankbench.report.figures import draw  # noqa: PLC0415  matplotlib takes its time
+
+    study, name = section.study, section.name
+    write_text(folder / "tables" / f"{name}.csv", to_csv(rows(study)))
+    write_text(folder / "tables" / f"{name}.tex", to_latex(sheet(study)))
+    if study.trials:
+        write_text(folder / "tables" / f"{name}-trials.csv", trials_to_csv(trials(study)))
+    if drawn := drawing(study):
+        draw(drawn, folder / "figures", name)
+    for number, basis in enumerate(bases(study), 1):
+        draw_basis(basis, (), folder / "figures", f"{name}-basis-{number}")
+    return Section(study, name, drawn)
+
+
+def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
+    """Write the Markdown pages and, if it is wanted, the HTML page; the one to open first."""
+    for paper, members in _by_paper(sections).items():
+        title = f"# {members[0].study.experiment.paper}\n\n"
+        write_text(folder / f"{paper}.md", title + "\n".join(map(_markdown, members)))
+    write_text(folder / "README.md", _index(sections))
     if not page:
         return folder / "README.md"
     from rankbench.report.page import page as html  # noqa: PLC0415
 
-    write_text(folder / "index.html", html(found))
+    write_text(folder / "index.html", html(sections))
     return folder / "index.html"
 
 
-def _by_paper(found: list[Study]) -> dict[str, list[Study]]:
-    """The studies by the first word of their names, which is the paper's."""
-    papers: dict[str, list[Study]] = {}
-    for one in found:
+def _by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:
+    """The sections by the first word of their names, which is the paper's."""
+    papers: dict[str, list[Section]] = {}
+    for one in sections:
         papers.setdefault(one.name.partition("-")[0], []).append(one)
     return papers
 
 
-def _index(found: list[Study]) -> str:
+def _index(sections: Sequence[Section]) -> str:
     lines = ["# The reproduction as last run", ""]
-    for paper, members in _by_paper(found).items():
-        lines.append(f"- [{members[0].experiment['paper']}]({paper}.md)")
-        lines += [f"  - [{one.experiment['title']}]({paper}.md#{one.name})" for one in members]
-    machines = sorted({_machine(result.machine) for one in found for _, result in one.cells if result})
-    return "\n".join([*lines, "", "Measured on:", "", *(f"- {name}" for name in machines), ""])
+    for paper, members in _by_paper(sections).items():
+        lines.append(f"- [{members[0].study.experiment.paper}]({paper}.md)")
+        lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
+    return "\n".join([*lines, "", "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""])
 
 
-def _machine(machine: dict[str, object]) -> str:
-    return f"{machine['cpu']}, {machine['usable_cores']} cores, {machine['compiler']}, Python {machine['python']}"
+def made_on(sections: Iterable[Section]) -> list[str]:
+    """A line for each machine and version that results were made on: what made them, and when."""
+    days: dict[Machine, set[str]] = {}
+    for section in sections:
+        for result in section.study.results:
+            days.setdefault(result.machine, set()).add(result.finished[:10])
+    return [f"{_machine(machine)}; {_span(found)}" for machine, found in days.items()]
 
 
-def _markdown_bases(one: Study) -> list[str]:
-    """The basic ranking functions of an experiment, where it has any, as figures."""
-    return [
-        f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n"
-        f"![Basic ranking functions](figures/{one.name}-basis-{number}.png)"
-        for number, basis in enumerate(bases(one), 1)
-    ]
+def _span(days: set[str]) -> str:
+    first, last = min(days), max(days)
+    return first if first == last else f"{first} to {last}"
 
 
-def _markdown(one: Study, folder: Path) -> str:
+def _machine(machine: Machine) -> str:
+    """What made the results: processor, compiler, versions and commit."""
+    versions = ", ".join(f"{name} {machine.version(name)}" for name in ("numpy", "scipy"))
+    commit = f", commit {machine.git}" if machine.git else ""
+    kernels = f", kernels {machine.kernels}" if machine.kernels else ""
+    return (
+        f"{machine.cpu}, {machine.usable_cores} cores, {machine.compiler}, Python {machine.python}, {versions}, "
+        f"rankbench {machine.version('rankbench')}{commit}{kernels}"
+    )
+
+
+def _markdown(section: Section) -> str:
     """One experiment's section of its paper's page."""
-    figure = f"![{one.experiment['title']}](figures/{one.name}.png)"
-    title = f"{one.experiment['title']} ({one.definition['profile']} profile)."
-    lines = [f"## {one.name}", title, one.experiment["about"].strip(), *notes(one)]
-    if (folder / "figures" / f"{one.name}.png").exists():
-        lines.append(figure)
-    lines.append(to_markdown(sheet(one)).rstrip())
-    lines += _markdown_bases(one)
-    lines += [f"Skipped: {described(skip)}." for skip in one.skips]
-    lines += definitions(one)
-    if one.trials:
-        table = to_markdown(trial_sheet(trials(one)))
-        lines.append(f"<details><summary>All trials of the tuning ({len(one.trials)})</summary>\n\n{table}\n</details>")
+    study, name = section.study, section.name
+    experiment = study.experiment
+    seed = f", seed {study.seed}" if study.seed else ""
+    title = f"{experiment.title} ({study.profile} profile{seed})."
+    lines = [f"## {name}", title, experiment.about.strip()]
+    if section.problem:
+        return "\n\n".join([*lines, f"{section.problem}."]) + "\n"
+    lines += notes(study)
+    if section.drawing:
+        lines.append(f"![{experiment.title}](figures/{name}.png)")
+    lines.append(to_markdown(sheet(study)).rstrip())
+    for number, basis in enumerate(bases(study), 1):
+        picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
+        lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")
+    lines += [f"{'Failed' if skip.failed else 'Skipped'}: {skip.text}." for skip in study.skips]
+    lines += definitions(study)
+    if study.trials:
+        table = to_markdown(trial_sheet(trials(study)))
+        count = len(study.trials)
+        lines.append(f"<details><summary>All trials of the tuning ({count})</summary>\n\n{table}\n</details>")
     return "\n\n".join(lines) + "\n"

@@ -1,9 +1,9 @@
 """Solvers: one file per algorithm, none of which imports another; this list is all that binds them."""
 
 from rankbench.contract import DECLARATIONS
-from rankbench.specs import Catalogue
+from rankbench.names import Registry
 
-SOLVERS = Catalogue(
+SOLVERS = Registry(
     "solver",
     {
         "bpr": "rankbench.solvers.bpr:BPR",

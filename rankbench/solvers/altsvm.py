@@ -12,7 +12,7 @@ from rankbench.kernels import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
 from rankbench.models import Factors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _RACES = ("hogwild", "atomic")  # schedules whose threads write to the same items
 

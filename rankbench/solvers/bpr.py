@@ -16,7 +16,7 @@ from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _LOSS = LOSSES["logistic"]
 
@@ -53,7 +53,7 @@ class BPR:
     def __post_init__(self) -> None:
         check(self)
         if self.least is not None and isnan(self.least):
-            raise UserError("BPR: least=nan is no rating: leave it out, and every rating is a positive")
+            raise UserError("least=nan is no rating: leave it out, and every rating is a positive", subject="BPR")
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all positives."""

@@ -12,7 +12,7 @@ from rankbench.data.views import Ratings
 from rankbench.kernels import cofirank as kernel
 from rankbench.kernels import pairs as pairs_kernel
 from rankbench.models import Factors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _LOSSES = {"ndcg": kernel.NDCG, "ordinal": kernel.ORDINAL, "regression": kernel.REGRESSION}
 _SPREAD = 0.3  # of users' vectors at the start, around their common one

@@ -13,7 +13,7 @@ from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import Entries, known_rows
 from rankbench.models import Factors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _SPARE = 4  # singular vectors sought beyond those that X has
 _POWERS = 2  # products with M and its transpose per search

@@ -15,7 +15,7 @@ from rankbench.kernels import frsvm as kernel
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import check_features
 from rankbench.models import Factors, FeatureFactors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _LANES = 4  # the kernels' rows are padded to whole lanes; the padding is zero and stays so
 _CACHE = 1 << 16  # numbers that a block of items may hold while tasks pass by
@@ -72,7 +72,8 @@ class FRSVM:
         features = train.item_features if self.needs_features else None
         if self.needs_features:
             if features is None:
-                raise UserError("FRSVM: features=given, but the data has none: give item features, or features=none")
+                problem = "features=given, but the data has none: give item features, or features=none"
+                raise UserError(problem, subject="FRSVM")
             check_features(features, self.rank)
         design = _Design.of(features, train.n_items, threads)
         fit = _Fit(self, PairTasks.of(train, threads), design, threads)

@@ -11,7 +11,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import global_ranking as kernel
 from rankbench.models import ItemScores
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
 _CONVERGED = 1e-12  # relative gap, about what rounding leaves

@@ -14,7 +14,7 @@ from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
 from rankbench.methods.tasks import Centre, check_features, ordered, targets
 from rankbench.models import FeatureFactors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero and stays so
 _POWERS = 3  # of X^T R^T, at the start

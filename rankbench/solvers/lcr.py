@@ -12,7 +12,7 @@ from rankbench.methods.descent import Point, descend
 from rankbench.methods.entries import Entries, known_rows
 from rankbench.methods.factors import check_rank
 from rankbench.models import BlendedFactors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _START = 0.1  # of the standard normal factors
 _POWERS = 8

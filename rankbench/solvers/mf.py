@@ -12,7 +12,7 @@ from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class MF:
         failed = kernel.ridge(*rows, fixed, self.lam, moving, threads)
         moving[unknown] = np.nan
         if failed >= 0:
-            raise UserError(f"MF: the system of {kind} {failed} has no finite solution: scale the ratings or raise lam")
+            problem = f"the system of {kind} {failed} has no finite solution: scale the ratings or raise lam"
+            raise UserError(problem, subject="MF")
 
 
 def _transposed(users: Ints, items: Ints, values: Floats, n_items: int) -> tuple[Ints, Ints, Floats]:

@@ -14,7 +14,7 @@ from rankbench.item_kernels import ItemKernel, KernelName, dense
 from rankbench.kernels import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _GRID = 2.0 ** np.arange(-6, 7)  # what C is multiplied with where it is chosen
 
@@ -50,7 +50,9 @@ class MPRank:
     def __post_init__(self) -> None:
         check(self)
         if self.kernel != "linear" and self.form == "primal":
-            raise UserError(f"MPRank: form=primal needs kernel=linear (kernel={self.kernel} has the dual only)")
+            raise UserError(
+                f"form=primal needs kernel=linear (kernel={self.kernel} has the dual only)", subject="MPRank"
+            )
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The one model there is."""
@@ -70,7 +72,7 @@ def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Flo
     """
     C = np.atleast_1d(np.asarray(C, np.float64))
     if not (C > 0).all():
-        raise UserError(f"MPRank: C={C[~(C > 0)][0]} is out of range: must be above 0")
+        raise UserError(f"C={C[~(C > 0)][0]} is out of range: must be above 0", subject="MPRank")
     return _Run.of(solver, train, threads).left_out(C)
 
 
@@ -149,4 +151,5 @@ class _Run:
 
 def _succeed(failed: int) -> None:
     if failed >= 0:
-        raise UserError(f"MPRank: the system of user {failed} is not positive definite: scale the features or lower C")
+        problem = f"the system of user {failed} is not positive definite: scale the features or lower C"
+        raise UserError(problem, subject="MPRank")

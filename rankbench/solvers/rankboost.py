@@ -15,7 +15,7 @@ from rankbench.kernels import pairs as pairs_kernel
 from rankbench.kernels import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.models import Stumps
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _CHUNK = 1 << 15  # entries that one thread searches at a time
 _WORTH_A_THREAD = 1 << 17  # entries per round below which waking another thread takes longer than it helps

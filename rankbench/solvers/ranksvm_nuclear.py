@@ -14,7 +14,7 @@ from rankbench.kernels import als as als_kernel
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.tasks import check_features
 from rankbench.models import FeatureFactors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _CONVERGED = 1e-10  # relative gap
 _STALLED = 0.05  # a step that gains less of the objective makes room for a larger subspace

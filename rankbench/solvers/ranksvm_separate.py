@@ -12,7 +12,7 @@ from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import check_features
 from rankbench.models import UserWeights
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True)

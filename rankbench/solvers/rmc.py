@@ -10,7 +10,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.isotonic import Blocks, PartialOrders
 from rankbench.methods.completion import Completion, Descent, Places, Pull, Target
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True, eq=False)

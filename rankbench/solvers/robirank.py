@@ -11,7 +11,7 @@ from rankbench.data.views import Ratings
 from rankbench.kernels import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.models import Factors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 Pass = Callable[[int], None]  # visits every comparison once, after so many updates
 Passes = tuple[Pass, float | None]  # and the greatest speed-up by threads, where the schedule sets one

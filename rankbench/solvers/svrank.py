@@ -15,7 +15,7 @@ from rankbench.kernels import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, KernelSpace, Point, Problem, Space, level
 from rankbench.models import UserWeights
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _ROUNDS = 5  # of the pair dual that make a step
 _PATIENCE = 5  # such steps until users are taken to be slow over pairs

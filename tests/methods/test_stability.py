@@ -14,7 +14,7 @@ from rankbench.harness.training import fit
 from rankbench.methods.stability import admissibility, bound, deviation, stability, tail
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
-from rankbench.specs import parse
+from rankbench.names import parse
 
 
 @pytest.mark.parametrize("m", [10, 1000])

@@ -15,7 +15,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.tables import Ids, Layout, Rows, read
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import check
+from rankbench.names import check
 
 _FULL_ROWS = (1_149_780, 433_671)  # in all, and those that are ratings
 _FIRST_ROWS = (199_999, 79_269)

@@ -20,7 +20,7 @@ from rankbench.data.sources.own_files import (
 )
 from rankbench.data.tables import Layout, Rows
 from rankbench.data.views import Comparisons
-from rankbench.specs import check
+from rankbench.names import check
 
 _LAYOUT = Layout(names=("user", "better", "worse"), valued=False)
 

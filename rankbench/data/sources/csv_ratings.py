@@ -12,7 +12,7 @@ from rankbench.data.sources.own_files import Header, IdKind, OwnFile, Separator,
 from rankbench.data.tables import Layout
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import check
+from rankbench.names import check
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,12 @@ class OwnRatings:
     repeats: Repeats = "error"
     features: str | None = None
     version: ClassVar[int] = 1
+    paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:
         check(self)
         if self.low is not None and self.high is not None and not self.low < self.high:
-            raise UserError(f"OwnRatings: low={self.low:g} must be below high={self.high:g}")
+            raise UserError(f"low={self.low:g} must be below high={self.high:g}", subject="OwnRatings")
 
     @property
     def origin(self) -> OwnFile:

@@ -15,7 +15,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import check
+from rankbench.names import check
 
 Words = dict[int, list[str]]  # of each movie
 

@@ -17,7 +17,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.tables import lines, records
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import check
+from rankbench.names import check
 
 _COUNTS = {"1": Counts(1_810_455, 24_983, 100), "all": Counts(4_136_360, 73_421, 100)}
 _NUMBERS = {"1": (1,), "all": (1, 2, 3)}

@@ -15,7 +15,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.sources.movielens import CLOSED, KINDS, Movie, download, features
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.specs import check
+from rankbench.names import check
 
 _COUNTS = Counts(100_000, 943, 1_682)
 _RATINGS = Layout(separator="\t", scale=(1, 5), step=1)

@@ -13,7 +13,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.sources.movielens import CLOSED, KINDS, dat_movies, download, features
 from rankbench.data.tables import Layout, read
 from rankbench.data.views import Ratings
-from rankbench.specs import check
+from rankbench.names import check
 
 _COUNTS = Counts(10_000_054, 69_878, 10_677)  # of 71,567 user ids and 10,681 listed movies
 _RATINGS = Layout(separator="::", scale=(0.5, 5), step=0.5)

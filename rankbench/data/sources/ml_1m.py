@@ -13,7 +13,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.sources.movielens import CLOSED, KINDS, dat_movies, download, features
 from rankbench.data.tables import Layout, read
 from rankbench.data.views import Ratings
-from rankbench.specs import check
+from rankbench.names import check
 
 _COUNTS = Counts(1_000_209, 6_040, 3_706)
 _NAMES = ("ratings.dat", "ratings_no_timestamp.dat.gz")  # user::movie::rating, then ::time or nothing

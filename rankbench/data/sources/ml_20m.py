@@ -13,7 +13,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.sources.movielens import CLOSED, CSV, KINDS, csv_movies, download, features
 from rankbench.data.tables import read
 from rankbench.data.views import Ratings
-from rankbench.specs import check
+from rankbench.names import check
 
 _COUNTS = Counts(20_000_263, 138_493, 26_744)  # of 27,278 listed movies
 

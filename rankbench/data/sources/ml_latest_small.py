@@ -18,7 +18,7 @@ from rankbench.data.sources.rdatasets import Shipped
 from rankbench.data.tables import Rows, read
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 _NAME = "ml-latest-small"
 _COLUMNS = ("userId", "movieId", "rating", "title", "year", "genres")

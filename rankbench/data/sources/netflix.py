@@ -17,7 +17,7 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import check
+from rankbench.names import check
 
 _COUNTS = Counts(100_480_507, 480_189, 17_770)
 _LAST_CUSTOMER = 2_649_429

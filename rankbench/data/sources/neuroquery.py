@@ -13,7 +13,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.sources import brain
 from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.data.views import Ratings
-from rankbench.specs import Limits, check, show
+from rankbench.names import Limits, check, show
 
 _STUDIES = 13_459
 _PEAKS = 469_260

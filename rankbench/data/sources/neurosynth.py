@@ -16,7 +16,7 @@ from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.data.tables import Ids
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import Limits, check, show
+from rankbench.names import Limits, check, show
 
 
 @dataclass(frozen=True)

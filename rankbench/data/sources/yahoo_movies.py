@@ -13,7 +13,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import check
+from rankbench.names import check
 
 _TRAIN = "ydata-ymovies-user-movie-ratings-train-v1_0.txt"
 _TEST = "ydata-ymovies-user-movie-ratings-test-v1_0.txt"

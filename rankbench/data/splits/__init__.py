@@ -13,10 +13,10 @@ import numpy as np
 from rankbench.arrays import fingerprint
 from rankbench.data.views import Ratings, View
 from rankbench.errors import UserError
-from rankbench.specs import Catalogue, build, canonical, parse
+from rankbench.names import Named, Registry
 from rankbench.streams import stream
 
-SPLITS = Catalogue(
+SPLITS = Registry(
     "split",
     {
         "given-folds": "rankbench.data.splits.folds:GivenFolds",
@@ -76,21 +76,19 @@ class SplitProtocol(Protocol):
 
 def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **settings: Any) -> Split:
     """Cut a view by a named protocol: `split(data, "n-per-user", n=50, seed=0)`."""
-    spec = parse(protocol)
-    record = build(SPLITS.find(spec.name), {**spec.settings, **settings}, spec.name)
-    return cut(view, record, protocol, seed, repetition)
+    return cut(view, SPLITS.resolve(protocol, settings), seed, repetition)
 
 
-def cut(view: View, record: SplitProtocol, text: str, seed: int, repetition: int, data: str | None = None) -> Split:
+def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | None = None) -> Split:
     """The split that belongs to this name, seed and repetition; errors name the data too where it is said."""
-    name = canonical(text, record)
+    name, record = protocol.identity, protocol.record
     shown = f"the split {name} of {data}" if data else f"the split {name}"
     try:
         found = record.cut(view, stream(seed, "split", name, repetition), repetition)
     except CannotCut as error:
         raise UserError(f"{shown} {error}") from None
     except UserError as error:
-        raise UserError(f"{shown}: {error}") from None
+        raise error.within(shown) from None
     except Exception as error:  # a split of the user's own may raise anything
         raise UserError(f"{shown} cannot be made: {type(error).__name__}: {error}") from error
     if not isinstance(found, Split):

@@ -11,7 +11,7 @@ from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, 
 from rankbench.data.views import LABELS, Comparisons, Ratings, View
 from rankbench.kernels import pairs as pairs_kernel
 from rankbench.kernels import splits as kernel
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 Share = Annotated[float, Limits(above=0, below=1)]
 

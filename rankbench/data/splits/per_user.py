@@ -8,7 +8,7 @@ import numpy as np
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import deal, labelled, rows_of, share, with_enough
 from rankbench.data.views import View
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 Count = Annotated[int, Limits(low=1)]
 

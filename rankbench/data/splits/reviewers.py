@@ -9,7 +9,7 @@ from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, somebody, with_enough
 from rankbench.data.views import Ratings, View
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True)

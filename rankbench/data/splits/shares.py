@@ -9,7 +9,7 @@ from rankbench.data.splits import Split
 from rankbench.data.splits.dealing import choose, deal, masked, only_ratings
 from rankbench.data.views import View
 from rankbench.errors import UserError
-from rankbench.specs import Limits, check, show_value
+from rankbench.names import Limits, check, show_value
 
 Share = Annotated[float, Limits(above=0, below=1)]
 
@@ -32,7 +32,8 @@ class Entries:
         check(self)
         if self.test + self.validation + (self.train or 0.0) > 1 + 1e-9:  # 0.1 + 0.1 + 0.8 is more by rounding
             shown = [f"{name}={show_value(getattr(self, name))}" for name in ("test", "validation", "train")]
-            raise UserError(f"Entries: {', '.join(shown)} are more than the whole together: lower one of them")
+            problem = f"{', '.join(shown)} are more than the whole together: lower one of them"
+            raise UserError(problem, subject="Entries")
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """The rounded shares of the rows, drawn at random."""

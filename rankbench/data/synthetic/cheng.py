@@ -18,7 +18,7 @@ from rankbench.data.synthetic.drawing import (
     random_pairs,
 )
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import Amount, Count, Pairable, check_per_user, observed
 from rankbench.data.views import Ratings
-from rankbench.specs import check
+from rankbench.names import check
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
-from rankbench.specs import Limits
+from rankbench.names import Limits
 
 Count = Annotated[int, Limits(low=1)]
 Pairable = Annotated[int, Limits(low=2)]  # so many that two of them can be compared

@@ -22,7 +22,7 @@ from rankbench.data.synthetic.drawing import (
     observed,
 )
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 Levels = Annotated[int, Limits(low=0)]
 

@@ -14,7 +14,7 @@ from rankbench.data.synthetic.sampling import Urn, draw_sets
 from rankbench.data.synthetic.shapes import SHAPES, Name, Shape
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.specs import Limits, check
+from rankbench.names import Limits, check
 
 RANK = 5
 USERS, ITEMS, TASTES = 0.11, 0.23, 0.10  # shares of the variance of a score; the rest is noise

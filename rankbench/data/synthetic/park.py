@@ -9,7 +9,7 @@ from scipy.special import expit
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import Amount, Count, Pairable, factors, inner, random_pairs
 from rankbench.data.views import Comparisons
-from rankbench.specs import check
+from rankbench.names import check
 
 
 @dataclass(frozen=True)

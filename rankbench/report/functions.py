@@ -5,56 +5,45 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rankbench.errors import UserError
-from rankbench.report.tables import Study
+from rankbench.harness.records import RankingFunction, Study, Weight
 
 _COLUMNS = 3  # drawn unless said otherwise
 _WORDS = 8  # for and against each function
 
 
 @dataclass(frozen=True)
-class Function:
-    """One basic ranking function: its place among them from 1, and its features, strongest first."""
-
-    number: int
-    positive: Sequence[tuple[str, float]]
-    negative: Sequence[tuple[str, float]]
-
-
-@dataclass(frozen=True)
 class Basis:
-    """The functions of one cell: the first repetition of a solver on a data set that has them."""
+    """The basic ranking functions of one cell: the first repetition of a solver on a data set that has them."""
 
     data: str
     solver: str
-    functions: Sequence[Function]
+    functions: tuple[RankingFunction, ...]
 
 
 def bases(study: Study) -> list[Basis]:
     """Every solver that learned basic functions of named features, on each data set and split once."""
     found: dict[tuple[str, ...], Basis] = {}
-    for entry, result in study.cells:
-        if result and result.status == "ok" and result.basis:
-            data, split, solver = entry["shown"]
-            functions = [
-                Function(number, *([tuple(pair) for pair in part[side]] for side in ("positive", "negative")))
-                for number, part in enumerate(result.basis, 1)
-            ]
-            found.setdefault((data, split, solver), Basis(data, solver, functions))
+    for entry in study.entries:
+        if (result := entry.good) and result.functions:
+            place, solver = entry.cell.place, entry.cell.solver.written
+            basis = Basis(place.data.written, solver, result.functions)
+            found.setdefault((place.data.identity, place.split.identity, solver), basis)
     return list(found.values())
 
 
-def chosen(basis: Basis, columns: Sequence[int]) -> list[Function]:
-    """The functions of these numbers; the first ones if none is named."""
+def chosen(basis: Basis, columns: Sequence[int]) -> list[tuple[int, RankingFunction]]:
+    """The functions of these numbers, counted from 1, with their numbers; the first ones if none is named."""
     if unknown := [column for column in columns if not 1 <= column <= len(basis.functions)]:
         raise UserError(f"no column {unknown[0]}: {basis.solver} has columns 1 to {len(basis.functions)} stored")
-    return [basis.functions[column - 1] for column in columns] or list(basis.functions[:_COLUMNS])
+    wanted = columns or range(1, min(_COLUMNS, len(basis.functions)) + 1)
+    return [(column, basis.functions[column - 1]) for column in wanted]
 
 
 def described(basis: Basis) -> Iterator[str]:
     """A line for each of the first functions: its strongest features for and against."""
-    for function in basis.functions[:_COLUMNS]:
-        sides = (", ".join(name for name, _ in side[:_WORDS]) for side in (function.positive, function.negative))
-        yield "function {}: + {}; - {}".format(function.number, *sides)
+    for number, function in chosen(basis, ()):
+        sides = (", ".join(one.feature for one in side[:_WORDS]) for side in (function.positive, function.negative))
+        yield "function {}: + {}; - {}".format(number, *sides)
 
 
 def draw_basis(basis: Basis, columns: Sequence[int], folder: Path, name: str) -> None:
@@ -67,15 +56,15 @@ def draw_basis(basis: Basis, columns: Sequence[int], folder: Path, name: str) ->
     with matplotlib.rc_context(style()):
         from matplotlib.figure import Figure  # noqa: PLC0415
 
-        bars = [[*one.positive[:_WORDS], *reversed(one.negative[:_WORDS])] for one in functions]
+        bars: list[list[Weight]] = [[*one.positive[:_WORDS], *reversed(one.negative[:_WORDS])] for _, one in functions]
         size = (3.6 * len(functions), 0.9 + 0.14 * max(6, *map(len, bars)))
         figure = Figure(figsize=size, layout="constrained")
         figure.suptitle(f"{basis.solver} on {basis.data}", fontsize=8)
         axes = figure.subplots(1, len(functions), squeeze=False)[0]
-        for axis, function, features in zip(axes, functions, bars, strict=True):
-            weights = [weight for _, weight in features]
+        for axis, (number, _), features in zip(axes, functions, bars, strict=True):
+            weights = [one.weight for one in features]
             axis.barh(range(len(features)), weights, color=[COLOURS[weight < 0] for weight in weights])
-            axis.set_yticks(range(len(features)), [feature for feature, _ in features], fontsize=6)
+            axis.set_yticks(range(len(features)), [one.feature for one in features], fontsize=6)
             axis.invert_yaxis()
-            axis.set_title(f"function {function.number}", fontsize=8)
+            axis.set_title(f"function {number}", fontsize=8)
         save(figure, folder, name)

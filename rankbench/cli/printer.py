@@ -19,19 +19,20 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from rankbench.harness.codec import printable
+from rankbench.harness.records import Result
 from rankbench.harness.run import Event
-from rankbench.harness.store import Result
 from rankbench.report.tables import Sheet, to_markdown
 
 
 def show(text: str) -> None:
     """Plain text on standard output: no markup, no colours, no line broken where a pipe would not want it."""
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{printable(text)}\n")
 
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(f"rankbench: {' '.join(text.split())}\n")
+    sys.stderr.write(f"rankbench: {' '.join(printable(text).split())}\n")
 
 
 def show_sheet(title: str, sheet: Sheet) -> None:
@@ -100,6 +101,8 @@ def _on_terminal(progress: Progress, name: str, total: int) -> Teller:
     def tell(event: Event) -> None:
         if event.kind == "start":
             progress.update(task, doing=escape(event.cell.label))
+        elif event.kind == "wait":
+            progress.update(task, doing=escape(_waiting(event)))
         elif event.result:
             progress.advance(task)
             progress.update(task, doing="")
@@ -115,7 +118,9 @@ def _in_lines(name: str, total: int) -> Teller:
 
     def tell(event: Event) -> None:
         nonlocal ended
-        if event.kind == "end" and event.result:
+        if event.kind == "wait":
+            show(f"{name}: {_waiting(event)}")
+        elif event.kind == "end" and event.result:
             ended += 1
             show(f"{name} {ended}/{total} {event.result.status}: {_line(event, event.result)}")
             sys.stdout.flush()
@@ -123,10 +128,15 @@ def _in_lines(name: str, total: int) -> Teller:
     return tell
 
 
+def _waiting(event: Event) -> str:
+    """Who runs a cell that this run waits for."""
+    who = f"process {event.holder.pid} on {event.holder.host}" if event.holder else "another process"
+    return f"{who} is running {event.cell.label}: waiting for its result"
+
+
 def _line(event: Event, result: Result) -> str:
     """The cell, and its first metric or what went wrong."""
     if result.status != "ok":
         return f"{event.cell.label}: {result.reason}"
-    first = next(iter(result.metrics), None)
-    shown = f"{first} {result.metrics[first]:.4f}, " if first else ""
-    return f"{event.cell.label}: {shown}{result.seconds or 0.0:.3f} s"
+    first = event.cell.measures[0].label
+    return f"{event.cell.label}: {first} {result.value(first):.4f}, {result.seconds or 0.0:.3f} s"

@@ -1,0 +1,78 @@
+"""The verbs about data: where it lies, how to get it, whether it is whole."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Every verb imports what it needs when it runs: --help and completion must answer at once.
+# ruff: noqa: PLC0415
+
+app = typer.Typer(
+    help="Where data lies, and how to get it.\n\nExample: rankbench data fetch insteval",
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) -> None:
+    """Print the folders that data is looked for in, of all data sets or of one.
+
+    Example: rankbench data where ml-1m
+    """
+    from rankbench.cli.describe import data_folders, places
+    from rankbench.cli.printer import show
+
+    show(places(name) if name else data_folders())
+
+
+@app.command()
+def fetch(name: Annotated[str, typer.Argument(metavar="DATA")]) -> None:
+    """Get a data set and check it, or say how a person can.
+
+    Example: rankbench data fetch ml-100k
+    """
+    from rankbench.cli.describe import counted
+    from rankbench.cli.printer import downloads, show
+    from rankbench.data import DATASETS
+
+    with downloads() as tell:
+        DATASETS.make(name).origin.fetch(tell)
+    show(counted(name))
+
+
+@app.command("import")
+def import_copy(
+    name: Annotated[str, typer.Argument(metavar="DATA")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="An archive, a file or a folder of files.")],
+) -> None:
+    """Take a copy of a data set that you have already.
+
+    Example: rankbench data import netflix nf_prize_dataset.tar.gz
+    """
+    from rankbench.cli.describe import counted
+    from rankbench.cli.printer import show
+    from rankbench.data import DATASETS, load
+    from rankbench.data.importing import take
+    from rankbench.names import parse
+
+    folder = take(parse(name).name, DATASETS.make(name).origin, path, lambda: load(name))
+    show(f"{counted(name)}\nkept in {folder}")
+
+
+@app.command()
+def verify(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) -> None:
+    """Hash the files of data sets again and compare.
+
+    Example: rankbench data verify
+    """
+    from rankbench.cli.describe import verified
+    from rankbench.cli.printer import show
+    from rankbench.data import DATASETS
+
+    if name:
+        DATASETS.make(name)
+    lines, good = verified([name] if name else DATASETS.whole_names())
+    show("\n".join(lines))
+    if not good:
+        raise typer.Exit(1)

@@ -1,0 +1,241 @@
+"""The verbs that look: list, info, status, table, plot, report, export and doctor; none of them trains."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Seed, option
+from rankbench.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from rankbench.harness.records import Study
+
+# Every verb imports what it needs when it runs: --help and completion must answer at once.
+# ruff: noqa: PLC0415
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these verbs part of the command line."""
+    app.command("list")(list_names)
+    for verb in (info, status, report, table, plot, export, doctor):
+        app.command()(verb)
+
+
+def list_names(
+    kind: Annotated[str, typer.Argument(metavar="[experiments|solvers|datasets|splits|metrics]")] = "experiments",
+) -> None:
+    """List what there is to run, one name a line with a word about it.
+
+    Example: rankbench list solvers
+    """
+    from rankbench.cli.describe import everything
+    from rankbench.cli.printer import show
+
+    catalogue = everything()
+    if kind not in catalogue:
+        raise unknown("kind", kind, catalogue)
+    width = max(map(len, catalogue[kind]))
+    for name, about in catalogue[kind].items():
+        show(f"{name:<{width}}  {about}")
+
+
+def info(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Tell all about an experiment, solver, data set, split or metric.
+
+    Example: rankbench info sgd
+    """
+    from rankbench.cli.describe import describe
+    from rankbench.cli.printer import show
+
+    show(describe(name))
+
+
+def export(
+    data: Annotated[str, typer.Argument(metavar="DATA")],
+    split: Annotated[str, typer.Argument(metavar="SPLIT")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
+    seed: Seed = 0,
+    repetition: Annotated[int, option("--repetition", "N", "Counted from 0.")] = 0,
+) -> None:
+    """Write a split out as CSV files, with the published ids and its hash.
+
+    Example: rankbench export ml-100k given-folds --repetition 2 --to fold3
+    """
+    from rankbench.cli.printer import show
+    from rankbench.data import DATASETS
+    from rankbench.data.export import export as write_out
+    from rankbench.data.splits import SPLITS
+    from rankbench.harness.materials import Materials
+    from rankbench.harness.records import Place
+
+    if repetition < 0:
+        raise UserError(f"--repetition {repetition} is out of range: must be at least 0")
+    parts = Materials(seed).split(Place(DATASETS.resolve(data), SPLITS.resolve(split), repetition))
+    record = write_out(parts, to, data=data, split=split, seed=seed, repetition=repetition)
+    sizes = ", ".join(f"{part} {about['rows']} rows" for part, about in record["parts"].items())
+    show(f"{to}: {sizes}; hash {parts.hash}")
+
+
+def report(
+    out: Out = RESULTS,
+    to: Annotated[Path | None, option("--to", "DIR", "Where the report goes; OUT/report unless said.")] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write the HTML page.")] = True,
+) -> None:
+    """Write tables, figures and the page from stored results.
+
+    Example: rankbench report --out results
+    """
+    from rankbench.cli.printer import complain, show
+    from rankbench.cli.session import results_in
+    from rankbench.report.writing import write_report
+
+    show(f"report: {write_report(results_in(out), complain, to, page).resolve()}")
+
+
+def table(
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
+    as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
+    of_trials: Annotated[bool, typer.Option("--trials", help="What tuning tried, a line for every trial.")] = False,
+    seed: OfSeed = None,
+    full: OfFull = None,
+    out: Out = RESULTS,
+) -> None:
+    """Print an experiment's table from stored results.
+
+    Example: rankbench table park2015-table1 --csv
+    """
+    from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.trials import trial_sheet, trials, trials_to_csv
+
+    if as_csv and as_latex:
+        raise UserError("--csv and --latex exclude each other: choose one")
+    found = _study(out, name, seed, full)
+    if of_trials and not found.trials:
+        raise UserError(f"{name} has no trials: it tunes nothing, each solver runs as it is written")
+    wanted = trial_sheet(trials(found)) if of_trials else sheet(found)
+    if as_csv:
+        sys.stdout.write(trials_to_csv(trials(found)) if of_trials else to_csv(rows(found)))
+    elif as_latex:
+        sys.stdout.write(to_latex(wanted))
+    else:
+        sys.stdout.write("\n".join([to_markdown(wanted), *notes(found), *definitions(found), ""]))
+
+
+def plot(
+    names: Annotated[list[str], typer.Argument(metavar="[basis] EXPERIMENT")],
+    columns: Annotated[str, typer.Option("--columns", metavar="1,2,...", help="Of a basis: which functions.")] = "",
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the figure goes.")] = Path(),
+    seed: OfSeed = None,
+    full: OfFull = None,
+    out: Out = RESULTS,
+) -> None:
+    """Draw an experiment's figure as PDF and PNG; with `basis`, its basic ranking functions.
+
+    Example: rankbench plot parkzhang2014-fig1 --to figures
+
+    Example: rankbench plot basis cheng2018-table4 --columns 1,2
+    """
+    from rankbench.cli.printer import show
+
+    kind, name = (names[0], names[1]) if len(names) == 2 and names[0] == "basis" else ("figure", names[0])
+    if len(names) > 1 and kind == "figure":
+        raise UserError(f"cannot plot {' '.join(names)!r}: expected EXPERIMENT or basis EXPERIMENT")
+    if columns and kind == "figure":
+        raise UserError(f"--columns={columns} chooses basic functions: rankbench plot basis {name}")
+    found = _study(out, name, seed, full)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        files = _draw_bases(found, columns, to) if kind == "basis" else _draw_figure(found, to, out)
+    except OSError as error:
+        raise UserError(f"cannot write to {to}: {error.strerror}") from None
+    show("\n".join(f"{to / file}.{ending}" for file in files for ending in ("pdf", "png")))
+
+
+def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
+    """Draw the study's figure; its file without ending."""
+    from rankbench.report.figures import draw
+    from rankbench.report.series import drawing
+
+    drawn = drawing(found)
+    if drawn is None:
+        raise UserError(f"nothing of {found.name} has ended well yet: rankbench run {found.name} --out {out}")
+    draw(drawn, to, found.name)
+    return [found.name]
+
+
+def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
+    """Draw every solver's basic functions; their files without ending."""
+    from rankbench.report.functions import bases, draw_basis
+
+    if not (each := bases(found)):
+        raise UserError(
+            f"{found.name} has stored no basic functions of named features: run frsvm on data that has them"
+        )
+    try:
+        numbers = [int(part) for part in columns.split(",") if part]
+    except ValueError:
+        raise UserError(f"--columns={columns}: expected numbers like 1,2") from None
+    files = [f"{found.name}-basis-{number}" for number in range(1, len(each) + 1)]
+    for basis, file in zip(each, files, strict=True):
+        draw_basis(basis, numbers, to, file)
+    return files
+
+
+def doctor() -> None:
+    """Print the machine, the libraries and the data as rankbench sees them.
+
+    Example: rankbench doctor
+    """
+    from rankbench.cli.describe import diagnosis
+    from rankbench.cli.printer import show
+
+    show(diagnosis())
+
+
+def status(
+    name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None,
+    out: Out = RESULTS,
+) -> None:
+    """Print what is stored: by experiment, profile, seed and machine, with sizes.
+
+    Example: rankbench status park2015-table1
+    """
+    from rankbench.cli.printer import show
+    from rankbench.cli.session import results_in
+    from rankbench.cli.status import described
+
+    results = results_in(out)
+    names = results.names()
+    if not names:
+        raise UserError(f"no results under {out}: run some first (rankbench run all --out {out})")
+    if name and name not in names:
+        raise unknown("experiment in this folder of results:", name, names, f"rankbench status --out {out}")
+    for one in [name] if name else names:
+        show("\n".join(described(results.store(one), one)))
+
+
+def _study(out: Path, name: str, seed: int | None, full: bool | None) -> "Study":
+    """What is stored of an experiment, or the error that says how to get it."""
+    from rankbench.cli.session import results_in
+    from rankbench.report.study import study, study_of_file
+
+    results = results_in(out)
+    if name.endswith(".toml"):
+        path = Path(name)
+        found = study_of_file(results, path.stem, str(path.resolve()))
+    else:
+        found = study(results, name, seed, full)
+    if found is not None:
+        return found
+    stored = results.names()
+    if name in stored and (seed, full) != (None, None):
+        raise UserError(
+            f"{name} has no run from that seed in that profile",
+            remedy=f"rankbench status {name} --out {out} lists its runs",
+        )
+    if not stored:
+        raise UserError(f"no results under {out}: rankbench run {name} --out {out}")
+    raise unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")

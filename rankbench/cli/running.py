@@ -1,0 +1,121 @@
+"""The verbs that train: run and tune."""
+
+from typing import Annotated
+
+import typer
+
+from rankbench.cli.options import (
+    RESULTS,
+    Data,
+    DryRun,
+    Force,
+    Full,
+    Jobs,
+    Memory,
+    Names,
+    Out,
+    Quiet,
+    Repetitions,
+    Report,
+    RetryDisturbed,
+    RetryFailed,
+    Seed,
+    Solvers,
+    Strict,
+    Threads,
+    Timeout,
+    Trials,
+    as_options,
+    bytes_of,
+    jobs_of,
+    option,
+    seconds_of,
+)
+
+# Every verb imports what it needs when it runs: --help and completion must answer at once.
+# ruff: noqa: PLC0415
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these verbs part of the command line."""
+    app.command()(run)
+    app.command()(tune)
+
+
+def run(
+    experiments: Names = None,
+    solver: Solvers = None,
+    data: Data = None,
+    repetitions: Repetitions = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    threads: Threads = 1,
+    timeout: Timeout = "10m",
+    memory: Memory = "none",
+    trials: Trials = None,
+    full: Full = False,
+    dry_run: DryRun = False,
+    force: Force = False,
+    retry_failed: RetryFailed = False,
+    retry_disturbed: RetryDisturbed = False,
+    strict: Strict = False,
+    report: Report = True,
+    out: Out = RESULTS,
+    quiet: Quiet = False,
+) -> None:
+    """Run experiments, resuming what is there, and write the report.
+
+    Example: rankbench run park2015-table1 -s sgd[rank=20] -s global -r 5
+    """
+    from rankbench.cli.session import Session, results_in
+    from rankbench.harness.isolation import Caps
+    from rankbench.harness.records import Selection
+    from rankbench.harness.run import Conditions
+
+    with as_options():
+        selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
+    again = {"retry_failed": retry_failed, "retry_disturbed": retry_disturbed, "strict": strict}
+    conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout), bytes_of(memory)), force, **again)
+    session = Session(results_in(out), selection, conditions, quiet)
+    names = experiments or ["all"]
+    raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
+
+
+def tune(
+    solver: Annotated[str, typer.Argument(metavar="SOLVER[param=value,...]", help="Also path/to/file.py:Class.")],
+    data: Annotated[str, option("-d/--data", "DATA", "The data set to tune on.")],
+    space: Annotated[
+        list[str] | None,
+        option("--space", "KEY=VALUES", "lam=1..1000:log, rank=5..20 or loss=hinge|logistic. Repeatable."),
+    ] = None,
+    split: Annotated[str, option("--split", "SPLIT", "What is held out from all trials.")] = "entries[test=0.2]",
+    metric: Annotated[str, option("--metric", "METRIC", "What the best trial is best at.")] = "pairwise-error",
+    validation: Annotated[str, option("--validation", "SPLIT", "How the training part is cut.")] = "entries[test=0.2]",
+    trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
+    steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    threads: Threads = 1,
+    timeout: Timeout = "10m",
+    force: Force = False,
+    retry_failed: RetryFailed = False,
+    out: Out = RESULTS,
+    quiet: Quiet = False,
+) -> None:
+    """Tune one solver on one data set, and say how to use what was best.
+
+    Example: rankbench tune sgd[rank=5] -d low-rank --space lam=1..1000:log --trials 8
+    """
+    from rankbench.cli.session import Session, results_in
+    from rankbench.experiments.spaces import Tune, read_space
+    from rankbench.harness.isolation import Caps
+    from rankbench.harness.records import Selection
+    from rankbench.harness.run import Conditions
+    from rankbench.harness.tuning import alone
+
+    with as_options():
+        selection = Selection(seed=seed, threads=threads)
+        wanted = Tune({solver: read_space(space or ())}, "random", trials, metric, validation)
+        experiment = alone(solver, data, split, wanted, steps)
+    conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout)), force, retry_failed)
+    raise typer.Exit(Session(results_in(out), selection, conditions, quiet).tune_one(experiment))

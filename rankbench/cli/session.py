@@ -1,0 +1,246 @@
+"""One `rankbench run` or `tune`, from names to the exit code, as a person sees it."""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from rankbench import experiments
+from rankbench.cli.printer import complain, progress_of, show, show_sheet
+from rankbench.errors import UserError
+from rankbench.experiments import Experiment
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Cell, Entry, Selection, Study
+from rankbench.harness.run import Conditions, Run
+from rankbench.harness.store import ResultsFolder
+from rankbench.report.study import unseen
+from rankbench.report.tables import sheet
+from rankbench.report.trials import best_first, trial_sheet, trials
+from rankbench.report.writing import write_report
+
+OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
+
+
+def results_in(out: Path) -> ResultsFolder:
+    """A folder of results that says on standard error what of it cannot be read."""
+    return ResultsFolder(out, complain)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a person asked for, and where its results go."""
+
+    results: ResultsFolder
+    selection: Selection
+    conditions: Conditions
+    quiet: bool
+
+    def run_all(self, names: list[str], report: bool) -> int:
+        """Plan and run every experiment, show its table, write the report; the exit code."""
+        chosen = chosen_experiments(names, self.selection)
+        self._note_threads(chosen)
+        good = True
+        try:
+            for experiment in chosen:
+                good &= self._run_alone(experiment) if len(chosen) > 1 else self._run(experiment)
+            if report:
+                path = write_report(self.results, complain)
+                self._say(f"report: {path.resolve()}")
+        except KeyboardInterrupt:
+            return self._say_how_to_resume(chosen)
+        return OK if good else CELL_FAILED
+
+    def tune_one(self, experiment: Experiment) -> int:
+        """Run an experiment of one solver, show its trials best first and how to use the winner; the exit code."""
+        self._note_threads([experiment])
+        run = self._prepared(experiment)
+        if run.plan.skips:
+            raise UserError(run.plan.skips[0].text)
+        try:
+            self._execute(run)
+        except KeyboardInterrupt:
+            return self._say_how_to_resume([experiment])
+        found = run.study()
+        show_sheet(f"{experiment.title}: trials, best first", trial_sheet(best_first(trials(found))))
+        good = self._show(run, found)
+        for cell in run.plan.cells:
+            show(_using(cell))
+        return OK if good else CELL_FAILED
+
+    def preview_all(self, names: list[str]) -> int:
+        """Print every trial and cell, whether it is there already, and an estimate; write nothing."""
+        for experiment in chosen_experiments(names, self.selection):
+            run = self._prepared(experiment)
+            keys = {cell.key for cell in (*run.pending_trials, *run.pending)}
+            for cell in (*run.plan.trials, *run.plan.cells):
+                show(f"{'run ' if cell.key in keys else 'have'} {cell.label}")
+            for cell in run.plan.undecided:
+                show(f"run  {cell.label} · with the settings of its best trial")
+            _show_skips(run)
+            _show_estimate(run)
+        return OK
+
+    def _run_alone(self, experiment: Experiment) -> bool:
+        """Run one experiment of several: whatever is wrong with it stops none of the others."""
+        try:
+            return self._run(experiment)
+        except UserError as error:
+            complain(f"{experiment.name}: {error}")
+        except Exception as error:
+            complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; the others go on")
+        return False
+
+    def _run(self, experiment: Experiment) -> bool:
+        """Run an experiment and show what came of it; whether all ended well."""
+        run = self._prepared(experiment)
+        self._execute(run)
+        return self._show(run, run.study())
+
+    def _prepared(self, experiment: Experiment) -> Run:
+        """An experiment's plan beside what is stored of it."""
+        store = self.results.store(experiment.name)
+        materials = Materials(self.selection.seed, store.scratch)
+        return Run(plan(experiment, self.selection, materials), store, self.conditions, materials)
+
+    def _execute(self, run: Run) -> None:
+        """Run a plan, its trials first."""
+        name = run.plan.experiment.name
+        run.open()
+        if count := run.reused():
+            self._say(
+                f"note: {name} reuses {count} results made with other kernels, library versions or on another "
+                "processor, whose last digits may differ (--strict runs them again)"
+            )
+        if run.plan.searches:
+            to_run = run.pending_trials
+            self._say_what_is_there(f"{name} trials", run.plan.trials, to_run)
+            with progress_of(f"{name} trials", len(to_run), self.quiet or not to_run) as tell:
+                run.try_out(tell)
+        to_run = run.pending
+        self._say_what_is_there(name, run.plan.cells, to_run)
+        with progress_of(name, len(to_run), self.quiet or not to_run) as tell:
+            run.execute(tell)
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            show(text)
+
+    def _say_what_is_there(self, name: str, planned: tuple[Cell, ...], to_run: tuple[Cell, ...]) -> None:
+        keys = {cell.key for cell in to_run}
+        if there := sum(1 for cell in planned if cell.key not in keys):
+            self._say(f"{name}: {there} of {len(planned)} cells are there (--force runs them again)")
+
+    def _show(self, run: Run, found: Study) -> bool:
+        """Print the table of this plan's cells, and what went wrong; whether nothing did."""
+        experiment = run.plan.experiment
+        if any(entry.result or entry.failure for entry in found.entries):
+            show_sheet(f"{experiment.name}: {experiment.title}", sheet(found))
+        if not self.quiet:
+            _show_skips(run)
+            _note_trials(found)
+            _note_imports(found)
+            _note_hidden(run, found)
+        bad = [entry for entry in found.entries if entry.status not in ("ok", "pending")]
+        for entry in bad:
+            complain(f"{entry.status}: {entry.cell.label}: {entry.reason} (--retry-failed runs it again)")
+        broken = [skip for skip in found.skips if skip.failed]
+        for skip in broken:
+            complain(f"failed: {experiment.name}: {skip.text}")
+        return not bad and not broken
+
+    def _say_how_to_resume(self, chosen: list[Experiment]) -> int:
+        """Say what an interrupted run has kept; the exit code."""
+        kept = sum(1 for experiment in chosen for _ in self.results.store(experiment.name).files())
+        command = shlex.join(["rankbench", *(word for word in sys.argv[1:] if word != "--force")])
+        complain(f"stopped; finished cells kept: {kept}; resume with: {command}")
+        return INTERRUPTED
+
+    def _note_threads(self, chosen: list[Experiment]) -> None:
+        threads = max(self.selection.threads, *(number for own in chosen for number in own.threads), 1)
+        cores = psutil.cpu_count() or 1
+        if threads > cores:
+            self._say(f"note: {threads} threads on {cores} cores; exact results stay the same, times will not improve")
+
+
+def chosen_experiments(names: list[str], selection: Selection) -> list[Experiment]:
+    """The experiments of these names, all of them for `all`."""
+    chosen = experiments.names() if "all" in names else names
+    found = [experiments.load(name, selection.full) for name in dict.fromkeys(chosen)]
+    if selection.trials and not any(experiment.tune for experiment in found):
+        raise UserError(f"--trials={selection.trials}: none of {', '.join(chosen)} tunes anything")
+    return found
+
+
+def _show_estimate(run: Run) -> None:
+    planned = run.plan
+    to_run = len(run.pending_trials) + len(run.pending) + len(planned.undecided)
+    seconds, unknown = run.estimate()
+    guess = f"about {seconds:.0f} s by what is stored" if to_run > unknown else "no estimate"
+    without = f", {unknown} without precedent" if unknown else ""
+    total = len(planned.cells) + len(planned.trials) + len(planned.undecided)
+    of_them = f" ({len(planned.trials)} of them trials)" if planned.trials else ""
+    show(f"{planned.experiment.name}: {to_run} of {total} cells{of_them} to run, {guess}{without}")
+
+
+def _note_trials(found: Study) -> None:
+    """Say where the trials are shown, and that some of them could not be chosen."""
+    results = [entry for entry in found.trials if entry.result]
+    if results:
+        lost = sum(entry.status != "ok" for entry in results)
+        failed = f", {lost} of which did not end well and cannot be chosen" if lost else ""
+        show(f"trials: {len(results)}{failed}; rankbench table {found.name} --trials lists them")
+
+
+def _note_imports(found: Study) -> None:
+    """Name what solvers imported while their clock ran."""
+    by_solver: dict[str, dict[str, None]] = {}
+    for entry in (*found.entries, *found.trials):
+        for module in entry.result.imported if entry.result else ():
+            by_solver.setdefault(entry.cell.solver.name, {})[module] = None
+    for solver, modules in by_solver.items():
+        show(
+            f"note: {solver} imported {', '.join(modules)} in its first step, and that counts as training: "
+            "import at the top of its file"
+        )
+
+
+def _note_hidden(run: Run, found: Study) -> None:
+    """Say what is stored of the experiment and was not asked for now."""
+    if count := unseen(run.store, _shown(found)):
+        name = found.name
+        show(f"note: {count} more results of {name} are stored and were not asked for now: rankbench status {name}")
+
+
+def _shown(found: Study) -> tuple[Entry, ...]:
+    return (*found.entries, *found.trials)
+
+
+def _using(cell: Cell) -> str:
+    """How to use a cell's solver: in the nearest experiment that can run it on this data, if there is one."""
+    data, solver = cell.place.data.written, cell.solver_text
+    selection = Selection(solvers=(solver,), data=(data,), repetitions=1)
+    for experiment in sorted(map(experiments.load, experiments.names()), key=partial(_distance, cell)):
+        try:
+            if plan(experiment, selection).skips:
+                continue
+        except UserError:
+            continue  # its split or its metrics do not suit the data
+        return f"to use it: {shlex.join(['rankbench', 'run', experiment.name, '-d', data, '-s', solver])}"
+    return f"the best: {solver}"
+
+
+def _distance(cell: Cell, experiment: Experiment) -> tuple[bool, bool, bool]:
+    """How far an experiment is from a cell: by its data, by what it measures, and whether it would tune again."""
+    known = any(text.partition("[")[0] == cell.place.data.name for text in experiment.data)
+    measured = {measure.label for measure in cell.measures}
+    return not known, not measured & set(experiment.metrics), experiment.tune is not None
+
+
+def _show_skips(run: Run) -> None:
+    for skip in run.plan.skips:
+        if not skip.failed:
+            show(f"skipped {run.plan.experiment.name}: {skip.text}")

@@ -1,0 +1,42 @@
+"""What is stored of an experiment, in lines for people: its runs, its machines, and what belongs to no run."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rankbench.harness.store import Store, Stored, StoredPlan, file_name
+
+_MEGABYTE = 1e6
+
+
+def described(store: Store, name: str) -> Iterator[str]:
+    """The experiment with its size; a line for each run, each machine, and for results that belong to no run."""
+    results = {result.name: result for result in store.summaries()}
+    size = sum(result.bytes for result in results.values()) / _MEGABYTE
+    yield f"{name}: {len(results)} results, {size:.1f} MB"
+    known: set[str] = set()
+    for plan in store.plans():
+        names = {file_name(entry.cell) for entry in plan.entries} | {file_name(trial) for trial in plan.trials}
+        yield f"  {_run(plan)}: {_ended([results[one] for one in names if one in results], len(names))}"
+        known |= names
+    loose = [result for one, result in results.items() if one not in known]
+    if loose:
+        seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in loose}))
+        yield f"  of no run any more (other definitions, selections or versions; seed {seeds}): {len(loose)} results"
+    for machine, count in Counter(result.machine for result in results.values()).items():
+        yield f"  made on {machine}: {count} results"
+    if aside := store.set_aside():
+        yield f"  set aside because they could not be read: {', '.join(aside[:5])}{' ...' if len(aside) > 5 else ''}"
+
+
+def _run(plan: StoredPlan) -> str:
+    """Which run it is, and how to see it."""
+    source = plan.experiment.source
+    how = source or f"{plan.experiment.name} --{plan.profile} --seed {plan.seed}"
+    return f"{plan.profile} profile, seed {plan.seed}, last asked for {plan.made[:16]} (rankbench table {how})"
+
+
+def _ended(results: list[Stored], planned: int) -> str:
+    """How many are there, and how they ended."""
+    counts = Counter(result.status for result in results)
+    ended = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    return f"{len(results)} of {planned} cells are there" + (f": {ended}" if ended else "")

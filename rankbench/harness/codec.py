@@ -1,0 +1,231 @@
+"""Records to JSON and back: the one place that knows how they are written, and that refuses what it does not know."""
+
+import collections.abc
+import json
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from math import inf, isfinite, isnan, nan
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+Read = Callable[[Any], Any]
+_NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
+
+
+class Unreadable(ValueError):
+    """What was stored is not what its record looks like."""
+
+
+def encode(record: Any, indent: int | None = 1) -> str:
+    """The text of a record: strict JSON, whatever its numbers and texts are; without an indent, in one line."""
+    return json.dumps(plain(record), indent=indent, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """The same as dictionaries, lists, texts, finite numbers and None."""
+    for kind, written in _WRITERS:
+        if isinstance(value, kind):
+            return written(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in _names(type(value))}
+    raise TypeError(f"a {type(value).__name__} cannot be stored")
+
+
+def decode(cls: Any, text: str) -> Any:
+    """The record of this class that a text describes."""
+    return revived(cls, parsed(text))
+
+
+def parsed(text: str) -> Any:
+    """The JSON of a text; one that is no JSON, or nested too deeply to be ours, is unreadable."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"no JSON: {type(error).__name__}: {error}") from None
+
+
+def revived(cls: Any, value: Any, **known: Any) -> Any:
+    """The record of this class that plain values describe; unknown and missing names and wrong types are refused.
+
+    What is known already is taken as it is, and may not stand among the values.
+    """
+    try:
+        return _fields_read(cls, value, known) if known else _reader(cls)(value)
+    except RecursionError:
+        raise Unreadable("nested too deeply") from None
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, Unreadable) else Unreadable(str(error)) from None
+
+
+def printable(text: str) -> str:
+    """The text with everything escaped that UTF-8 cannot hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _plain_number(number: Real) -> float | str:
+    """The number, or its name where JSON has none for it."""
+    value = float(number)
+    if isfinite(value):
+        return value
+    return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
+
+
+_WRITERS: tuple[tuple[Any, Read], ...] = (  # a boolean is an integer too, so it comes before
+    (bool | None, lambda value: value),
+    (str, printable),
+    (Enum, lambda value: value.value),
+    (Integral, int),
+    (Real, _plain_number),
+    (Mapping, lambda value: {printable(str(key)): plain(entry) for key, entry in value.items()}),
+    (tuple | list, lambda value: [plain(entry) for entry in value]),
+)
+
+
+@cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
+
+
+@cache
+def _reader(hint: Any) -> Read:
+    """What makes a value of this type out of plain ones."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in _MAKERS:
+        return _MAKERS[origin](arguments)
+    if is_dataclass(hint):
+        return _record(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    return _READERS[hint]
+
+
+def _record(cls: Any) -> Read:
+    """What makes a record out of a dictionary with its names."""
+    return lambda value: _fields_read(cls, value, {})
+
+
+def _fields_read(cls: Any, value: Any, known: Mapping[str, Any]) -> Any:
+    """A record of the values of its fields, those known already among them."""
+    if not isinstance(value, dict):
+        raise Unreadable(f"{cls.__name__} is no table")
+    readers, needed = _fields_of(cls)
+    if unknown := value.keys() - (readers.keys() - known.keys()):
+        raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, unknown))!r}")
+    if missing := needed - value.keys() - known.keys():
+        raise Unreadable(f"{cls.__name__} has no {min(missing)!r}")
+    return cls(**{name: readers[name](entry) for name, entry in value.items()}, **known)
+
+
+@cache
+def _fields_of(cls: Any) -> tuple[Mapping[str, Read], frozenset[str]]:
+    """What reads each field of a record, and which fields must be there."""
+    hints = get_type_hints(cls, include_extras=True)
+    needed = frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
+    return {f.name: _reader(hints[f.name]) for f in fields(cls)}, needed
+
+
+def _tuple(arguments: tuple[Any, ...]) -> Read:
+    """What makes a tuple out of a list: of any length of one type, or of one value for each type."""
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        each = _reader(arguments[0])
+        return lambda value: tuple([each(entry) for entry in _list(value)])
+    readers = [_reader(argument) for argument in arguments]
+    return lambda value: tuple([read(entry) for read, entry in zip(readers, _list(value), strict=True)])
+
+
+def _mapping(argument: Any) -> Read:
+    each = _reader(argument)
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise Unreadable(f"expected a table, not {value!r:.60}")
+        return types.MappingProxyType({key: each(entry) for key, entry in value.items()})
+
+    return read
+
+
+def _union(arguments: tuple[Any, ...]) -> Read:
+    """The first of several types that takes the value; None where it is one of them."""
+    others = [argument for argument in arguments if argument is not type(None)]
+    readers = [_reader(argument) for argument in others]
+    optional = len(others) < len(arguments)
+
+    def read(value: Any) -> Any:
+        if value is None and optional:
+            return None
+        for attempt in readers[:-1]:
+            try:
+                return attempt(value)
+            except (Unreadable, TypeError):
+                continue
+        return readers[-1](value)
+
+    return read
+
+
+def _one_of(choices: tuple[Any, ...]) -> Read:
+    def read(value: Any) -> Any:
+        if value not in choices:
+            raise Unreadable(f"{value!r:.60} is none of {', '.join(map(str, choices))}")
+        return value
+
+    return read
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Unreadable(f"expected a list, not {value!r:.60}")
+    return value
+
+
+def _scalar(value: Any) -> Any:
+    """A number, text, boolean or None; or a list of such, as a tuple."""
+    if isinstance(value, list):
+        return tuple(_scalar(entry) for entry in value)
+    if isinstance(value, dict):
+        raise Unreadable("a table where a single value belongs")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Unreadable(f"expected a text, not {value!r:.60}")
+    return value
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Unreadable(f"expected true or false, not {value!r:.60}")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Unreadable(f"expected a whole number, not {value!r:.60}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return _NOT_FINITE[value]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise Unreadable(f"expected a number, not {value!r:.60}")
+    return float(value)
+
+
+_READERS: Mapping[Any, Read] = types.MappingProxyType(
+    {str: _text, bool: _boolean, int: _whole, float: _number, Any: _scalar, object: _scalar}
+)
+_MAKERS: Mapping[Any, Callable[[tuple[Any, ...]], Read]] = types.MappingProxyType(
+    {
+        Annotated: lambda arguments: _reader(arguments[0]),
+        Literal: _one_of,
+        Union: _union,
+        types.UnionType: _union,
+        tuple: _tuple,
+        collections.abc.Mapping: lambda arguments: _mapping(arguments[1]),
+    }
+)

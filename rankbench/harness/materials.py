@@ -1,0 +1,111 @@
+"""Views and splits: each data set loaded once for all that needs it in a row, each split cut once."""
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from rankbench import data as data_sets
+from rankbench.arrays import Arrays, pack, read_npz, unpack, write_npz
+from rankbench.data.splits import Split, cut
+from rankbench.data.views import VIEWS, View
+from rankbench.harness.records import Place
+from rankbench.names import Named
+from rankbench.streams import stream
+
+KEPT = 256 * 2**20  # bytes of splits that stay in memory; what is more goes to the scratch folder
+
+
+class Materials:
+    """What cells train on and are measured on, made on demand.
+
+    A plan needs every split for its hash, and the run needs some of them again. They are kept in between: in memory
+    as long as they are small together, else in the scratch folder; without one they are cut again.
+    """
+
+    def __init__(self, seed: int, scratch: "Callable[[], TemporaryDirectory[str]] | None" = None) -> None:
+        self._seed = seed
+        self._view: tuple[str, View] | None = None
+        self._kept: dict[Place, Split] = {}
+        self._size = 0
+        self._scratch = scratch
+        self._folder: TemporaryDirectory[str] | None = None
+        self._files: dict[Place, Path] = {}
+
+    def view(self, named: Named) -> View:
+        """The data set of this name; the last one is kept, since a plan goes data set by data set."""
+        if self._view is None or self._view[0] != named.identity:
+            self._view = named.identity, data_sets.load(named, self._seed)
+        return self._view[1]
+
+    def split(self, place: Place) -> Split:
+        """One repetition of a split of a data set; with a validation, its training part cut again by that."""
+        if place in self._kept:
+            return self._kept[place]
+        if place in self._files:
+            return read_split(self._files[place])
+        found = self._cut(place)
+        self._keep(place, found)
+        return found
+
+    def write(self, place: Place, path: Path) -> None:
+        """Write a split as the file that the processes of its cells read."""
+        if place in self._files:
+            shutil.move(self._files.pop(place), path)
+        else:
+            write_npz(path, packed(self.split(place)))
+        self.drop([place])
+
+    def drop(self, places: Iterable[Place]) -> None:
+        """Forget the splits that nothing needs any more."""
+        for place in places:
+            if place in self._kept:
+                self._size -= size_of(self._kept.pop(place))
+            if place in self._files:
+                self._files.pop(place).unlink(missing_ok=True)
+
+    def keep_only(self, places: Iterable[Place]) -> None:
+        """Forget all splits but these."""
+        wanted = set(places)
+        self.drop([place for place in (*self._kept, *self._files) if place not in wanted])
+
+    def _cut(self, place: Place) -> Split:
+        if place.validation is None:
+            return cut(self.view(place.data), place.split, self._seed, place.repetition, place.data.written)
+        outer = self.split(Place(place.data, place.split, place.repetition))
+        # the stream of a name of its own, not the one that cut the test part
+        seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))
+        named = f"the training part of {place.split.written} of {place.data.written}"
+        return cut(outer.train, place.validation, seed, place.repetition, named)
+
+    def _keep(self, place: Place, found: Split) -> None:
+        """Keep a split in memory, or in a file where memory has enough of them."""
+        size = size_of(found)
+        if self._size + size <= KEPT:
+            self._kept[place] = found
+            self._size += size
+        elif self._scratch is not None:
+            self._folder = self._folder or self._scratch()
+            path = Path(self._folder.name) / f"split-{len(self._files)}-{found.hash[:12]}.npz"
+            write_npz(path, packed(found))
+            self._files[place] = path
+
+
+def packed(split: Split) -> Arrays:
+    """All parts of a split as named arrays."""
+    parts = (pack(part, f"{name}.") for name, part in split.parts.items())
+    return {name: array for arrays in parts for name, array in arrays.items()}
+
+
+def read_split(path: Path) -> Split:
+    """The split in a file."""
+    arrays = read_npz(path)
+    parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
+    return Split(**{part: unpack(arrays, VIEWS, f"{part}.") for part in parts})
+
+
+def size_of(split: Split) -> int:
+    """The bytes that a split's arrays take."""
+    return sum(np.asarray(array).nbytes for array in packed(split).values())

@@ -1,0 +1,90 @@
+"""A plan's cells as its file holds them: what many cells share is written once, and they give its number."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbench.contract import Determinism
+from rankbench.experiments import Budget
+from rankbench.harness.codec import Unreadable
+from rankbench.harness.records import Cell, Measure, Place
+from rankbench.names import Named
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Cells, and the names, metrics and budgets that they share."""
+
+    names: tuple[Named, ...]
+    measures: tuple[tuple[Measure, ...], ...]
+    budgets: tuple[Budget, ...]
+    cells: tuple[Any, ...]  # rows: see `_row`
+
+
+class _Numbers:
+    """Distinct things in the order in which they were first met, and the number of each."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, int] = {}
+
+    def of(self, thing: Any) -> int:
+        """The thing's number."""
+        return self.found.setdefault(thing, len(self.found))
+
+
+def packed(cells: Iterable[Cell]) -> Packed:
+    """The cells with what they share taken out."""
+    names, measures, budgets = _Numbers(), _Numbers(), _Numbers()
+    rows = tuple(_row(cell, names, measures, budgets) for cell in cells)
+    return Packed(tuple(names.found), tuple(measures.found), tuple(budgets.found), rows)
+
+
+def unpacked(found: Packed) -> tuple[Cell, ...]:
+    """The cells whole again; rows that are none of ours are unreadable."""
+    places: dict[Place, Place] = {}
+    try:
+        return tuple(_cell(row, found, places) for row in found.cells)
+    except (IndexError, ValueError, TypeError) as error:
+        raise Unreadable(f"a cell of the plan cannot be read: {error}") from None
+
+
+def _row(cell: Cell, names: _Numbers, measures: _Numbers, budgets: _Numbers) -> tuple[Any, ...]:
+    place = cell.place
+    return (
+        names.of(place.data),
+        names.of(place.split),
+        place.repetition,
+        None if place.validation is None else names.of(place.validation),
+        cell.split_hash,
+        cell.seed,
+        names.of(cell.solver),
+        cell.version,
+        cell.determinism.value,
+        measures.of(cell.measures),
+        budgets.of(cell.budget),
+        cell.every,
+        cell.objective,
+        cell.threads,
+        cell.tuned,
+    )
+
+
+def _cell(row: Sequence[Any], found: Packed, places: dict[Place, Place]) -> Cell:
+    data, split, repetition, validation, split_hash, seed, solver, version, determinism, measures, budget, *more = row
+    every, objective, threads, tuned = more
+    cut_again = None if validation is None else found.names[validation]
+    place = Place(found.names[data], found.names[split], repetition, cut_again)
+    return Cell(
+        place=places.setdefault(place, place),  # cells of one place share one record
+        split_hash=split_hash,
+        seed=seed,
+        solver=found.names[solver],
+        version=version,
+        determinism=Determinism(determinism),
+        measures=found.measures[measures],
+        budget=found.budgets[budget],
+        every=every,
+        objective=objective,
+        threads=threads,
+        tuned=tuple(tuned),
+    )

@@ -1,0 +1,450 @@
+"""The records that travel from the plan to the page; none of them can change once it is made."""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isnan, nan
+from typing import Annotated, Literal
+
+from rankbench.contract import Determinism
+from rankbench.experiments import Budget, Experiment
+from rankbench.metrics import Metric, metric, own_metric
+from rankbench.names import Limits, Named, Settings, check, without_folder
+
+KEY_FORMAT = 2  # of what goes into a key; raised when the record under a key changes its shape
+
+Status = Literal["ok", "diverged", "failed", "timeout", "memory"]
+Profile = Literal["quick", "full"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a user asks of an experiment: which of its parts, how often, from which seed."""
+
+    solvers: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    repetitions: Annotated[int, Limits(low=1)] | None = None
+    seed: Annotated[int, Limits(low=0)] = 0
+    threads: Annotated[int, Limits(low=1)] = 1
+    full: bool = False
+    trials: Annotated[int, Limits(low=1)] | None = None  # of each solver, where the experiment tunes
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def profile(self) -> Profile:
+        """The name of the sizes that are asked for."""
+        return "full" if self.full else "quick"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric as a result knows it: all that a reader needs, also where the metric's own file is gone."""
+
+    label: str  # as somebody wrote it, with its settings
+    identity: str
+    version: int
+    better: Literal["higher", "lower"]
+    formula: str
+    source: Named | None = None  # the name that led to it, where it is the user's own
+
+    @classmethod
+    def of(cls, found: Metric) -> "Measure":
+        """What is to be kept of a metric."""
+        return cls(found.label, found.identity, found.version, found.better, found.formula, found.source)
+
+    @property
+    def record(self) -> Metric:
+        """The metric itself."""
+        return own_metric(self.source) if self.source else metric(self.label)
+
+    @property
+    def sign(self) -> int:
+        """1 where a higher value is better, -1 where a lower one is."""
+        return 1 if self.better == "higher" else -1
+
+
+@dataclass(frozen=True)
+class Place:
+    """The rows that a cell trains on and is measured on: one repetition of a split of a data set."""
+
+    data: Named
+    split: Named
+    repetition: int
+    validation: Named | None = None  # the split that cuts the training part again, for trials of a search
+
+    @property
+    def written(self) -> str:
+        """Data set and split as somebody wrote them."""
+        return f"{self.data.written} {self.split.written}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run and its evaluation: all that decides the numbers."""
+
+    place: Place
+    split_hash: str  # of the content of the rows
+    seed: int
+    solver: Named
+    version: int
+    determinism: Determinism
+    measures: tuple[Measure, ...]
+    budget: Budget
+    every: int  # steps between two evaluations
+    objective: bool
+    threads: int
+    tuned: tuple[str, ...] = ()  # the settings that a search chose, and not who wrote the solver
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 over the cell's content: its identity, its seed and its file."""
+        text = json.dumps(self.content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def content(self) -> dict[str, object]:
+        """What goes into the key: everything that decides the numbers, and no spelling of it."""
+        place, budget = self.place, self.budget
+        return {
+            "data": place.data.identity,
+            "split": place.split.identity,
+            "split_hash": self.split_hash,
+            "repetition": place.repetition,
+            "seed": self.seed,
+            "solver": self.solver.base,
+            "settings": dict(self.solver.settings),
+            "version": self.version,
+            "determinism": self.determinism.value,
+            "metrics": [measure.identity for measure in self.measures],
+            "metric_versions": [measure.version for measure in self.measures],
+            "budget": {"steps": budget.steps, "seconds": budget.seconds, "tolerance": budget.tolerance},
+            "every": self.every,
+            "objective": self.objective,
+            "threads": self.threads,
+            "validation": place.validation.identity if place.validation else "",
+            "format": KEY_FORMAT,
+        }
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is a trial of a search, measured on a validation part."""
+        return self.place.validation is not None
+
+    @cached_property
+    def slot(self) -> str:
+        """This cell's slot in the plan: it stays the same when tuning picks other settings."""
+        place, validation = self.place, self.place.validation
+        chosen = () if self.is_trial else self.tuned
+        written = {name: value for name, value in self.solver.settings if name not in chosen}
+        where = (place.data.identity, place.split.identity, place.repetition, validation.identity if validation else "")
+        return json.dumps((*where, self.solver.base, written, self.tuned, self.threads))
+
+    @property
+    def chosen(self) -> Settings:
+        """What tuning chose: names and values."""
+        return tuple((name, value) for name, value in self.solver.settings if name in self.tuned)
+
+    @property
+    def solver_text(self) -> str:
+        """The solver as somebody wrote it, with what was chosen for it."""
+        return self.solver.told(self.chosen)
+
+    @property
+    def stream_name(self) -> str:
+        """What the solver's random numbers are named after: an edit of a user's file draws the same ones again."""
+        return without_folder(self.solver.name)
+
+    @property
+    def label(self) -> str:
+        """The cell in one line for people."""
+        trial = ("trial",) if self.is_trial else ()
+        place = self.place
+        named = (place.data.written, place.split.written, self.solver_text, f"repetition {place.repetition}")
+        return " · ".join((*named, *trial))
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A part of the plan that cannot run here, why, and the command that would change it."""
+
+    data: Named
+    split: Named | None
+    solver: Named | None
+    reason: str
+    remedy: str = ""
+    failed: bool = False  # something is wrong, rather than not at hand or not asked of this solver
+
+    @property
+    def text(self) -> str:
+        """What was left out, why, and the command that would change it."""
+        parts = " ".join(part.written for part in (self.data, self.split) if part)
+        return f"{parts}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else "")
+
+
+@dataclass(frozen=True)
+class Search:
+    """One solver's trials on one training part, and the cell that is to take the settings of the best."""
+
+    cell: Cell
+    trials: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that cannot run because none of its trials ended well, and the first of them."""
+
+    cell: Cell
+    trial: Cell
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment's cells, and what had to be left out; where it tunes, the cells decided so far."""
+
+    experiment: Experiment
+    selection: Selection
+    measures: tuple[Measure, ...]
+    cells: tuple[Cell, ...]
+    skips: tuple[Skip, ...]
+    searches: tuple[Search, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @cached_property
+    def trials(self) -> tuple[Cell, ...]:
+        """Every trial once, also where several repetitions share it."""
+        return tuple({trial.slot: trial for search in self.searches for trial in search.trials}.values())
+
+    @property
+    def undecided(self) -> tuple[Cell, ...]:
+        """The cells that still wait for their trials."""
+        decided = {cell.slot for cell in (*self.cells, *(failure.cell for failure in self.failures))}
+        return tuple(search.cell for search in self.searches if search.cell.slot not in decided)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the training curve: a model that was evaluated."""
+
+    step: int
+    seconds: float  # inside the solver, up to here
+    values: tuple[float, ...]  # of the cell's metrics, in their order; NaN where a metric has no value
+    objective: float | None = None
+    gap: float | None = None
+    bound: float | None = None  # how many times faster the threads at work can make it at most
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many users a metric counts, and how many of the users it leaves out."""
+
+    users: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A named feature and its weight."""
+
+    feature: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class RankingFunction:
+    """The strongest features of one basic ranking function, for and against, strongest first."""
+
+    positive: tuple[Weight, ...]
+    negative: tuple[Weight, ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run was made on: what decides how fast it is, and what may change its last digits."""
+
+    cpu: str
+    cores: int
+    usable_cores: int
+    memory_gib: float
+    system: str
+    python: str
+    blas: tuple[str, ...]
+    compiler: str
+    openmp: int
+    native: bool
+    debug: bool
+    packages: tuple[tuple[str, str], ...]
+    git: str | None
+    kernels: str = ""  # digest of the compiled kernels; empty in results from before it was kept
+
+    def version(self, package: str) -> str:
+        """The version of a package, or `absent`."""
+        return dict(self.packages).get(package, "absent")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve digits that are equal where times may be compared."""
+        speed = [self.cpu, self.cores, self.usable_cores, self.python, list(self.blas), self.compiler, self.openmp]
+        return _digits([*speed, self.native, self.debug, self.version("numpy"), self.version("scipy")])
+
+    @cached_property
+    def basis(self) -> str:
+        """Twelve digits that are equal where the same numbers may be expected to the last bit."""
+        libraries = [self.version("numpy"), self.version("scipy"), list(self.blas)]
+        return _digits([self.kernels, *libraries, self.cpu, self.system.rpartition(" ")[2]])
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a cell."""
+
+    cell: Cell
+    status: Status
+    reason: str | None
+    curve: tuple[Point, ...]
+    counted: tuple[Counted, ...]  # for each metric of the cell; empty where nothing was evaluated
+    unscored: float | None  # share of held-out pairs the model gave NaN
+    wall: float  # the whole cell, evaluation and process included
+    peak_mb: float | None
+    contended: bool  # ran beside other cells of ours: its seconds mean little
+    machine: Machine
+    finished: str
+    prepare: float | None = None  # seconds to make the view that the solver learns from, before its clock starts
+    load: float | None = None  # what other processes used of the machine meanwhile, in cores
+    imported: tuple[str, ...] = ()  # packages imported on the clock, in the first step
+    trace: str | None = None  # of a failure
+    stopped: str | None = None  # what ended the training: the budget or the solver
+    functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, where the model has them
+    users: tuple[int, int] | None = None  # how many have held-out data, and how many there are
+
+    @property
+    def key(self) -> str:
+        """The key of its cell."""
+        return self.cell.key
+
+    @property
+    def seconds(self) -> float | None:
+        """Training seconds inside the solver."""
+        return self.curve[-1].seconds if self.curve else None
+
+    def value(self, label: str) -> float:
+        """A metric's value for the last model, NaN where there is none."""
+        return self.value_at(self.curve[-1], label) if self.curve else nan
+
+    def value_at(self, point: Point, label: str) -> float:
+        """A metric's value at a point of the curve, NaN where there is none."""
+        for measure, value in zip(self.cell.measures, point.values, strict=True):
+            if measure.label == label:
+                return value
+        return nan
+
+    def counted_by(self, label: str) -> Counted | None:
+        """Whom a metric counts."""
+        found = dict(zip((measure.label for measure in self.cell.measures), self.counted, strict=False))
+        return found.get(label)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other processes used so much of the machine that the seconds are in doubt."""
+        return self.load is not None and self.load > DISTURBED
+
+
+DISTURBED = 0.25  # cores that other processes may use on average before a time is in doubt
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A planned cell and what came of it; nothing, while it is still to come."""
+
+    cell: Cell
+    result: Result | None
+    failure: str = ""  # why it cannot run: none of its trials ended well
+
+    @property
+    def status(self) -> str:
+        """How it ended, or `pending`."""
+        return "failed" if self.failure else self.result.status if self.result else "pending"
+
+    @property
+    def reason(self) -> str:
+        """What went wrong, empty where nothing did."""
+        return self.failure or (self.result.reason if self.result and self.result.reason else "")
+
+    @property
+    def good(self) -> Result | None:
+        """The result, if it ended well."""
+        return self.result if self.status == "ok" else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that is stored of one experiment as it was last asked for, from one seed and in one profile."""
+
+    experiment: Experiment
+    profile: Profile
+    seed: int
+    measures: tuple[Measure, ...]
+    entries: tuple[Entry, ...]
+    skips: tuple[Skip, ...]
+    trials: tuple[Entry, ...] = ()
+    notes: tuple[str, ...] = ()  # what else is stored and not shown here
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+        return self.experiment.name
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Every result that there is, of cells and not of trials."""
+        return tuple(entry.result for entry in self.entries if entry.result)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The repetitions of one solver, with the settings that somebody wrote, on one data set and split."""
+
+    data: Named
+    split: Named
+    solver: Named
+    tuned: tuple[str, ...]
+    determinism: Determinism
+    threads: int
+    entries: tuple[Entry, ...]
+
+    @property
+    def good(self) -> tuple[Result, ...]:
+        """The repetitions that ended well."""
+        return tuple(result for entry in self.entries if (result := entry.good))
+
+    @property
+    def status(self) -> str:
+        """The worst that happened to any repetition."""
+        return min((entry.status for entry in self.entries), key=_WORST.index)
+
+    def values(self, label: str) -> list[float]:
+        """A metric's value in each repetition that ended well and has one."""
+        found = (result.value(label) for result in self.good)
+        return [value for value in found if not isnan(value)]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What sets it apart from all groups but those of other numbers of threads."""
+        written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
+        return self.data.identity, self.split.identity, self.solver.base, written, self.tuned
+
+
+_WORST = ("failed", "memory", "timeout", "diverged", "pending", "ok")
+
+
+def _digits(content: list[object]) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def failed(result: Result, reason: str) -> Result:
+    """The same as a failure, with nothing measured."""
+    return replace(result, status="failed", reason=reason, curve=(), counted=())

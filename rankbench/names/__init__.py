@@ -1,0 +1,26 @@
+"""Names with settings, `name[key=value,...]`: solvers, data sets, splits and metrics are asked for by them."""
+
+from rankbench.names.checking import Limits, build, changed_settings, check, settings_of
+from rankbench.names.grammar import Pattern, Settings, Spec, parse, show, show_settings, show_value
+from rankbench.names.registry import Named, Registry, with_settings, without_settings
+from rankbench.names.user_files import without_folder
+
+__all__ = [
+    "Limits",
+    "Named",
+    "Pattern",
+    "Registry",
+    "Settings",
+    "Spec",
+    "build",
+    "changed_settings",
+    "check",
+    "parse",
+    "settings_of",
+    "show",
+    "show_settings",
+    "show_value",
+    "with_settings",
+    "without_folder",
+    "without_settings",
+]

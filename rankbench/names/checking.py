@@ -1,0 +1,112 @@
+"""Settings checked by their types: each record is a frozen dataclass whose annotated fields are its settings."""
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from rankbench.errors import UserError, unknown
+from rankbench.names.grammar import show_value
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The range of a number, to stand in `Annotated[float, Limits(above=0)]`."""
+
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def allow(self, value: float) -> bool:
+        """Whether the value lies in the range; NaN lies in none."""
+        return (
+            (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+    def __str__(self) -> str:
+        parts = (("at least", self.low), ("at most", self.high), ("above", self.above), ("below", self.below))
+        return " and ".join(f"{word} {limit:g}" for word, limit in parts if limit is not None)
+
+
+def settings_of(record: Any) -> dict[str, Any]:
+    """All settings of a record, defaults included."""
+    return {f.name: getattr(record, f.name) for f in fields(record) if f.init}
+
+
+def changed_settings(record: Any) -> dict[str, Any]:
+    """The settings that differ from their defaults."""
+    return {f.name: getattr(record, f.name) for f in fields(record) if getattr(record, f.name) != f.default}
+
+
+def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
+    """A record of this class; strings are read by the field's type, everything is checked."""
+    if not (isinstance(cls, type) and is_dataclass(cls)):
+        raise UserError(f"{name} is no dataclass, whose fields are the settings: put @dataclass(frozen=True) above it")
+    known = {f.name for f in fields(cls) if f.init}
+    hints = get_type_hints(cls, include_extras=True)
+    values = {}
+    for key, value in settings.items():
+        if key not in known:
+            raise unknown(f"setting of {name}:", key, known) if known else UserError(f"{name} has no settings: {key!r}")
+        values[key] = _convert(value, hints[key], name, key)
+    try:
+        return cls(**values)
+    except UserError as error:
+        raise error.within(name, instead_of=cls.__name__) from None
+    except TypeError as error:
+        raise UserError(str(error), subject=name) from None
+
+
+def check(record: Any) -> None:
+    """Check every field against its type and its limits; for a record's `__post_init__`."""
+    cls = type(record)
+    hints = get_type_hints(cls, include_extras=True)
+    for f in fields(cls):
+        value = _convert(getattr(record, f.name), hints[f.name], cls.__name__, f.name)
+        object.__setattr__(record, f.name, value)
+
+
+def _convert(value: Any, hint: Any, subject: str, key: str) -> Any:
+    """The value as the hint wants it, or an error that says what was wanted."""
+    if get_origin(hint) is Annotated:
+        inner, *notes = get_args(hint)
+        converted = _convert(value, inner, subject, key)
+        for limits in (note for note in notes if isinstance(note, Limits)):
+            if converted is not None and not limits.allow(converted):
+                problem = f"{key}={show_value(converted)} is out of range: must be {limits}"
+                raise UserError(problem, subject=subject)
+        return converted
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise unknown(f"value of {subject}: {key}:", str(value), map(str, get_args(hint)))
+        return value
+    if get_origin(hint) in (Union, types.UnionType):
+        return _convert_optional(value, hint, subject, key)
+    return _convert_plain(value, hint, subject, key)
+
+
+def _convert_optional(value: Any, hint: Any, subject: str, key: str) -> Any:
+    if value is None or value == "none":
+        return None
+    (inner,) = (arg for arg in get_args(hint) if arg is not type(None))
+    return _convert(value, inner, subject, key)
+
+
+def _convert_plain(value: Any, hint: Any, subject: str, key: str) -> Any:
+    """Read an int, float, bool or str; a bool is no number and 1.5 is no int."""
+    try:
+        if hint is bool and not isinstance(value, bool):
+            return _BOOLEANS[value]
+        if hint is int and not isinstance(value, str) and (isinstance(value, bool) or value != int(value)):
+            raise ValueError
+        if hint is float and isinstance(value, bool):
+            raise ValueError
+        return hint(value) if hint in (int, float, str) else value
+    except (ValueError, TypeError, KeyError, OverflowError):
+        raise UserError(f"{key}={value} is not of type {hint.__name__}", subject=subject) from None

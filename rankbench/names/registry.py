@@ -1,0 +1,261 @@
+"""Where names lead: each kind's own entries, installed plug-ins, and the user's own files."""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+
+from rankbench.errors import UserError, unknown
+from rankbench.names.checking import build, settings_of
+from rankbench.names.grammar import Settings, Spec, parse, show, show_value
+from rankbench.names.user_files import class_from_file, digest_of, is_from_file, without_folder
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A record some of whose settings are paths of the user's files: these are known by their content; optional."""
+
+    paths: tuple[str, ...]  # the names of those settings
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name was found to mean; nothing that gets one needs to read the name again.
+
+    Two of them mean the same exactly if their identities are equal. A user's own file stands in its identity with
+    the SHA-256 of its content, so that an edited file is something new and a moved one is not.
+    """
+
+    written: str  # as somebody wrote it
+    name: str  # without the settings: `sgd`, `csv:my/ratings.csv`, `my/solver.py:Mine`
+    given: Settings  # those that were written beside it, as texts
+    settings: Settings  # all of them, defaults included
+    base: str  # the identity without the settings
+    identity: str
+    home: str  # where the class is found: `module:Class` or `/path/to/file.py:Class`
+
+    @property
+    def record(self) -> Any:
+        """The record itself, made from the class and the settings."""
+        return _record(self.home, self.base, self.settings)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What it may be called elsewhere: with and without the folder of its file."""
+        return self.name, without_folder(self.name)
+
+    @property
+    def full(self) -> str:
+        """The name with all its settings, for people: files by their paths."""
+        settings = self.settings[1:] if self.argument else self.settings
+        return show(self.name, dict(settings))
+
+    @property
+    def entry(self) -> str:
+        """What a registry lists it under: `csv:` for `csv:ratings.csv`."""
+        return _key(self.name)
+
+    @property
+    def argument(self) -> str:
+        """What stands behind the colon of its name, empty where nothing does."""
+        return _argument(self.name) if _has_argument(self.name) else ""
+
+    def told(self, chosen: Settings) -> str:
+        """The name as it was written, with settings that were chosen for it."""
+        shown = {name: "none" if value is None else value for name, value in chosen}
+        return show(self.name, {**dict(self.given), **shown}) if shown else self.written
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """The value of a setting."""
+        return dict(self.settings).get(name, default)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Where the names of one kind lead; classes are imported only when they are asked for."""
+
+    kind: str
+    entries: Mapping[str, str]  # name -> "module:Class"
+    group: str  # the entry-point group that plug-ins announce themselves under
+    remedy: str  # the command that lists the names
+    needs: tuple[str, ...] = ()  # what a record of this kind must have
+
+    def names(self) -> list[str]:
+        """Every name that can be asked for, plug-ins included; `csv:PATH` where one needs an argument."""
+        return sorted(self._placeholder(key) if key.endswith(":") else key for key in self._keys())
+
+    def whole_names(self) -> list[str]:
+        """The names that need no argument: each makes a record as it stands."""
+        return sorted(key for key in self._keys() if not key.endswith(":"))
+
+    def knows(self, name: str) -> bool:
+        """Whether something of this kind has the name, or takes what stands behind its colon."""
+        return _key(name) in self._keys()
+
+    def find(self, name: str) -> type:
+        """The class behind a name: one of ours, a plug-in's, or `path/to/file.py:Class`."""
+        return class_at(self._home(name), self.kind)
+
+    def fits(self, name: str) -> bool:
+        """Whether the class behind a name says all that this kind must."""
+        return all(getattr(self.find(name), need, None) is not None for need in self.needs)
+
+    def make(self, text: str) -> Any:
+        """The record that `name[key=value,...]` describes."""
+        return self.resolve(text).record
+
+    def resolve(self, text: str, more: Mapping[str, Any] | None = None) -> Named:
+        """What `name[key=value,...]` means, with more settings beside: the one place where such a text is read."""
+        spec = parse(text)
+        home = self._home(spec.name)
+        cls = class_at(home, self.kind)
+        settings = self._with_argument(spec, cls) if _has_argument(spec.name) else spec.settings
+        record = build(cls, {**settings, **(more or {})}, spec.name)
+        if absent := [need for need in self.needs if getattr(record, need, None) is None]:
+            raise UserError(f"{self.kind} {text!r} does not say its {', '.join(absent)}: {self.kind}s must")
+        return _named(text, spec, record, home)
+
+    def _home(self, name: str) -> str:
+        """Where the class behind a name is found."""
+        if is_from_file(name):
+            path, _, attribute = name.rpartition(":")
+            class_from_file(name, self.kind)  # an error speaks of the path as it was written
+            return f"{Path(path).resolve()}:{attribute}"
+        key = _key(name)
+        if key in self.entries:
+            return self.entries[key]
+        for point in entry_points(group=self.group, name=key):
+            return point.value
+        if f"{name}:" in self._keys():
+            raise self._without_argument(f"{name}:")
+        raise unknown(self.kind, name, self.names(), self.remedy)
+
+    def _keys(self) -> set[str]:
+        """What names lead somewhere; one that ends in a colon needs an argument."""
+        return {*self.entries, *(point.name for point in entry_points(group=self.group))}
+
+    def _placeholder(self, key: str) -> str:
+        return key + (_first_field(self.find(key)) or "value").upper()
+
+    def _with_argument(self, spec: Spec, cls: type) -> dict[str, Any]:
+        """The settings, and among them what stands behind the colon."""
+        key, argument, first = _key(spec.name), _argument(spec.name), _first_field(cls)
+        if not argument:
+            raise self._without_argument(key)
+        if first is None:
+            raise UserError(f"{spec.name}: {cls.__name__} has no setting that could take {argument!r}: give it a field")
+        if first in spec.settings:
+            raise UserError(
+                f"{spec.name}: {first} stands behind the colon already: leave {first}={spec.settings[first]} out"
+            )
+        known = _choices(cls, first)
+        if known and argument not in known:
+            nearest = get_close_matches(argument, known, n=1, cutoff=0.5)
+            hint = f"did you mean {key + nearest[0]!r}? " if nearest else ""
+            raise UserError(f"unknown {self.kind} {key + argument!r}", remedy=f"{hint}known: {', '.join(known)}")
+        return {first: argument, **spec.settings}
+
+    def _without_argument(self, key: str) -> UserError:
+        cls = self.find(key)
+        first = _first_field(cls)
+        known = _choices(cls, first) if first else []
+        which = f", with one of {', '.join(known)}" if known else ""
+        return UserError(f"{self.kind} {key!r} needs something behind the colon: write {self._placeholder(key)}{which}")
+
+
+def class_at(home: str, kind: str = "class") -> type:
+    """The class at `module:Class` or `/path/to/file.py:Class`."""
+    if is_from_file(home):
+        return class_from_file(home, kind)
+    module, _, attribute = home.partition(":")
+    return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+
+
+def with_settings(named: Named, settings: Mapping[str, Any]) -> Named:
+    """The same with other values of these settings; what somebody wrote stays."""
+    if not settings:
+        return named
+    record = build(class_at(named.home), {**dict(named.settings), **settings}, named.name)
+    return _named(named.written, Spec(named.name, dict(named.given)), record, named.home)
+
+
+def without_settings(named: Named, names: tuple[str, ...]) -> Named:
+    """The same while the values of these settings are still to be chosen."""
+    return replace(named, settings=tuple((name, value) for name, value in named.settings if name not in names))
+
+
+@lru_cache(maxsize=1024)
+def _record(home: str, base: str, settings: Settings) -> Any:
+    """The record of these settings; a file that has changed since its name was read is an error."""
+    if is_from_file(home) and base != _base(home, home):
+        raise UserError(f"{home.rpartition(':')[0]} changed while it was in use: run again")
+    return build(class_at(home), dict(settings), home.rpartition(":")[2])
+
+
+def _named(written: str, spec: Spec, record: Any, home: str) -> Named:
+    name = spec.name
+    settings = _frozen(settings_of(record), name)
+    base = _base(name, home)
+    told = {key: value for key, value in settings.items() if value is not None}
+    for key in record.paths if isinstance(record, ReadsFiles) else ():
+        told |= {key: _content(told[key])} if key in told else {}
+    identity_name = base
+    if _has_argument(name) and (first := _first_field(type(record))):
+        identity_name = f"{_key(name)}{show_value(told.pop(first))}"
+    given = tuple(spec.settings.items())
+    return Named(written, name, given, tuple(settings.items()), base, show(identity_name, told), home)
+
+
+def _frozen(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The settings with tuples in place of lists; what cannot be written down and read again is an error."""
+    found = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+    for key, value in found.items():
+        for part in value if isinstance(value, tuple) else (value,):
+            if not isinstance(part, bool | int | float | str | None):
+                problem = f"{key} is a {type(part).__name__}: a setting must be a number, a text, a boolean or none"
+                raise UserError(problem, subject=name)
+    return found
+
+
+def _base(name: str, home: str) -> str:
+    """The identity without settings: for a class in a user's file, the digest of the file and the class's name."""
+    if not is_from_file(home):
+        return name
+    path, _, attribute = home.rpartition(":")
+    return f"sha256-{digest_of(Path(path))}.py:{attribute}"
+
+
+def _content(path: str) -> str:
+    """A file's digest in place of its path; the path itself while there is no such file."""
+    file = Path(path).expanduser()
+    return f"sha256-{digest_of(file)}" if file.is_file() else path
+
+
+def _has_argument(name: str) -> bool:
+    """Whether a colon parts the name from an argument; `path/to/file.py:Class` is all name."""
+    return ":" in name and not is_from_file(name)
+
+
+def _key(name: str) -> str:
+    """What a registry lists the name under: `csv:` for `csv:ratings.csv`."""
+    return f"{name.partition(':')[0]}:" if _has_argument(name) else name
+
+
+def _argument(name: str) -> str:
+    """What stands behind the colon."""
+    return name.partition(":")[2].strip()
+
+
+def _first_field(cls: type) -> str | None:
+    """The setting that takes what stands behind the colon of a name."""
+    return next((f.name for f in fields(cls) if f.init), None) if is_dataclass(cls) else None
+
+
+def _choices(cls: type, name: str) -> list[str]:
+    """The values that a field of few values may take, sorted; empty where it may take any."""
+    hint = get_type_hints(cls, include_extras=True)[name]
+    return sorted(map(str, get_args(hint))) if get_origin(hint) is Literal else []

@@ -1,0 +1,65 @@
+"""Classes out of a user's own Python files, and files known by their content."""
+
+import hashlib
+import importlib.util
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from rankbench.errors import UserError, unknown
+
+DIGITS = 16  # of a SHA-256 that stand in an identity
+
+
+def is_from_file(name: str) -> bool:
+    """Whether a name means a class in a Python file: `path/to/file.py:Class`."""
+    return ".py:" in name
+
+
+def without_folder(name: str) -> str:
+    """The name of a class in a file without the file's folder; any other name as it is."""
+    return name.rsplit("/", 1)[-1] if is_from_file(name) else name
+
+
+def digest_of(path: Path) -> str:
+    """The first digits of the SHA-256 of a file's content."""
+    about = path.stat()
+    return _digest(str(path.resolve()), about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _digest(path: str, size: int, changed: int) -> str:
+    """The digest of a file that had this size and this time of change: a large file is read once."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
+
+
+def class_from_file(name: str, kind: str) -> type:
+    """The class that `path/to/file.py:Class` names; a file is run once for each content it has."""
+    path, _, attribute = name.rpartition(":")
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise UserError(f"no file {path!r} to take the {kind} {attribute!r} from")
+    module = f"rankbench_user_{file.stem}_{digest_of(file)}"
+    if module not in sys.modules:
+        _run(file, path, module)
+    found = vars(sys.modules[module])
+    if attribute not in found:
+        classes = [name for name, value in found.items() if isinstance(value, type)]
+        raise unknown(f"{kind} in {path}:", attribute, classes)
+    return found[attribute]  # type: ignore[no-any-return]
+
+
+def _run(file: Path, path: str, name: str) -> None:
+    """Import a file as a module of this name."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up by name
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, Exception):
+            raise
+        raise UserError(f"cannot import {path}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,174 @@
+"""What is stored of experiments, as studies: their cells, what came of them, gathered into groups."""
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from rankbench.harness.records import Cell, Entry, Group, Point, Result, Study
+from rankbench.harness.store import ResultsFolder, Store, StoredPlan, file_name
+from rankbench.names import without_settings
+
+
+def studies(folder: ResultsFolder) -> list[Study]:
+    """Everything stored under an output folder, in alphabetical order; of each experiment what was asked for last."""
+    found: list[Study] = []
+    for name in folder.names():
+        store = folder.store(name)
+        plans = store.plans()
+        found += [study_of(store, plan, plans) for plan in _latest(plans)]
+    return found
+
+
+def study(folder: ResultsFolder, name: str, seed: int | None = None, full: bool | None = None) -> Study | None:
+    """What is stored of one experiment as it was asked for last, None where nothing is.
+
+    The name may be that of a file of the user's own. A seed and a profile choose among several runs.
+    """
+    store = folder.store(name)
+    plans = store.plans()
+    fitting = [plan for plan in plans if seed in (None, plan.seed) and full in (None, plan.profile == "full")]
+    own = [plan for plan in fitting if not plan.experiment.source]
+    chosen = (own or fitting)[-1:]
+    return study_of(store, chosen[0], plans) if chosen else None
+
+
+def study_of_file(folder: ResultsFolder, name: str, source: str) -> Study | None:
+    """What is stored of the experiment in a user's file."""
+    store = folder.store(name)
+    plans = store.plans()
+    chosen = [plan for plan in plans if plan.experiment.source == source][-1:]
+    return study_of(store, chosen[0], plans) if chosen else None
+
+
+def study_of(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> Study:
+    """A stored plan with the results of its cells."""
+    entries = tuple(_entry(store, planned.cell, planned.failure) for planned in plan.entries)
+    trials = tuple(_entry(store, trial) for trial in plan.trials)
+    about = (plan.experiment, plan.profile, plan.seed, plan.measures)
+    return Study(*about, entries, plan.skips, trials, notes=tuple(_hidden(store, plan, plans)))
+
+
+def groups(study: Study) -> list[Group]:
+    """The cells gathered over their repetitions, in the order of the plan."""
+    gathered: dict[tuple[object, ...], list[Entry]] = {}
+    for entry in study.entries:
+        cell = entry.cell
+        written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
+        place = (cell.place.data.identity, cell.place.split.identity)
+        key = (*place, cell.solver.base, written, cell.threads, cell.tuned)
+        gathered.setdefault(key, []).append(entry)
+    return [_group(tuple(members)) for members in gathered.values()]
+
+
+def several_splits(study: Study) -> bool:
+    """Whether the experiment has more than one split, so that each must be named."""
+    return len({entry.cell.place.split.identity for entry in study.entries}) > 1
+
+
+def settings_of(group: Group) -> dict[str, list[Any]]:
+    """Every setting of a group's solver with its value in each repetition, `?` while it is still to be chosen."""
+    found = [dict(entry.cell.solver.settings) for entry in group.entries]
+    names = dict.fromkeys(name for settings in (dict(group.solver.settings), *found) for name in settings)
+    return {name: [settings.get(name, "?") for settings in found] for name in names}
+
+
+def setting_of(group: Group, name: str) -> float:
+    """The value of a setting of the group's split or, if that has none, of its data set; 0 where neither has."""
+    value = group.split.setting(name, group.data.setting(name, 0.0))
+    return float(value)
+
+
+def mean_seconds(group: Group) -> float | None:
+    """Mean training seconds, where all repetitions ran alone and on one kind of machine."""
+    good = group.good
+    if any(result.contended for result in good) or len({result.machine.fingerprint for result in good}) != 1:
+        return None
+    return fmean(result.seconds or 0.0 for result in good)
+
+
+def varies_threads(study: Study) -> bool:
+    """Whether the experiment runs every solver with several numbers of threads."""
+    return len(study.experiment.threads) > 1
+
+
+def speed_ups(study: Study, group: Group) -> list[float]:
+    """How many times faster each repetition's steps were than with the fewest threads; none if that is unknown.
+
+    What comes before the first evaluated step counts for nothing: there a solver sets up what it uses later.
+    """
+    fewest = min(study.experiment.threads)
+    base = [
+        other
+        for other in groups(study)
+        if other.threads == fewest and other.key == group.key and mean_seconds(other) is not None
+    ]
+    if not base or mean_seconds(group) is None:
+        return []
+    paces = {result.cell.place.repetition: pace for result in base[0].good if (pace := _pace(result))}
+    pairs = ((paces.get(result.cell.place.repetition), _pace(result)) for result in group.good)
+    return [one / many for one, many in pairs if one and many]
+
+
+def bound_of(group: Group) -> float | None:
+    """The greatest speed-up that the solver's schedule allows with so many threads, where it says so."""
+    found = [result.curve[-1].bound for result in group.good]
+    known = [bound for bound in found if bound is not None]
+    return fmean(known) if known else None
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """The mean of those that are known, None where none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def unseen(store: Store, shown: Iterable[Entry]) -> int:
+    """How many stored results are of none of these cells."""
+    names = {file_name(entry.cell) for entry in shown}
+    return sum(1 for file in store.files() if file.name not in names)
+
+
+def _entry(store: Store, cell: Cell, failure: str = "") -> Entry:
+    return Entry(cell, None if failure else store.load(cell), failure)
+
+
+def _latest(plans: Sequence[StoredPlan]) -> list[StoredPlan]:
+    """Of each source, the package or a user's file, the plan that was asked for last."""
+    return list({plan.experiment.source: plan for plan in plans}.values())
+
+
+def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list[str]:
+    """A line on what is stored of the experiment and not shown with this plan."""
+    shown = [Entry(cell, None) for cell in (*(planned.cell for planned in plan.entries), *plan.trials)]
+    if not (count := unseen(store, shown)):
+        return []
+    others = [
+        f"{other.profile} profile with seed {other.seed}" + (f" from {source}" if source else "")
+        for other in plans
+        if other is not plan
+        for source in [other.experiment.source]
+    ]
+    runs = f" ({', '.join(others)})" if others else ""
+    name = plan.experiment.name
+    return [f"{count} more results of {name} are stored and not shown here{runs}: rankbench status {name} lists them"]
+
+
+def _group(members: tuple[Entry, ...]) -> Group:
+    """The group of these cells, which differ in their repetition and in what was chosen for it."""
+    first = members[0].cell
+    return Group(
+        data=first.place.data,
+        split=first.place.split,
+        solver=without_settings(first.solver, first.tuned),
+        tuned=first.tuned,
+        determinism=first.determinism,
+        threads=first.threads,
+        entries=members,
+    )
+
+
+def _pace(result: Result) -> float | None:
+    """Seconds per step, from the first point after the start on."""
+    points: list[Point] = [point for point in result.curve if point.step >= 1]
+    steps = points[-1].step - points[0].step if points else 0
+    return (points[-1].seconds - points[0].seconds) / steps if steps else None
