@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Ints, Solver
 from rankbench.errors import UserError
 from rankbench.kernels import pairs as pairs_kernel
 
@@ -173,7 +173,7 @@ LABELS = ("feature_names", "user_ids", "item_ids")
 VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
 
 
-def mismatch(solver: Any, view: View) -> str | None:
+def mismatch(solver: Solver, view: View) -> str | None:
     """Why this solver cannot learn from this view, or None."""
     accepted = _accepted(solver)
     if solver.needs_features and view.item_features is None:
@@ -183,7 +183,7 @@ def mismatch(solver: Any, view: View) -> str | None:
     return None
 
 
-def offer(solver: Any, view: View) -> View:
+def offer(solver: Solver, view: View) -> View:
     """What the solver declared that it learns from and nothing more: the rest is withheld."""
     if reason := mismatch(solver, view):
         raise UserError(f"{type(solver).__name__} {reason}")
@@ -198,7 +198,7 @@ def offer(solver: Any, view: View) -> View:
     return offered
 
 
-def _accepted(solver: Any) -> tuple[type, ...]:
+def _accepted(solver: Solver) -> tuple[type, ...]:
     return solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
 
 

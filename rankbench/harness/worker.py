@@ -13,7 +13,7 @@ import psutil
 
 from rankbench import metrics
 from rankbench.arrays import read_npz, unpack
-from rankbench.contract import Model
+from rankbench.contract import Model, Solver
 from rankbench.data.splits import Split
 from rankbench.data.views import VIEWS, Ratings, offer
 from rankbench.harness.basis import leading_features
@@ -69,7 +69,7 @@ def _run(home: Connection, task: Task) -> dict[str, Any]:
     arrays = read_npz(task.parts)
     parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
     split = Split(**{part: unpack(arrays, VIEWS, f"{part}.") for part in parts})
-    solver = SOLVERS.make(cell.solver_text)
+    solver: Solver = SOLVERS.make(cell.solver_text)
     train = offer(solver, split.train)
     rng = stream(cell.seed, "solver", cell.data, cell.split, cell.solver, cell.repetition)
     memory = PeakMemory()
