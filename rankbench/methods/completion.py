@@ -200,17 +200,15 @@ class Sparse:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """A point on the way: X, what it holds at the places, and how far the last step went."""
+    """A point on the way: X, and what it holds at the places."""
 
     matrix: LowRank
     entries: Floats
-    change: float  # |X - X_previous| / |X| in the Frobenius norm
-    saturated: bool = False  # whether more singular values were above lam than were looked for
 
     @classmethod
     def zero(cls, places: Places) -> "Descent":
         """Where a descent begins unless told otherwise."""
-        return cls(LowRank.zero(*places.shape), np.zeros(len(places.items)), np.inf)
+        return cls(LowRank.zero(*places.shape), np.zeros(len(places.items)))
 
 
 def descend(
@@ -237,10 +235,8 @@ def descend(
         y = now.entries + beta * (now.entries - before.entries)
         moved = Moved(places.holding(target.pull(y)), now.matrix, before.matrix, beta)
         matrix, basis, saturated = _shrunk(moved, basis, lam, passes)
-        inner = moved.products(matrix)
-        change = np.sqrt(max(inner.step, 0.0)) / max(np.sqrt(inner.size), np.finfo(float).tiny)
-        momentum = 1.0 if inner.uphill > 0 else faster
-        before, now = now, Descent(matrix, places.entries(matrix), float(change), saturated)
+        momentum = 1.0 if moved.uphill(matrix) > 0 else faster
+        before, now = now, Descent(matrix, places.entries(matrix))
         yield now
         basis = _widened(basis, 2 * basis.shape[1] if saturated else matrix.rank + _SPARE, widest, rng)
         passes = 1
@@ -296,14 +292,6 @@ class Completion:
         return objective - (scale * pull.support - scale**2 / 2 * square)
 
 
-class Inner(NamedTuple):
-    """Inner products that steer the descent."""
-
-    uphill: float  # <Y - X_new, X_new - X>
-    step: float  # |X_new - X|^2
-    size: float  # |X_new|^2
-
-
 @dataclass(frozen=True, eq=False)
 class Moved:
     """M = (1 + beta) now - beta before + sparse."""
@@ -329,14 +317,14 @@ class Moved:
             out -= self.beta * self.before.transposed_times(dense)
         return out
 
-    def products(self, new: LowRank) -> Inner:
-        """How a new matrix lies to the two that M is made of."""
+    def uphill(self, new: LowRank) -> float:
+        """<Y - X_new, X_new - X>, which is above 0 where the momentum points uphill; Y is M less its sparse part."""
         square, old = float(new.values @ new.values), float(self.now.values @ self.now.values)
         new_now = new.inner(self.now)
         uphill = (2 + self.beta) * new_now - square - (1 + self.beta) * old
         if self.beta:
             uphill -= self.beta * (new.inner(self.before) - self.before.inner(self.now))
-        return Inner(uphill, square - 2 * new_now + old, square)
+        return uphill
 
 
 def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowRank, Floats, bool]:

@@ -10,7 +10,7 @@ O(m log m), the Hessian is the Laplacian of an interval graph and is applied in 
 5 once Newton's method has caught up, until the gap is small enough.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -204,14 +204,6 @@ class Point:
     def ended(self, tolerance: float) -> bool:
         """Whether the gap is small enough, or cannot become smaller."""
         return self.gap <= tolerance * self.primal or self.mu < self.least
-
-
-def solve(space: Space, problem: Problem, tolerance: float) -> Iterator[Point]:
-    """A point after each level of mu, until the gap is at most tolerance x primal."""
-    point = Point.start(space, problem)
-    while not point.ended(tolerance):
-        point = level(space, problem, point, tolerance)
-        yield point
 
 
 def level(space: Space, problem: Problem, start: Point, tolerance: float) -> Point:

@@ -168,7 +168,7 @@ class Machines:
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
     """The group of every item: METIS's under `partitioned`, else of like load."""
     if schedule == "partitioned":
-        return schedules.partition(train.better, train.worse, train.n_items, groups).parts
+        return schedules.partition(train.better, train.worse, train.n_items, groups)
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
 
 

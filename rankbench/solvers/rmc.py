@@ -1,6 +1,6 @@
 """Retargeted matrix completion: a low-rank matrix that respects each user's order (Gunasekar et al. 2016)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -91,21 +91,13 @@ class RMC:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zeros, then a model after each step until the gap is closed."""
-        completion = self._completion(train, threads)
+        completion = self.completion(train, threads)
         yield _step(completion, self.lam, Descent.zero(completion.places))
         if len(train):
             for point in completion.descent(self.lam, rng):
                 yield _step(completion, self.lam, point)
 
-    def path(
-        self, train: View, lams: Iterable[float], rng: np.random.Generator, threads: int = 1
-    ) -> Iterator[tuple[float, Step]]:
-        """The optimum for each lam, largest first, each found from the last: for tuning at the price of little more."""
-        completion = self._completion(train, threads)
-        for lam, _, point in completion.path(lams, rng):
-            yield lam, _step(completion, lam, point)
-
-    def _completion(self, train: View, threads: int) -> Completion:
+    def completion(self, train: View, threads: int) -> Completion:
         """The problem that this view poses."""
         if isinstance(train, Ratings):
             places = Places.of(train.indptr, train.items, train.n_items, threads)

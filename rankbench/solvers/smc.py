@@ -1,6 +1,6 @@
 """Standard matrix completion: the nuclear norm fitted to the ratings themselves (Candes and Plan 2010)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -53,21 +53,13 @@ class SMC:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zeros, then a model after each step until the gap is closed."""
-        completion, means = self._completion(train, threads)
+        completion, means = self.completion(train, threads)
         yield self._step(completion, self.lam, means, Descent.zero(completion.places))
         if len(train):
             for point in completion.descent(self.lam, rng):
                 yield self._step(completion, self.lam, means, point)
 
-    def path(
-        self, train: Ratings, lams: Iterable[float], rng: np.random.Generator, threads: int = 1
-    ) -> Iterator[tuple[float, Step]]:
-        """The optimum for each lam, largest first, each found from the last: for tuning at the price of little more."""
-        completion, means = self._completion(train, threads)
-        for lam, _, point in completion.path(lams, rng):
-            yield lam, self._step(completion, lam, means, point)
-
-    def _completion(self, train: Ratings, threads: int) -> tuple[Completion, Floats]:
+    def completion(self, train: Ratings, threads: int) -> tuple[Completion, Floats]:
         """The problem, and what is to be added to each user's scores."""
         counts = np.diff(train.indptr)
         means = np.bincount(train.users, train.values, train.n_users) / np.maximum(counts, 1) * self.centred

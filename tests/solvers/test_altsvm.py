@@ -336,7 +336,7 @@ def test_a_part_that_holds_nearly_all_bounds_the_speed_up():
     better, worse = np.array([0] * 33 + [1] * 33 + [2] * 33 + [4]), np.array([1] * 33 + [2] * 33 + [3] * 33 + [5])
     train = Comparisons(np.arange(0, 101, 10), better, worse, 6)
     *_, step = run(AltSVM(rank=2, schedule="partitioned", groups=2), train, 2, threads=2)
-    parts = schedules.partition(train.better, train.worse, 6, 2).parts
+    parts = schedules.partition(train.better, train.worse, 6, 2)
     across = parts[train.better] != parts[train.worse]
     inside = np.bincount(parts[train.better[~across]], minlength=2)
     assert step.bound == pytest.approx(200 / (max(inside.max(), inside.sum() / 2) + across.sum() + 50))
