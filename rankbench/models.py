@@ -103,6 +103,10 @@ class FeatureFactors:
             return np.asarray(self.features[items] @ np.ascontiguousarray(self.basis))
         return _products(self.features, items, np.ascontiguousarray(self.basis.T), threads)
 
+    def ranking_functions(self) -> tuple[Floats, Floats]:
+        """U, and how the mean user weighs its columns."""
+        return self.basis, self.users.mean(axis=0)
+
 
 @dataclass(frozen=True, eq=False)
 class UserWeights:

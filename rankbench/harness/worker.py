@@ -16,7 +16,7 @@ from rankbench.arrays import read_npz, unpack
 from rankbench.contract import Model, Solver
 from rankbench.data.splits import Split
 from rankbench.data.views import VIEWS, Ratings, offer
-from rankbench.harness.basis import leading_features
+from rankbench.harness.functions import Weight, leading_features
 from rankbench.harness.plan import Cell
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
@@ -92,8 +92,21 @@ def _run(home: Connection, task: Task) -> dict[str, Any]:
         "unscored": _unscored(last.step.model, split),
         "peak_mb": memory.megabytes,
         "stopped": "budget" if last.spent else "solver",
-        "basis": leading_features(last.step.model, split.train.feature_names),
+        "basis": _as_stored(last.step.model, split),
     }
+
+
+def _as_stored(model: Model, split: Split) -> list[dict[str, Any]] | None:
+    """The model's ranking functions as lists, which is how a result keeps them."""
+
+    def listed(weights: tuple[Weight, ...]) -> list[list[Any]]:
+        """Names and weights."""
+        return [[one.feature, one.weight] for one in weights]
+
+    functions = leading_features(model, split.train.feature_names)
+    if functions is None:
+        return None
+    return [{"positive": listed(one.positive), "negative": listed(one.negative)} for one in functions]
 
 
 def _score(home: Connection, cell: Cell, checkpoint: Checkpoint, split: Split) -> dict[str, Any]:
