@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
+Flags = npt.NDArray[np.bool_]
 
 
 class Determinism(Enum):

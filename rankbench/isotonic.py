@@ -1,7 +1,7 @@
 """Projections onto orders with a margin (Gunasekar et al. 2016, section 4): total orders, blocks, partial orders.
 
 A vector z respects an order with margin eps if z_i + eps <= z_k wherever k stands above i. `project_*`
-treat one user; `Blocks` and `PartialOrders` keep what depends on the orders alone and project every user
+treat one user; `Blocks` and `OrderGraphs` keep what depends on the orders alone and project every user
 of a CSR array at once, in parallel, the same bits for any number of threads. A user without rows in
 order is free, and keeps x.
 """
@@ -66,7 +66,7 @@ def project_dag(
     """
     x = _vector("x", x)
     edges = np.asarray(edges).reshape(-1, 2)
-    orders = PartialOrders.of(np.array([0, len(x)]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
+    orders = OrderGraphs.of(np.array([0, len(x)]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
     duals = np.zeros(orders.n_edges) if duals is None else _vector("duals", duals, orders.n_edges).copy()
     z, gaps = orders.project(x, eps, weights=weights, duals=duals)
     return Projection(z, float(gaps[0]), duals)
@@ -114,7 +114,7 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class PartialOrders:
+class OrderGraphs:
     """Each user's edges after transitive reduction, nodes numbered so that edges point to higher numbers."""
 
     indptr: Ints
@@ -124,7 +124,7 @@ class PartialOrders:
     high: Ints
 
     @classmethod
-    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "PartialOrders":
+    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "OrderGraphs":
         """The orders that edges make; `low` and `high` count a user's rows from 0, errors call them `names`."""
         names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [

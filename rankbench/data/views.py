@@ -10,7 +10,7 @@ from rankbench.contract import Floats, Ints, Solver
 from rankbench.errors import UserError
 from rankbench.kernels import pairs as pairs_kernel
 
-Features = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
+ItemFeatures = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
@@ -27,7 +27,7 @@ class Ratings:
     items: Ints
     values: Floats
     n_items: int
-    item_features: Features = None
+    item_features: ItemFeatures = None
     feature_names: Labels = None
     user_ids: Labels = None
     item_ids: Labels = None
@@ -54,7 +54,7 @@ class Ratings:
         values: Floats,
         n_users: int | None = None,
         n_items: int | None = None,
-        item_features: Features = None,
+        item_features: ItemFeatures = None,
         folds: Ints | None = None,
         **labels: Labels,
     ) -> "Ratings":
@@ -115,7 +115,7 @@ class Comparisons:
     better: Ints
     worse: Ints
     n_items: int
-    item_features: Features = None
+    item_features: ItemFeatures = None
     feature_names: Labels = None
     user_ids: Labels = None
     item_ids: Labels = None
@@ -138,7 +138,7 @@ class Comparisons:
         worse: Ints,
         n_users: int | None = None,
         n_items: int | None = None,
-        item_features: Features = None,
+        item_features: ItemFeatures = None,
         **labels: Labels,
     ) -> "Comparisons":
         """The view of (user, better item, worse item) rows in any order."""
@@ -254,7 +254,7 @@ def _check_numbers(name: str, raw: Any) -> None:
         raise UserError(f"{name} holds {raw.dtype}: expected numbers")
 
 
-def _checked_features(features: Any, n_items: int) -> Features:
+def _checked_features(features: Any, n_items: int) -> ItemFeatures:
     if scipy.sparse.issparse(features):
         theirs = scipy.sparse.csr_array(features, dtype=np.float64)
         views = tuple(part.view() for part in (theirs.data, theirs.indices, theirs.indptr))  # theirs stay writeable

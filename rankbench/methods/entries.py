@@ -13,7 +13,7 @@ LOSSES = {"logistic": kernel.LOGISTIC, "squared-hinge": kernel.SQUARED_HINGE, "s
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class ComparedEntries:
     """The distinct (user, item) pairs of comparisons: a sparse matrix's places, and sums over them.
 
     Whatever scores the entries is trained through them: `slopes` gives the loss of the scores and its
@@ -31,7 +31,7 @@ class Entries:
     threads: int
 
     @classmethod
-    def of(cls, train: Comparisons, threads: int) -> "Entries":
+    def of(cls, train: Comparisons, threads: int) -> "ComparedEntries":
         """The entries of these comparisons."""
         indptr, items, better, worse = kernel.gather(train.indptr, train.better, train.worse, train.n_items)
         users = np.repeat(np.arange(train.n_users, dtype=np.int32), np.diff(indptr))

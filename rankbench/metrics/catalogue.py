@@ -12,12 +12,12 @@ from rankbench.contract import Floats, Ints, Model, ScoresAll
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import catalogue as kernel
-from rankbench.metrics.rows import Row, columns, discounts, scores_of
+from rankbench.metrics.rows import KernelRow, columns, discounts, scores_of
 
 _BLOCK = 1 << 20  # scores held at a time, 8 MiB; a single user's may be more
 
 
-def whole_catalogue(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: View) -> Floats:
+def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: View) -> Floats:
     """rows x users; candidates are all items without a training rating, and those held out."""
     values = np.full((len(rows), test.n_users), np.nan)
     seen_indptr, seen = seen_items(train)

@@ -16,7 +16,7 @@ _NO_LIMIT = np.iinfo(np.int32).max  # no user has more items
 
 
 @dataclass(frozen=True)
-class Row:
+class KernelRow:
     """One number per user."""
 
     code: int  # of the kernel
@@ -25,7 +25,7 @@ class Row:
     whole: bool = False  # whether all items of the catalogue are candidates
 
 
-def columns(rows: Sequence[Row]) -> tuple[Ints, Ints, Floats]:
+def columns(rows: Sequence[KernelRow]) -> tuple[Ints, Ints, Floats]:
     """Codes, cuts and thresholds as the kernels take them."""
     return (
         np.array([row.code for row in rows], np.int32),
@@ -40,7 +40,7 @@ def discounts(places: int) -> Floats:
     return discounted
 
 
-def rated(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: Ratings | None) -> Floats:
+def rated(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: Ratings | None) -> Floats:
     """rows x users, candidates the user's own held-out items."""
     scores = scores_of(model, test.users, test.items)
     codes, cuts, thresholds = columns(rows)
