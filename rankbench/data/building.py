@@ -32,8 +32,8 @@ def numbered(ids: Ids) -> tuple[Ids, Ints]:
     if ids.dtype.kind in "iu" and len(ids) and ids.min() >= 0 and ids.max() < _WIDE:
         there = np.zeros(int(ids.max()) + 1, bool)
         there[ids] = True
-        places = np.cumsum(there, dtype=np.int32) - 1
-        return np.flatnonzero(there), places[ids]
+        numbers = np.cumsum(there, dtype=np.int32) - 1
+        return np.flatnonzero(there), numbers[ids]
     if ids.dtype.kind == "U":
         import pandas  # noqa: PLC0415  hashing text is many times faster than sorting it
 

@@ -327,10 +327,10 @@ def _indptr(users: Ints, n_users: int) -> Ints:
 
 def _order(n_items: int, users: Ints, items: Ints) -> Any:
     """What arranges rows by user, then item: nothing to do where they stand so already, as in most files."""
-    places = users.astype(np.int64) * n_items + items
-    if (places[1:] > places[:-1]).all():
+    keys = users.astype(np.int64) * n_items + items
+    if (keys[1:] > keys[:-1]).all():
         return slice(None)
-    return np.argsort(places)
+    return np.argsort(keys)
 
 
 def _users(indptr: Ints) -> Ints:

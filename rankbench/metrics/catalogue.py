@@ -22,14 +22,14 @@ def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], thre
     values = np.full((len(rows), test.n_users), np.nan)
     seen_indptr, seen = seen_items(train)
     codes, cuts, thresholds = columns(rows)
-    places = discounts(test.n_items)
+    discounted = discounts(test.n_items)
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     size = max(1, _BLOCK // max(1, test.n_items))
     for first in range(0, len(users), size):
         block = users[first : first + size]
         kernel.per_user(
             _scores(model, block, test.n_items, threads), block, test.indptr, test.items, test.values,
-            seen_indptr, seen, codes, cuts, thresholds, places, values, threads,
+            seen_indptr, seen, codes, cuts, thresholds, discounted, values, threads,
         )  # fmt: skip
     return values
 

@@ -33,7 +33,7 @@ class LCR:
     What differs, and why. The paper has ratings, weighs each pair by the difference of its ratings, and
     takes preliminary factors from their matrix; comparisons tell of no difference, so each counts 1,
     and the matrix holds a user's wins less losses with each item: where all pairs of ratings are
-    compared this is the rating's place in the user's order. A pair beyond the width of every anchor would
+    compared this is the rating's position in the user's order. A pair beyond the width of every anchor would
     have no score: so one more model, of weight `everywhere` for all, has no anchor.
     Users and items that are in no comparison score NaN.
     """
@@ -98,8 +98,8 @@ class _Problem:
 
 def _weights(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """K between every user, every item, and the anchors; the last column is the model that is everywhere."""
-    places = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
-    homes = np.searchsorted(entries.indptr, places, side="right") - 1, entries.items[places]
+    chosen = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
+    homes = np.searchsorted(entries.indptr, chosen, side="right") - 1, entries.items[chosen]
     users, items = (
         np.hstack([_kernel(side, home, solver.width), np.full((len(side), 1), np.sqrt(solver.everywhere))])
         for side, home in zip(_preliminary(solver, entries, rng), homes, strict=True)

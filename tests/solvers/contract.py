@@ -48,7 +48,7 @@ class SolverContract:
     def name(self) -> str:
         """What the command line calls the solver."""
         cls = type(self.solver)
-        return next(name for name, place in SOLVERS.entries.items() if place == f"{cls.__module__}:{cls.__name__}")
+        return next(name for name, home in SOLVERS.entries.items() if home == f"{cls.__module__}:{cls.__name__}")
 
     # the same again
 

@@ -74,8 +74,8 @@ def test_only_the_ratio_of_penalty_and_margin_matters():
     """Proposition 1: (lam, gamma eps) gives gamma times what (lam / gamma, eps) gives."""
     train = some_ratings()
     wide, narrow = last(RMC(lam=8.0, eps=2.0), train), last(RMC(lam=4.0, eps=1.0), train)
-    places = train.users, train.items
-    np.testing.assert_allclose(wide.model.score(*places), 2 * narrow.model.score(*places), atol=1e-9)
+    pairs = train.users, train.items
+    np.testing.assert_allclose(wide.model.score(*pairs), 2 * narrow.model.score(*pairs), atol=1e-9)
     assert wide.objective() == pytest.approx(4 * narrow.objective())
 
 
