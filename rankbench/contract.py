@@ -9,13 +9,14 @@ the generator's local variables, and all randomness comes from the generator han
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
+Flags = npt.NDArray[np.bool_]
 
 
 class Determinism(Enum):
@@ -43,6 +44,15 @@ class ScoresAll(Protocol):
         ...
 
 
+@runtime_checkable
+class RankingFunctions(Protocol):
+    """A model whose users all weigh the same few functions, each linear in the item features; optional."""
+
+    def ranking_functions(self) -> tuple[Floats, Floats]:
+        """The weights of the features, a column per function, and the weight that the mean user gives each function."""
+        ...
+
+
 @dataclass(frozen=True)
 class Step:
     """A point on a solver's way; the model is lent until the next step is asked for.
@@ -53,22 +63,38 @@ class Step:
     model: Model
     objective: Callable[[], float] | None = None  # computed only if somebody asks, off the clock
     gap: Callable[[], float] | None = None  # convex problems: an upper bound on objective - optimum
-    part_gap: Callable[[], float] | None = None  # alternating solvers: the same for the part just worked on
     bound: float | None = None  # parallel schedules: how many times faster the threads at work can make it at most
 
 
 class Solver(Protocol):
-    """What the harness asks of an algorithm; its dataclass fields are its settings."""
+    """What the harness asks of an algorithm: a frozen dataclass whose fields are its settings.
 
-    learns_from: ClassVar[Any]  # Ratings, Comparisons, or a tuple of both: the first is preferred
-    needs_features: ClassVar[bool]
-    version: ClassVar[int]  # raised by whoever changes the results: stored ones are then made anew
+    A solver declares the four properties as class variables; `needs_features` and `determinism` may also be
+    properties of its own, where they depend on a setting.
+    """
+
+    @property
+    def learns_from(self) -> type | tuple[type, ...]:
+        """The kind of data: `Ratings`, `Comparisons`, or a tuple of both with the preferred one first."""
+        ...
+
+    @property
+    def needs_features(self) -> bool:
+        """Whether it trains on item features; without this they are withheld."""
+        ...
 
     @property
     def determinism(self) -> Determinism:
-        """A class variable, or a property where it depends on a setting."""
+        """How far the same seed gives the same results again."""
         ...
 
+    @property
+    def version(self) -> int:
+        """A number that is raised by whoever changes the results: stored ones are then made anew."""
+        ...
+
+    # A solver annotates `train` with the kinds that it learns from. Which of them it gets is known only when it
+    # runs, where `offer` checks it, so a caller who has any solver at hand can promise no more than Any here.
     def steps(self, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The models on the way from the start to the end, each better trained than the last."""
         ...

@@ -1,7 +1,7 @@
 """Projections onto orders with a margin (Gunasekar et al. 2016, section 4): total orders, blocks, partial orders.
 
 A vector z respects an order with margin eps if z_i + eps <= z_k wherever k stands above i. `project_*`
-treat one user; `Blocks` and `PartialOrders` keep what depends on the orders alone and project every user
+treat one user; `Blocks` and `OrderGraphs` keep what depends on the orders alone and project every user
 of a CSR array at once, in parallel, the same bits for any number of threads. A user without rows in
 order is free, and keeps x.
 """
@@ -66,7 +66,7 @@ def project_dag(
     """
     x = _vector("x", x)
     edges = np.asarray(edges).reshape(-1, 2)
-    orders = PartialOrders.of(np.array([0, len(x)]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
+    orders = OrderGraphs.of(np.array([0, len(x)]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
     duals = np.zeros(orders.n_edges) if duals is None else _vector("duals", duals, orders.n_edges).copy()
     z, gaps = orders.project(x, eps, weights=weights, duals=duals)
     return Projection(z, float(gaps[0]), duals)
@@ -114,17 +114,17 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class PartialOrders:
+class OrderGraphs:
     """Each user's edges after transitive reduction, nodes numbered so that edges point to higher numbers."""
 
     indptr: Ints
-    nodes: Ints  # the row that stands at each place
+    nodes: Ints  # the rows in the order of the nodes
     edge_indptr: Ints
-    low: Ints  # places within the user
+    low: Ints  # nodes within the user
     high: Ints
 
     @classmethod
-    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "PartialOrders":
+    def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "OrderGraphs":
         """The orders that edges make; `low` and `high` count a user's rows from 0, errors call them `names`."""
         names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [
@@ -176,33 +176,33 @@ class PartialOrders:
         """Every user's projection and duality gap; `duals` start the search and hold its end, out=x works in place."""
         x, masses, out = _checked(x, eps, weights, out, len(self.nodes))
         duals = np.zeros(self.n_edges) if duals is None else duals
-        gaps, placed = np.zeros(len(self.indptr) - 1), np.empty(len(x))
+        gaps, found = np.zeros(len(self.indptr) - 1), np.empty(len(x))
         if len(masses):
             masses = masses[self.nodes]
         kernel_arguments = (self.indptr, self.edge_indptr, self.low, self.high, x[self.nodes], masses)
-        dag.project(*kernel_arguments, eps, duals, placed, gaps, threads)
-        out[self.nodes] = placed
+        dag.project(*kernel_arguments, eps, duals, found, gaps, threads)
+        out[self.nodes] = found
         return out, gaps
 
 
 def _order_of(names: Ints, low: Ints, high: Ints, user: int) -> tuple[Ints, Ints, Ints]:
-    """One user's nodes in topological order, and the reduced edges between their places."""
+    """One user's nodes in topological order, and the reduced edges between their positions there."""
     size = len(names)
     _check_edges(size, low, high, user)
-    places = _placed(size, low, high)
-    if (places < 0).any():
+    positions = _positions(size, low, high)
+    if (positions < 0).any():
         raise UserError(f"the order of user {user} goes in a circle: {_cycle(names[low], names[high])}")
-    edges = np.unique(np.column_stack([places[low], places[high]]).astype(np.int64), axis=0)
+    edges = np.unique(np.column_stack([positions[low], positions[high]]).astype(np.int64), axis=0)
     low, high = edges.T.astype(np.int32)
     if size <= _REDUCIBLE:
         low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
         kept = dag.reduced(size, low, high, np.searchsorted(low, np.arange(size + 1)))
         low, high = low[kept], high[kept]
-    return np.argsort(places), low, high
+    return np.argsort(positions), low, high
 
 
-def _placed(size: int, low: Ints, high: Ints) -> Ints:
-    """Each node's place in a topological order, -1 for those behind a cycle."""
+def _positions(size: int, low: Ints, high: Ints) -> Ints:
+    """Each node's position in a topological order, -1 for those behind a cycle."""
     order = np.argsort(low, kind="stable")
     starts = np.searchsorted(low[order], np.arange(size + 1))
     return dag.topological(size, np.ascontiguousarray(high[order], np.int32), starts)

@@ -103,6 +103,10 @@ class FeatureFactors:
             return np.asarray(self.features[items] @ np.ascontiguousarray(self.basis))
         return _products(self.features, items, np.ascontiguousarray(self.basis.T), threads)
 
+    def ranking_functions(self) -> tuple[Floats, Floats]:
+        """U, and how the mean user weighs its columns."""
+        return self.basis, self.users.mean(axis=0)
+
 
 @dataclass(frozen=True, eq=False)
 class UserWeights:
@@ -200,10 +204,10 @@ class KernelExpansion:
         """A row for each of these users, block by block of items."""
         n_items = self.features.shape[0]
         out = np.empty((len(users), n_items))
-        for place, user in enumerate(_within("user", users, len(self.offsets))):
+        for row, user in enumerate(_within("user", users, len(self.offsets))):
             for first in range(0, n_items, _ROWS):
                 block = np.arange(first, min(first + _ROWS, n_items), dtype=np.int32)
-                out[place, block] = self._of_user(int(user), block)
+                out[row, block] = self._of_user(int(user), block)
         return out
 
     def _of_user(self, user: int, asked: Ints) -> Floats:
@@ -242,8 +246,8 @@ class Stumps:
         """The features as a plain array, of a CSR one only those columns that a threshold looks at."""
         values, features = self.item_features, self.features
         if scipy.sparse.issparse(values):
-            used, places = np.unique(features, return_inverse=True)
-            values, features = values[:, used].toarray(), places.reshape(features.shape).astype(np.int32)
+            used, columns = np.unique(features, return_inverse=True)
+            values, features = values[:, used].toarray(), columns.reshape(features.shape).astype(np.int32)
         return np.ascontiguousarray(values, np.float64), features, self.cuts, self.weights, self.offsets
 
 

@@ -10,8 +10,8 @@ from rankbench import experiments
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
-from rankbench.solvers import SOLVERS
 from rankbench.names import parse
+from rankbench.solvers import SOLVERS
 
 
 @pytest.mark.parametrize("full", [False, True])

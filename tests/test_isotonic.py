@@ -12,7 +12,7 @@ from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
 from rankbench.errors import UserError
-from rankbench.isotonic import Blocks, PartialOrders, project_blocks, project_dag, project_total
+from rankbench.isotonic import Blocks, OrderGraphs, project_blocks, project_dag, project_total
 
 FLOATS = st.floats(-50, 50, allow_nan=False)
 EPS = st.sampled_from([1e-3, 0.5, 1.0, 3.0])
@@ -198,7 +198,7 @@ def test_duals_that_make_a_circle_of_edges_are_no_trouble():
 
 def test_the_reduction_drops_what_paths_already_say():
     edges = np.array([[0, 1], [1, 2], [0, 2], [0, 2]])
-    orders = PartialOrders.of(np.array([0, 3]), np.array([0, 4]), edges[:, 0], edges[:, 1])
+    orders = OrderGraphs.of(np.array([0, 3]), np.array([0, 4]), edges[:, 0], edges[:, 1])
     assert orders.n_edges == 2
 
 
@@ -236,7 +236,7 @@ def test_a_batch_of_partial_orders_is_each_user_alone(batch):
     indptr, x, y = batch
     edges = [all_pairs(y[a:b])[::7] for a, b in pairwise(indptr)]
     edge_indptr = np.concatenate([[0], np.cumsum([len(one) for one in edges])])
-    orders = PartialOrders.of(indptr, edge_indptr, *np.concatenate(edges).T)
+    orders = OrderGraphs.of(indptr, edge_indptr, *np.concatenate(edges).T)
     alone = [project_dag(x[a:b], one).z for (a, b), one in zip(pairwise(indptr), edges, strict=True)]
     results = [orders.project(x, threads=threads) for threads in (1, 2, 3)]
     assert results[0][0].tobytes() == np.concatenate(alone).tobytes()
@@ -246,7 +246,7 @@ def test_a_batch_of_partial_orders_is_each_user_alone(batch):
 
 def test_a_user_without_edges_is_free():
     x = np.array([3.0, 1.0, 2.0])
-    orders = PartialOrders.of(np.array([0, 3]), np.array([0, 0]), np.empty(0, int), np.empty(0, int))
+    orders = OrderGraphs.of(np.array([0, 3]), np.array([0, 0]), np.empty(0, int), np.empty(0, int))
     assert orders.project(x)[0].tolist() == x.tolist()
     assert project_dag(x, np.empty((0, 2), int)).z.tolist() == x.tolist()
 

@@ -69,10 +69,10 @@ class Words:
     def shuffled(self, n: int) -> Iterator[int]:
         """0 .. n-1 in random order, each drawn when it is asked for (Fisher and Yates)."""
         order = list(range(n))
-        for place in range(n):
-            drawn = place + self.below(n - place)
-            order[place], order[drawn] = order[drawn], order[place]
-            yield order[place]
+        for index in range(n):
+            drawn = index + self.below(n - index)
+            order[index], order[drawn] = order[drawn], order[index]
+            yield order[index]
 
     def visited(self, counts: Any) -> list[int]:
         """Users in random order, and each one's rows in random order."""

@@ -29,20 +29,20 @@ def expected(scores, value):
 
 
 def reciprocal(order, relevant, k):
-    places = [place for place, item in enumerate(order[:k], start=1) if relevant[item]]
-    return 1 / places[0] if places else 0.0
+    positions = [position for position, item in enumerate(order[:k], start=1) if relevant[item]]
+    return 1 / positions[0] if positions else 0.0
 
 
 def average_precision(order, relevant, k):
     hits, total = 0, 0.0
-    for place, item in enumerate(order[:k], start=1):
+    for position, item in enumerate(order[:k], start=1):
         hits += relevant[item]
-        total += relevant[item] * hits / place
+        total += relevant[item] * hits / position
     return total / sum(relevant)
 
 
 def dcg(order, gains, k):
-    return sum(gains[item] / np.log2(1 + place) for place, item in enumerate(order[:k], start=1))
+    return sum(gains[item] / np.log2(1 + position) for position, item in enumerate(order[:k], start=1))
 
 
 def one_user(values, n_items=None):
@@ -157,12 +157,12 @@ def dense(problem):
 
 
 def rank_groups(scores, relevant, k):
-    """Expected hits in the first k places, group of ties by group."""
-    hits, place = 0.0, 0
+    """Expected hits in the first k positions, group of ties by group."""
+    hits, position = 0.0, 0
     for level in np.unique(scores)[::-1]:
         group = scores == level
-        hits += relevant[group].sum() * np.clip(k - place, 0, group.sum()) / group.sum()
-        place += group.sum()
+        hits += relevant[group].sum() * np.clip(k - position, 0, group.sum()) / group.sum()
+        position += group.sum()
     return hits
 
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError, unknown
-from rankbench.solvers import SOLVERS
 from rankbench.names import (
-    Registry,
     Limits,
+    Registry,
     build,
     canonical,
     changed_settings,
@@ -25,6 +24,7 @@ from rankbench.names import (
     show_value,
     without_folder,
 )
+from rankbench.solvers import SOLVERS
 
 patient = settings(deadline=None)  # a slow machine is no failure
 

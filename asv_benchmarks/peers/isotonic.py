@@ -9,7 +9,7 @@ from scipy.optimize import isotonic_regression
 from turns import Row, in_turns, seconds
 
 from rankbench.contract import Floats, Ints
-from rankbench.isotonic import Blocks, PartialOrders
+from rankbench.isotonic import Blocks, OrderGraphs
 
 _USERS, _ITEMS = 10_000, 100
 _LONG = 10_000_000
@@ -81,7 +81,7 @@ def _graph(repeats: int) -> Row:
 
 
 def _our_graph(x: Floats, edges: Ints) -> Floats:
-    orders = PartialOrders.of(np.array([0, len(x)]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
+    orders = OrderGraphs.of(np.array([0, len(x)]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
     return orders.project(x)[0]
 
 

@@ -68,10 +68,10 @@ def _fit(repeats: int, train: Ratings) -> Row:
 
 def _steps_until_still(train: Ratings) -> int:
     before = np.zeros(len(train))
-    for place, step in enumerate(RMC(lam=_LAM, tolerance=1e-9).steps(train, np.random.default_rng(0))):
+    for index, step in enumerate(RMC(lam=_LAM, tolerance=1e-9).steps(train, np.random.default_rng(0))):
         now = step.model.score(train.users, train.items)
-        if place and np.linalg.norm(now - before) < _STILL * np.linalg.norm(now):
-            return place
+        if index and np.linalg.norm(now - before) < _STILL * np.linalg.norm(now):
+            return index
         before = now
     raise SystemExit("rmc came to its end before X stood still")
 

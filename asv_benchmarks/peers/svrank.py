@@ -16,7 +16,7 @@ from rankbench.data.splits import split as cut
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.methods.residuals import FeatureSpace, Problem, solve
+from rankbench.methods.residuals import FeatureSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
 from rankbench.streams import stream
@@ -178,8 +178,14 @@ def _seconds_for(m: int) -> float:
     """How long a problem of m ratings takes, its features at hand and centred."""
     view = Magnitudes(users=1, items=m, features=_COLUMNS, per_user=m).view(np.random.default_rng(m))
     space = FeatureSpace(view.item_features - view.item_features.mean(axis=0))
-    problem = Problem(view.values, 2 * 1e4 / m**2, _EPS)
-    return seconds(lambda: list(solve(space, problem, 1e-4)))
+    problem = ResidualProblem(view.values, 2 * 1e4 / m**2, _EPS)
+
+    def solve() -> None:
+        point = SmoothedPoint.start(space, problem)
+        while not point.ended(1e-4):
+            point = level(space, problem, point, 1e-4)
+
+    return seconds(solve)
 
 
 def _rate(work: Callable[[], object]) -> float:

@@ -1,6 +1,5 @@
 """From the rows of a file to a view: ids numbered, repeats dealt with, published counts asserted."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,8 +32,8 @@ def numbered(ids: Ids) -> tuple[Ids, Ints]:
     if ids.dtype.kind in "iu" and len(ids) and ids.min() >= 0 and ids.max() < _WIDE:
         there = np.zeros(int(ids.max()) + 1, bool)
         there[ids] = True
-        places = np.cumsum(there, dtype=np.int32) - 1
-        return np.flatnonzero(there), places[ids]
+        numbers = np.cumsum(there, dtype=np.int32) - 1
+        return np.flatnonzero(there), numbers[ids]
     if ids.dtype.kind == "U":
         import pandas  # noqa: PLC0415  hashing text is many times faster than sorting it
 
@@ -82,14 +81,6 @@ def expect(view: Any, counts: Counts, name: str) -> None:
     found = Counts(len(view), view.n_users, view.n_items)
     if found != counts:
         raise UserError(f"{name} holds {found} where {counts} were published: the files are cut or another edition")
-
-
-def expect_any(view: Any, editions: Mapping[str, Counts], name: str) -> None:
-    """Raise an error unless the view holds what one of several editions does."""
-    found = Counts(len(view), view.n_users, view.n_items)
-    if found not in editions.values():
-        known = "; ".join(f"{edition}: {counts}" for edition, counts in editions.items())
-        raise UserError(f"{name} holds {found}, which is no edition known ({known}): the files are cut")
 
 
 def _last_of_each(users: Ints, items: Ints, n_items: int, rows: Rows, repeats: Repeats) -> Ints | None:

@@ -20,7 +20,7 @@ import rankbench
 from rankbench.arrays import fingerprint, pack, read_npz, unpack, write_npz
 from rankbench.contract import Ints
 from rankbench.data.splits import Split
-from rankbench.data.views import Comparisons, Features, Labels, Ratings, View
+from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, View
 from rankbench.errors import UserError
 
 FORMAT = 1  # raised when the files change
@@ -33,7 +33,7 @@ class Common:
 
     n_users: int
     n_items: int
-    item_features: Features = None
+    item_features: ItemFeatures = None
     feature_names: Labels = None
     user_ids: Labels = None
     item_ids: Labels = None

@@ -67,7 +67,7 @@ def _block(kind: str, words: list[Iterable[str]]) -> Block:
     """A column per distinct word, in the order of the alphabet."""
     rows = [sorted(set(item)) for item in words]
     distinct = sorted(set().union(*rows))
-    number = {word: place for place, word in enumerate(distinct)}
+    number = {word: index for index, word in enumerate(distinct)}
     indices = [number[word] for row in rows for word in row]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     matrix = scipy.sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(rows), len(distinct)))

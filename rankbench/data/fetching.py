@@ -78,7 +78,7 @@ def _from_mirror(download: Download, url: str, folder: Path, tell: Tell) -> Path
     pooch.get_logger().setLevel("WARNING")  # what happens is told by `tell`
     part = folder / f"{download.name}.partial"
     folder.mkdir(parents=True, exist_ok=True)
-    place = pooch.create(
+    registry = pooch.create(
         path=folder,
         base_url="",
         registry={download.name: f"sha256:{download.sha256}" if download.sha256 else None},
@@ -87,7 +87,7 @@ def _from_mirror(download: Download, url: str, folder: Path, tell: Tell) -> Path
     )
     try:
         downloader = cast(Any, _Resuming(part, download.name, tell))
-        return Path(place.fetch(download.name, downloader=downloader))
+        return Path(registry.fetch(download.name, downloader=downloader))
     finally:
         part.unlink(missing_ok=True)
 

@@ -21,7 +21,7 @@ _UNIT = "\x1f"  # the control letter that ASCII has for a border between fields:
 class Layout:
     """How rows stand in a text file: which fields matter, what separates them, what a value may be."""
 
-    fields: tuple[int, ...] = (0, 1, 2)  # places of the ids, then of the value if `valued`
+    fields: tuple[int, ...] = (0, 1, 2)  # indices of the ids, then of the value if `valued`
     separator: str = ","
     header: int = 0  # lines before the first row
     encoding: str = "utf-8"
@@ -42,7 +42,7 @@ class Rows:
     layout: Layout
     ids: tuple[Ids, ...]
     values: Floats | None
-    places: Ints | None = None  # which of the file's rows these are, where some were left out
+    numbers: Ints | None = None  # which of the file's rows these are, where some were left out
 
     def complain(self, row: int, what: str) -> NoReturn:
         """Raise an error that names the line of a row."""
@@ -50,18 +50,18 @@ class Rows:
 
     def line_of(self, row: int) -> int:
         """The number of the line that holds a row."""
-        numbers = (number for number, _ in lines(self.file, self.layout.encoding) if number > self.layout.header)
-        wanted = row if self.places is None else int(self.places[row])
+        numbered = (number for number, _ in lines(self.file, self.layout.encoding) if number > self.layout.header)
+        wanted = row if self.numbers is None else int(self.numbers[row])
         anyway = self.layout.header + wanted + 1  # where lines end otherwise than ours do
-        return next((number for place, number in enumerate(numbers) if place == wanted), anyway)
+        return next((line for index, line in enumerate(numbered) if index == wanted), anyway)
 
     def take(self, kept: Ints) -> "Rows":
-        """Some of a file's rows (their places, ascending), which still know their lines."""
+        """Some of a file's rows (their numbers, ascending), which still know their lines."""
         return replace(
             self,
             ids=tuple(column[kept] for column in self.ids),
             values=None if self.values is None else self.values[kept],
-            places=kept if self.places is None else self.places[kept],
+            numbers=kept if self.numbers is None else self.numbers[kept],
         )
 
 
@@ -69,7 +69,7 @@ def read(file: File, layout: Layout) -> Rows:
     """The rows of a file, every field checked."""
     import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
 
-    kinds: dict[int, type] = {place: (str if layout.text_ids else np.int64) for place in _ids(layout)}
+    kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in _ids(layout)}
     if layout.valued:
         kinds[layout.fields[-1]] = np.float64
     with file.open() as stream:
@@ -92,7 +92,7 @@ def read(file: File, layout: Layout) -> Rows:
         except (ValueError, OverflowError) as error:  # what pandas found; where, we find out
             _diagnose(file, layout)
             raise UserError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
-    columns = [frame[place].to_numpy() for place in layout.fields]
+    columns = [frame[index].to_numpy() for index in layout.fields]
     ids = tuple(_as_text(column) if layout.text_ids else column for column in columns[: len(_ids(layout))])
     if layout.text_ids and any((column == "").any() for column in ids):
         _diagnose(file, layout)
@@ -182,10 +182,10 @@ def _diagnose(file: File, layout: Layout) -> None:
     least = max(layout.fields) + 1
     how = (layout.encoding, layout.header, layout.quoted, layout.escape)
     for number, fields in records(file, layout.separator, least, *how):
-        for name, place in zip(layout.names, layout.fields, strict=True):
-            is_value = layout.valued and place == layout.fields[-1]
-            if reason := _unreadable(fields[place], "number" if is_value else "text" if layout.text_ids else "id"):
-                raise UserError(f"{file}, line {number}: {name} {fields[place]!r} {reason}")
+        for name, index in zip(layout.names, layout.fields, strict=True):
+            is_value = layout.valued and index == layout.fields[-1]
+            if reason := _unreadable(fields[index], "number" if is_value else "text" if layout.text_ids else "id"):
+                raise UserError(f"{file}, line {number}: {name} {fields[index]!r} {reason}")
 
 
 def _unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:

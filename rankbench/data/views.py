@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Ints, Solver
 from rankbench.errors import UserError
 from rankbench.kernels import pairs as pairs_kernel
 
-Features = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
+ItemFeatures = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
@@ -27,7 +27,7 @@ class Ratings:
     items: Ints
     values: Floats
     n_items: int
-    item_features: Features = None
+    item_features: ItemFeatures = None
     feature_names: Labels = None
     user_ids: Labels = None
     item_ids: Labels = None
@@ -54,7 +54,7 @@ class Ratings:
         values: Floats,
         n_users: int | None = None,
         n_items: int | None = None,
-        item_features: Features = None,
+        item_features: ItemFeatures = None,
         folds: Ints | None = None,
         **labels: Labels,
     ) -> "Ratings":
@@ -115,7 +115,7 @@ class Comparisons:
     better: Ints
     worse: Ints
     n_items: int
-    item_features: Features = None
+    item_features: ItemFeatures = None
     feature_names: Labels = None
     user_ids: Labels = None
     item_ids: Labels = None
@@ -138,7 +138,7 @@ class Comparisons:
         worse: Ints,
         n_users: int | None = None,
         n_items: int | None = None,
-        item_features: Features = None,
+        item_features: ItemFeatures = None,
         **labels: Labels,
     ) -> "Comparisons":
         """The view of (user, better item, worse item) rows in any order."""
@@ -173,7 +173,7 @@ LABELS = ("feature_names", "user_ids", "item_ids")
 VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
 
 
-def mismatch(solver: Any, view: View) -> str | None:
+def mismatch(solver: Solver, view: View) -> str | None:
     """Why this solver cannot learn from this view, or None."""
     accepted = _accepted(solver)
     if solver.needs_features and view.item_features is None:
@@ -183,7 +183,7 @@ def mismatch(solver: Any, view: View) -> str | None:
     return None
 
 
-def offer(solver: Any, view: View) -> View:
+def offer(solver: Solver, view: View) -> View:
     """What the solver declared that it learns from and nothing more: the rest is withheld."""
     if reason := mismatch(solver, view):
         raise UserError(f"{type(solver).__name__} {reason}")
@@ -198,7 +198,7 @@ def offer(solver: Any, view: View) -> View:
     return offered
 
 
-def _accepted(solver: Any) -> tuple[type, ...]:
+def _accepted(solver: Solver) -> tuple[type, ...]:
     return solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
 
 
@@ -254,7 +254,7 @@ def _check_numbers(name: str, raw: Any) -> None:
         raise UserError(f"{name} holds {raw.dtype}: expected numbers")
 
 
-def _checked_features(features: Any, n_items: int) -> Features:
+def _checked_features(features: Any, n_items: int) -> ItemFeatures:
     if scipy.sparse.issparse(features):
         theirs = scipy.sparse.csr_array(features, dtype=np.float64)
         views = tuple(part.view() for part in (theirs.data, theirs.indices, theirs.indptr))  # theirs stay writeable
@@ -327,10 +327,10 @@ def _indptr(users: Ints, n_users: int) -> Ints:
 
 def _order(n_items: int, users: Ints, items: Ints) -> Any:
     """What arranges rows by user, then item: nothing to do where they stand so already, as in most files."""
-    places = users.astype(np.int64) * n_items + items
-    if (places[1:] > places[:-1]).all():
+    keys = users.astype(np.int64) * n_items + items
+    if (keys[1:] > keys[:-1]).all():
         return slice(None)
-    return np.argsort(places)
+    return np.argsort(keys)
 
 
 def _users(indptr: Ints) -> Ints:

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
-from rankbench.contract import Model, Step
+from rankbench.contract import Model, Solver, Step
 from rankbench.data.views import View, offer
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
@@ -58,7 +57,7 @@ def _settled(budget: Budget, step: Step, previous: float | None) -> bool:
 
 
 def fit(
-    solver: Any,
+    solver: Solver,
     train: View,
     *,
     steps: int | None = 20,

@@ -1,10 +1,10 @@
 """Matrices that are sparse plus low-rank, and the nuclear norm on them: nothing dense of users x items is ever made.
 
-What every completion by the nuclear norm has in common: min over X of lam |X|_* + f(X at the observed
-places), with f convex and its gradient 1-Lipschitz, by accelerated proximal gradient. X is kept as the
-factors of its singular value decomposition. A step takes the singular values above lam, less lam, of
+What every completion by the nuclear norm has in common: min over X of lam |X|_* + f(X_obs), where X_obs are
+the observed entries of X and f is convex, its gradient 1-Lipschitz, by accelerated proximal gradient. X is kept
+as the factors of its singular value decomposition. A step takes the singular values above lam, less lam, of
 
-    M = Y + P*(pull),   Y = X + beta (X - X_previous),   pull = -f'(Y at the places),
+    M = Y + P*(pull),   Y = X + beta (X - X_previous),   pull = -f'(Y_obs),
 
 which is sparse plus low-rank; its leading singular vectors come from a subspace iteration that begins
 where the last step's ended.
@@ -38,7 +38,7 @@ class Pull(NamedTuple):
 
 
 class Target(Protocol):
-    """A loss of the values at the observed places: half the squared distance from a convex set."""
+    """A loss of the observed entries: half the squared distance from a convex set."""
 
     def pull(self, x: Floats) -> Floats:
         """The way from x to the nearest point of the set."""
@@ -50,7 +50,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LowRank:
+class LowRankMatrix:
     """A matrix by its singular value decomposition, users diag(values) items^T."""
 
     users: Floats
@@ -58,7 +58,7 @@ class LowRank:
     items: Floats
 
     @classmethod
-    def zero(cls, n_users: int, n_items: int) -> "LowRank":
+    def zero(cls, n_users: int, n_items: int) -> "LowRankMatrix":
         """The matrix of zeros, whose rank is 0."""
         return cls(np.zeros((n_users, 0)), np.zeros(0), np.zeros((n_items, 0)))
 
@@ -81,26 +81,26 @@ class LowRank:
             return Factors(np.zeros((len(self.users), 1)), np.zeros((len(self.items), 1)))
         return Factors(self.users * self.values, self.items)
 
-    def inner(self, other: "LowRank") -> float:
-        """<X, other>, the sum over all places of the products."""
+    def inner(self, other: "LowRankMatrix") -> float:
+        """<X, other>, the sum over all entries of the products."""
         users = (self.users * self.values).T @ (other.users * other.values)
         return float((users * (self.items.T @ other.items)).sum())
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """The observed places, by user and by item."""
+class ObservedEntries:
+    """Which entries of a users x items matrix are observed, in order by user and by item."""
 
     indptr: Ints
     items: Ints
     item_indptr: Ints
     users: Ints
-    by_item: Ints  # where the places by item stand among those by user
+    by_item: Ints  # the entries in the order by item, as numbers in the order by user
     threads: int
 
     @classmethod
-    def of(cls, indptr: Ints, items: Ints, n_items: int, threads: int) -> "Places":
-        """The places (user, item), the items of a user being items[indptr[user]:indptr[user + 1]]."""
+    def of(cls, indptr: Ints, items: Ints, n_items: int, threads: int) -> "ObservedEntries":
+        """The entries (user, item), the items of a user being items[indptr[user]:indptr[user + 1]]."""
         users = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
         by_item = np.argsort(items, kind="stable")
         item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
@@ -111,38 +111,38 @@ class Places:
         """Users and items."""
         return len(self.indptr) - 1, len(self.item_indptr) - 1
 
-    def entries(self, matrix: LowRank) -> Floats:
-        """The values of a matrix at the places."""
+    def values_of(self, matrix: LowRankMatrix) -> Floats:
+        """What a matrix holds there."""
         out = np.empty(len(self.items))
         factors = _padded(matrix.users * matrix.values), _padded(matrix.items)
         kernel.entries(self.indptr, self.items, *factors, out, self.threads)
         return out
 
     def holding(self, values: Floats) -> "Sparse":
-        """The sparse matrix with these values at the places."""
+        """The sparse matrix with these values there."""
         return Sparse(self, values, values[self.by_item])
 
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
-    """Values at the observed places, zero elsewhere."""
+    """A matrix of values at the observed entries, zero elsewhere."""
 
-    places: Places
+    observed: ObservedEntries
     by_user: Floats
     by_item: Floats
 
     def times(self, dense: Floats) -> Floats:
         """S dense."""
-        out = np.empty((self.places.shape[0], dense.shape[1]))
-        rows = self.places.indptr, self.places.items, self.by_user
-        kernel.products(*rows, np.ascontiguousarray(dense), out, self.places.threads)
+        out = np.empty((self.observed.shape[0], dense.shape[1]))
+        rows = self.observed.indptr, self.observed.items, self.by_user
+        kernel.products(*rows, np.ascontiguousarray(dense), out, self.observed.threads)
         return out
 
     def transposed_times(self, dense: Floats) -> Floats:
         """S^T dense."""
-        out = np.empty((self.places.shape[1], dense.shape[1]))
-        rows = self.places.item_indptr, self.places.users, self.by_item
-        kernel.products(*rows, np.ascontiguousarray(dense), out, self.places.threads)
+        out = np.empty((self.observed.shape[1], dense.shape[1]))
+        rows = self.observed.item_indptr, self.observed.users, self.by_item
+        kernel.products(*rows, np.ascontiguousarray(dense), out, self.observed.threads)
         return out
 
     def norm(self, near: Floats | None = None) -> float:
@@ -155,11 +155,11 @@ class Sparse:
         """
         if not self.by_user.any():
             return 0.0
-        if min(self.places.shape) <= _SMALL:
+        if min(self.observed.shape) <= _SMALL:
             return float(np.linalg.norm(self._small(), 2))
-        n_items = self.places.shape[1]
+        n_items = self.observed.shape[1]
         near = np.zeros((n_items, 0)) if near is None else near
-        basis = _widened(near, near.shape[1] + _SPARE, min(self.places.shape), np.random.default_rng(0))
+        basis = _widened(near, near.shape[1] + _SPARE, min(self.observed.shape), np.random.default_rng(0))
         for _ in range(_FIRST_PASSES):
             basis = _orthonormal(self.transposed_times(self.times(basis)))
         basis = basis @ np.linalg.eigh(_square(self.times(basis)))[1][:, -max(near.shape[1], 1) :]
@@ -193,28 +193,26 @@ class Sparse:
 
     def _small(self) -> Floats:
         """The matrix itself, for few users or few items."""
-        if self.places.shape[1] <= self.places.shape[0]:
-            return self.times(np.eye(self.places.shape[1]))
-        return self.transposed_times(np.eye(self.places.shape[0]))
+        if self.observed.shape[1] <= self.observed.shape[0]:
+            return self.times(np.eye(self.observed.shape[1]))
+        return self.transposed_times(np.eye(self.observed.shape[0]))
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """A point on the way: X, what it holds at the places, and how far the last step went."""
+    """A point on the way: X, and its observed entries."""
 
-    matrix: LowRank
-    entries: Floats
-    change: float  # |X - X_previous| / |X| in the Frobenius norm
-    saturated: bool = False  # whether more singular values were above lam than were looked for
+    matrix: LowRankMatrix
+    values: Floats
 
     @classmethod
-    def zero(cls, places: Places) -> "Descent":
+    def zero(cls, observed: ObservedEntries) -> "Descent":
         """Where a descent begins unless told otherwise."""
-        return cls(LowRank.zero(*places.shape), np.zeros(len(places.items)), np.inf)
+        return cls(LowRankMatrix.zero(*observed.shape), np.zeros(len(observed.items)))
 
 
 def descend(
-    places: Places,
+    observed: ObservedEntries,
     target: Target,
     lam: float,
     rng: np.random.Generator,
@@ -226,21 +224,19 @@ def descend(
     The momentum starts anew where it points uphill, <Y - X_new, X_new - X> > 0 (O'Donoghue and Candes
     2015). `most` bounds the rank.
     """
-    now = start or Descent.zero(places)
+    now = start or Descent.zero(observed)
     before, momentum = now, 1.0
-    widest = min(places.shape) if most is None else min(*places.shape, most)
+    widest = min(observed.shape) if most is None else min(*observed.shape, most)
     basis = _widened(now.matrix.items, now.matrix.rank + _SPARE, widest, rng)
     passes = 1 if start else _FIRST_PASSES
     while True:
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         beta = (momentum - 1) / faster
-        y = now.entries + beta * (now.entries - before.entries)
-        moved = Moved(places.holding(target.pull(y)), now.matrix, before.matrix, beta)
+        y = now.values + beta * (now.values - before.values)
+        moved = Moved(observed.holding(target.pull(y)), now.matrix, before.matrix, beta)
         matrix, basis, saturated = _shrunk(moved, basis, lam, passes)
-        inner = moved.products(matrix)
-        change = np.sqrt(max(inner.step, 0.0)) / max(np.sqrt(inner.size), np.finfo(float).tiny)
-        momentum = 1.0 if inner.uphill > 0 else faster
-        before, now = now, Descent(matrix, places.entries(matrix), float(change), saturated)
+        momentum = 1.0 if moved.uphill(matrix) > 0 else faster
+        before, now = now, Descent(matrix, observed.values_of(matrix))
         yield now
         basis = _widened(basis, 2 * basis.shape[1] if saturated else matrix.rank + _SPARE, widest, rng)
         passes = 1
@@ -248,24 +244,24 @@ def descend(
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Which matrix of low nuclear norm fits what is observed: min over X of lam |X|_* + f(X at the places)."""
+    """Which matrix of low nuclear norm fits what is observed: min over X of lam |X|_* + f(X_obs)."""
 
-    places: Places
+    observed: ObservedEntries
     target: Target
     most: int | None = None  # bounds the rank
     tolerance: float = 1e-5  # the gap, relative to the objective, at which a descent has arrived
 
     def descent(self, lam: float, rng: np.random.Generator, start: Descent | None = None) -> Iterator[Descent]:
         """The points of a descent until one of them has arrived."""
-        points = descend(self.places, self.target, lam, rng, self.most, start)
-        for place, point in enumerate(points, start=1):
+        points = descend(self.observed, self.target, lam, rng, self.most, start)
+        for number, point in enumerate(points, start=1):
             yield point
-            if place % _BETWEEN_CHECKS == 0 and self.gap(lam, point) <= self.tolerance * self.objective(lam, point):
+            if number % _BETWEEN_CHECKS == 0 and self.gap(lam, point) <= self.tolerance * self.objective(lam, point):
                 return
 
     def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
         """Each lam with the steps it took and where they ended, largest first, each begun at the end of the last."""
-        end = Descent.zero(self.places)
+        end = Descent.zero(self.observed)
         for lam in sorted(lams, reverse=True):
             points = self.descent(lam, rng, end if end.matrix.rank else None)
             for steps, end in enumerate(points, start=1):  # noqa: B007  the last one counts
@@ -274,11 +270,11 @@ class Completion:
 
     def largest(self) -> float:
         """The least lam that leaves nothing of X but zeros."""
-        return self.places.holding(self.target.pull(np.zeros(len(self.places.items)))).norm()
+        return self.observed.holding(self.target.pull(np.zeros(len(self.observed.items)))).norm()
 
     def objective(self, lam: float, point: Descent) -> float:
-        """lam |X|_* + f(X at the places)."""
-        return lam * float(point.matrix.values.sum()) + self.target.measure(point.entries).loss
+        """lam |X|_* + f(X_obs)."""
+        return lam * float(point.matrix.values.sum()) + self.target.measure(point.values).loss
 
     def gap(self, lam: float, point: Descent) -> float:
         """How far the objective can be above the optimum, at most.
@@ -287,21 +283,13 @@ class Completion:
         |w|^2 / 2 such that no singular value of P*(w) exceeds lam. The pull is w at the optimum; elsewhere
         the best feasible multiple of it is taken.
         """
-        pull = self.target.measure(point.entries)
+        pull = self.target.measure(point.values)
         objective = lam * float(point.matrix.values.sum()) + pull.loss
         square = float(pull.values @ pull.values)
         if square == 0.0:
             return objective
-        scale = max(min(lam / self.places.holding(pull.values).norm(point.matrix.items), pull.support / square), 0.0)
+        scale = max(min(lam / self.observed.holding(pull.values).norm(point.matrix.items), pull.support / square), 0.0)
         return objective - (scale * pull.support - scale**2 / 2 * square)
-
-
-class Inner(NamedTuple):
-    """Inner products that steer the descent."""
-
-    uphill: float  # <Y - X_new, X_new - X>
-    step: float  # |X_new - X|^2
-    size: float  # |X_new|^2
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +297,8 @@ class Moved:
     """M = (1 + beta) now - beta before + sparse."""
 
     sparse: Sparse
-    now: LowRank
-    before: LowRank
+    now: LowRankMatrix
+    before: LowRankMatrix
     beta: float
 
     def times(self, dense: Floats) -> Floats:
@@ -329,23 +317,23 @@ class Moved:
             out -= self.beta * self.before.transposed_times(dense)
         return out
 
-    def products(self, new: LowRank) -> Inner:
-        """How a new matrix lies to the two that M is made of."""
+    def uphill(self, new: LowRankMatrix) -> float:
+        """<Y - X_new, X_new - X>, which is above 0 where the momentum points uphill; Y is M less its sparse part."""
         square, old = float(new.values @ new.values), float(self.now.values @ self.now.values)
         new_now = new.inner(self.now)
         uphill = (2 + self.beta) * new_now - square - (1 + self.beta) * old
         if self.beta:
             uphill -= self.beta * (new.inner(self.before) - self.before.inner(self.now))
-        return Inner(uphill, square - 2 * new_now + old, square)
+        return uphill
 
 
-def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowRank, Floats, bool]:
+def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowRankMatrix, Floats, bool]:
     """The singular values above lam, less lam; the basis for the next step; whether the basis was too small."""
     for _ in range(passes):
         q = _orthonormal(matrix.times(basis))
         basis, values, turn = _decomposed(matrix.transposed_times(q))
     kept = int(np.count_nonzero(values > lam))
-    found = LowRank(q @ turn[:, :kept], values[:kept] - lam, np.ascontiguousarray(basis[:, :kept]))
+    found = LowRankMatrix(q @ turn[:, :kept], values[:kept] - lam, np.ascontiguousarray(basis[:, :kept]))
     return found, basis, kept == basis.shape[1] < min(len(q), len(basis))
 
 

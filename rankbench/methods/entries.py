@@ -13,15 +13,15 @@ LOSSES = {"logistic": kernel.LOGISTIC, "squared-hinge": kernel.SQUARED_HINGE, "s
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
-    """The distinct (user, item) pairs of comparisons: a sparse matrix's places, and sums over them.
+class ComparedEntries:
+    """The distinct (user, item) pairs of comparisons: the entries of a sparse matrix, and sums over them.
 
     Whatever scores the entries is trained through them: `slopes` gives the loss of the scores and its
     derivatives, `times` and `transposed_times` carry these on to the factors of users and items.
     """
 
     comparisons: Ints  # whose rows belong to which user
-    better: Ints  # places among the user's entries
+    better: Ints  # numbers among the user's entries
     worse: Ints
     indptr: Ints  # whose entries belong to which user
     items: Ints
@@ -31,7 +31,7 @@ class Entries:
     threads: int
 
     @classmethod
-    def of(cls, train: Comparisons, threads: int) -> "Entries":
+    def of(cls, train: Comparisons, threads: int) -> "ComparedEntries":
         """The entries of these comparisons."""
         indptr, items, better, worse = kernel.gather(train.indptr, train.better, train.worse, train.n_items)
         users = np.repeat(np.arange(train.n_users, dtype=np.int32), np.diff(indptr))

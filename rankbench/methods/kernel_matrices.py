@@ -70,12 +70,12 @@ class KernelMatrices:
 def _groups(indptr: Ints, items: Ints, users: Ints, n_items: int) -> Iterator[Ints]:
     """Runs of users whose items together are few enough, or a single user."""
     seen, count, start = np.zeros(n_items, bool), 0, 0
-    for place, user in enumerate(users):
+    for index, user in enumerate(users):
         own = items[indptr[user] : indptr[user + 1]]
         new = int((~seen[own]).sum())
-        if count + new > FITS and place > start:
-            yield users[start:place]
-            seen[:], start, count, new = False, place, 0, len(own)
+        if count + new > FITS and index > start:
+            yield users[start:index]
+            seen[:], start, count, new = False, index, 0, len(own)
         seen[own] = True
         count += new
     yield users[start:]

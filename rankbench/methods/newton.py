@@ -30,7 +30,7 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class NewtonPoint:
     """Where the minimisation stands; the gap bounds how far the objective is above the least."""
 
     unknowns: Floats
@@ -44,7 +44,7 @@ class Point:
         return Step(model, lambda: self.objective, lambda: self.gap)
 
 
-def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[Point]:
+def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[NewtonPoint]:
     """The points from zero on, each after a Newton step, until the gap vanishes or no step helps any more."""
     unknowns = np.zeros(linear.size)
     pairs = tasks.at(linear.forward(unknowns))
@@ -61,12 +61,12 @@ def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[Point]:
         unknowns, pairs = point.unknowns + length * direction, found
 
 
-def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> Point:
+def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> NewtonPoint:
     """Everything about these unknowns."""
     pull = -C * linear.backward(pairs.slope)
     objective = 0.5 * float(unknowns @ unknowns) + C * pairs.loss
     gradient = unknowns - pull
-    return Point(unknowns, pairs, gradient, objective, gap_of(unknowns, pull, pairs, C))
+    return NewtonPoint(unknowns, pairs, gradient, objective, gap_of(unknowns, pull, pairs, C))
 
 
 def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> float:
@@ -85,7 +85,7 @@ def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> floa
     return max(0.0, min(0.5 * float(difference @ difference), objective - weight**2 / (4 * cost)))
 
 
-def _direction(point: Point, linear: Linear, C: float) -> Floats:
+def _direction(point: NewtonPoint, linear: Linear, C: float) -> Floats:
     """The solution of H p = -gradient by conjugate gradients, as exactly as the gap deserves."""
 
     def times(p: Floats) -> Floats:
@@ -100,7 +100,7 @@ def _direction(point: Point, linear: Linear, C: float) -> Floats:
 
 
 def _search(
-    tasks: PairTasks, point: Point, direction: Floats, moves: Floats, C: float
+    tasks: PairTasks, point: NewtonPoint, direction: Floats, moves: Floats, C: float
 ) -> tuple[float, ScoredPairs | None]:
     """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough, and the pairs there."""
     promised = float(point.gradient @ direction)

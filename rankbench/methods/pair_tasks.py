@@ -25,7 +25,7 @@ class PairTasks:
     items: Ints
     level: Ints  # of each row among its task's ratings; empty if pairs are listed
     levels: Ints
-    pair_indptr: Ints  # the list, in places of rows within the task; empty if all pairs count
+    pair_indptr: Ints  # the list, as row numbers within the task; empty if all pairs count
     better: Ints
     worse: Ints
     threads: int
@@ -61,7 +61,7 @@ class PairTasks:
         return self.indptr, self.level, self.levels, self.pair_indptr, self.better, self.worse
 
     def unsorted(self) -> Ints:
-        """Windows that know no order yet: each row's place within its task, and room for what `at` adds."""
+        """Windows that know no order yet: each row's position within its task, and room for what `at` adds."""
         windows = np.empty((3, len(self.items)), np.int32)
         windows[0] = np.arange(len(self.items)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
         return windows

@@ -10,7 +10,7 @@ O(m log m), the Hessian is the Laplacian of an interval graph and is applied in 
 5 once Newton's method has caught up, until the gap is small enough.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,7 +54,7 @@ class Pairs:
         return product
 
 
-class Space(Protocol):
+class FunctionSpace(Protocol):
     """Where w lives: its coordinates x, the scores they give, and how to solve Newton's system there."""
 
     def scores(self, x: Floats) -> Floats:
@@ -172,7 +172,7 @@ class KernelSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class ResidualProblem:
     """The targets, the weight of a pair, and the width in which a pair costs nothing."""
 
     y: Floats
@@ -185,7 +185,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class SmoothedPoint:
     """Coordinates, their scores, the primal value and gap there, and the width of rounding that comes next."""
 
     x: Floats
@@ -196,7 +196,7 @@ class Point:
     least: float  # mu below which rounding errors rule
 
     @classmethod
-    def start(cls, space: Space, problem: Problem) -> "Point":
+    def start(cls, space: FunctionSpace, problem: ResidualProblem) -> "SmoothedPoint":
         """w = 0, before any level."""
         spread = float(np.ptp(problem.y)) or 1.0
         return cls(space.start, np.zeros(len(problem.y)), 0.0, np.inf, 0.5 * spread, _LEAST * spread)
@@ -206,15 +206,7 @@ class Point:
         return self.gap <= tolerance * self.primal or self.mu < self.least
 
 
-def solve(space: Space, problem: Problem, tolerance: float) -> Iterator[Point]:
-    """A point after each level of mu, until the gap is at most tolerance x primal."""
-    point = Point.start(space, problem)
-    while not point.ended(tolerance):
-        point = level(space, problem, point, tolerance)
-        yield point
-
-
-def level(space: Space, problem: Problem, start: Point, tolerance: float) -> Point:
+def level(space: FunctionSpace, problem: ResidualProblem, start: SmoothedPoint, tolerance: float) -> SmoothedPoint:
     """Newton's method from a point at its mu, until what is left of the gap is mostly the rounding."""
     x, scores, mu = start.x, start.scores, start.mu
     for _ in range(_NEWTON):
@@ -230,12 +222,12 @@ def level(space: Space, problem: Problem, start: Point, tolerance: float) -> Poi
         decrease = -2.0 * space.inner(half, move, moved)
         length = _length(space, problem, (x, scores), (move, moved), pairs, decrease)
         x, scores = x + length * move, scores + length * moved
-    return Point(x, scores, primal, away + slack, _FALL * mu, start.least)
+    return SmoothedPoint(x, scores, primal, away + slack, _FALL * mu, start.least)
 
 
 def _length(
-    space: Space,
-    problem: Problem,
+    space: FunctionSpace,
+    problem: ResidualProblem,
     here: tuple[Floats, Floats],
     move: tuple[Floats, Floats],
     pairs: Pairs,

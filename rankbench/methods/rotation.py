@@ -32,7 +32,7 @@ class Rotation:
 
     def order(self, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
         """The rounds in random order: where each starts, its tasks, and the rows visited before each task."""
-        chosen = [self.rounds[place] for place in rng.permutation(len(self.rounds))]
+        chosen = [self.rounds[number] for number in rng.permutation(len(self.rounds))]
         in_order = np.concatenate(chosen)
         starts = np.cumsum([0, *map(len, chosen)])
         before = np.concatenate([[0], np.cumsum(np.diff(self.starts)[in_order])[:-1]])

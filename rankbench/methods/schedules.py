@@ -1,35 +1,16 @@
 """Which threads may work on which items at a time: tournaments of item groups, and the item graph cut in parts."""
 
 import heapq
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Ints
 from rankbench.errors import UserError
 
 _INSTALL = "pip install 'rankbench[partition]'"
-
-
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """The item graph in parts.
-
-    A comparison within a part belongs to it; one across the cut counts half for either side, as it may be
-    given to either. No schedule that keeps parts whole is faster than its largest part allows.
-    """
-
-    parts: Ints  # the part of every item; of those never compared, 0
-    shares: Floats  # each part's share of all comparisons
-    cut: float  # the share of comparisons across two parts
-
-    @property
-    def bound(self) -> float:
-        """The greatest speed-up that the parts allow: one over the largest one's share."""
-        return float(1 / self.shares.max()) if self.shares.any() else 1.0
 
 
 def loads(better: Ints, worse: Ints, n_items: int) -> Ints:
@@ -52,10 +33,10 @@ def rounds(groups: int) -> list[list[tuple[int, int]]]:
 
 
 def tasks(groups: int) -> Ints:
-    """The place of each pair of groups in the tournament's order, as a symmetric matrix."""
+    """The number of each pair of groups in the tournament's order, as a symmetric matrix."""
     table = np.empty((groups, groups), np.int32)
-    for place, (one, other) in enumerate(pair for meets in rounds(groups) for pair in meets):
-        table[one, other] = table[other, one] = place
+    for number, (one, other) in enumerate(pair for meets in rounds(groups) for pair in meets):
+        table[one, other] = table[other, one] = number
     return table
 
 
@@ -75,10 +56,11 @@ def balanced(load: Ints, groups: int) -> Ints:
     return chosen
 
 
-def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Partition:
-    """The items in parts of like load with few comparisons across, as METIS cuts them.
+def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Ints:
+    """The part of every item, in parts of like load with few comparisons across, as METIS cuts them.
 
-    An edge weighs as many comparisons as its two items have with each other, an item as many as it is in.
+    An edge weighs as many comparisons as its two items have with each other, an item as many as it is in. Items
+    that are never compared are in part 0.
     """
     load = loads(better, worse, n_items)
     compared = np.flatnonzero(load)
@@ -87,7 +69,7 @@ def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Partition:
         chosen[compared] = np.arange(len(compared))
     elif parts > 1:
         chosen[compared] = _cut(_item_graph(better, worse, n_items)[compared][:, compared], load[compared], parts)
-    return _measured(chosen, better, worse, parts)
+    return chosen
 
 
 def _summing_to(total: int, groups: int) -> list[tuple[int, int]]:
@@ -122,11 +104,3 @@ def _cut(graph: Any, load: Ints, parts: int) -> Ints:
         options=pymetis.Options(seed=0),
     )
     return np.array(found.vertex_part, np.int32)
-
-
-def _measured(chosen: Ints, better: Ints, worse: Ints, parts: int) -> Partition:
-    """The partition with its shares counted."""
-    one, other = chosen[better], chosen[worse]
-    ends = np.bincount(one, minlength=parts) + np.bincount(other, minlength=parts)
-    total = max(len(better), 1)
-    return Partition(chosen, ends / (2 * total), float(np.count_nonzero(one != other) / total))

@@ -5,7 +5,7 @@ minimises |h|^2 + C/m^2 sum_ij cost, K(x, x) <= kappa^2, and |h(x) - y| <= M for
 differences alone, so scores and ratings may be moved by a constant to make M small.
 """
 
-from math import exp, log, sqrt
+from math import log, sqrt
 
 from rankbench.errors import UserError
 
@@ -22,18 +22,13 @@ def stability(C: float, kappa: float, m: int, n: int, M: float) -> float:
     return 4.0 * C * admissibility(n, M) ** 2 * kappa**2 / m
 
 
-def tail(excess: float, beta: float, m: int, n: int, M: float) -> float:
-    """Theorem 1: the most probable it can be that true and training error differ by more than excess + 2 beta.
-
-    2 exp(-m excess^2 / (2 (beta m + (2M)^n)^2)), or 1 where that is more. The proof replaces a point where the
-    definition of beta leaves one out; replacing may cost twice as much, so 2 beta for beta is the safe reading.
-    """
-    _check(excess=excess, m=m, n=n, M=M)
-    return min(1.0, 2.0 * exp(-m * excess**2 / (2.0 * (beta * m + (2.0 * M) ** n) ** 2)))
-
-
 def deviation(beta: float, m: int, n: int, M: float, delta: float) -> float:
-    """Theorem 1 solved for the deviation that is exceeded with probability delta at most."""
+    """How far true and training error lie apart at most, with probability 1 - delta (Theorem 1).
+
+    They differ by more than excess + 2 beta with probability 2 exp(-m excess^2 / (2 (beta m + (2M)^n)^2)) at most.
+    The proof replaces a point where the definition of beta leaves one out; replacing may cost twice as much, so
+    2 beta for beta is the safe reading.
+    """
     _check(m=m, n=n, M=M)
     if not 0.0 < delta < 1.0:
         raise UserError(f"delta={delta:g} is out of range: must be above 0 and below 1")

@@ -5,11 +5,10 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats
+from rankbench.contract import Flags, Floats
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Centre = Literal["user", "none"]
 
 

@@ -12,24 +12,24 @@ from rankbench.contract import Floats, Ints, Model, ScoresAll
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import catalogue as kernel
-from rankbench.metrics.rows import Row, columns, discounts, scores_of
+from rankbench.metrics.rows import KernelRow, columns, discounts, scores_of
 
 _BLOCK = 1 << 20  # scores held at a time, 8 MiB; a single user's may be more
 
 
-def whole_catalogue(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: View) -> Floats:
+def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: View) -> Floats:
     """rows x users; candidates are all items without a training rating, and those held out."""
     values = np.full((len(rows), test.n_users), np.nan)
     seen_indptr, seen = seen_items(train)
     codes, cuts, thresholds = columns(rows)
-    places = discounts(test.n_items)
+    discounted = discounts(test.n_items)
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     size = max(1, _BLOCK // max(1, test.n_items))
     for first in range(0, len(users), size):
         block = users[first : first + size]
         kernel.per_user(
             _scores(model, block, test.n_items, threads), block, test.indptr, test.items, test.values,
-            seen_indptr, seen, codes, cuts, thresholds, places, values, threads,
+            seen_indptr, seen, codes, cuts, thresholds, discounted, values, threads,
         )  # fmt: skip
     return values
 

@@ -6,26 +6,24 @@ Rows that several metrics share are computed once, and all of them in one pass o
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from rankbench.contract import Floats, Model, OwnMetric
+from rankbench.contract import Flags, Floats, Model, OwnMetric
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import metrics as kernel
 from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.records import OF_COMPARISONS, Metric, metric, of_own
-from rankbench.metrics.rows import Row, rated, scores_of
+from rankbench.metrics.rows import KernelRow, rated, scores_of
 
 _ERRORS = {"test": kernel.PAIRWISE_ERROR, "test-train": kernel.TEST_TRAIN_ERROR, "both": kernel.BOTH_ERROR}
 _PAIRS = {"test": kernel.ORDERED_PAIRS, "test-train": kernel.TEST_TRAIN_PAIRS, "both": kernel.BOTH_PAIRS}
 
-Name = str | Metric | OwnMetric
-Rows = Mapping[Row, Floats]
-Flags = npt.NDArray[np.bool_]
+MetricName = str | Metric | OwnMetric
+KernelRows = Mapping[KernelRow, Floats]
 
 
 def per_user(
-    model: Model, test: View, names: Sequence[Name], threads: int = 1, train: View | None = None
+    model: Model, test: View, names: Sequence[MetricName], threads: int = 1, train: View | None = None
 ) -> dict[str, Floats]:
     """Each metric's value for each user, NaN for users left out.
 
@@ -58,20 +56,20 @@ def _by_own(metric: OwnMetric, model: Model, test: Ratings) -> Floats:
     return values
 
 
-def _record(name: Name) -> Metric:
+def _record(name: MetricName) -> Metric:
     """The metric of this name, or that a user's own record makes."""
     if isinstance(name, str):
         return metric(name)
     return name if isinstance(name, Metric) else of_own(name)
 
 
-def _trained(model: Model, records: Sequence[Metric], threads: int, train: View | None) -> Rows:
+def _trained(model: Model, records: Sequence[Metric], threads: int, train: View | None) -> KernelRows:
     """What the kernels say of the training part, for the metrics that look there."""
     rows = list(dict.fromkeys(row for record in records if record.settings.part != "test" for row in _rows(record)))
     return _measured(model, train, rows, threads, None) if rows and isinstance(train, Ratings) else {}
 
 
-def _of_part(record: Metric, held_out: Floats, trained: Rows) -> Floats:
+def _of_part(record: Metric, held_out: Floats, trained: KernelRows) -> Floats:
     """The value on the held-out part, on the training part, or the one less the other."""
     if record.settings.part == "test":
         return held_out
@@ -80,7 +78,7 @@ def _of_part(record: Metric, held_out: Floats, trained: Rows) -> Floats:
 
 
 def evaluate(
-    model: Model, test: View, names: Sequence[Name], threads: int = 1, train: View | None = None
+    model: Model, test: View, names: Sequence[MetricName], threads: int = 1, train: View | None = None
 ) -> dict[str, float]:
     """Each metric's mean over the users that count; NaN where there is none."""
     return {label: mean(values) for label, values in per_user(model, test, names, threads, train).items()}
@@ -126,18 +124,18 @@ def _refuse_unusable(record: Metric, test: View, train: View | None) -> None:
         raise UserError(f"the training part has {trained}, the held-out part {tested}: they must be the same")
 
 
-def _rows(record: Metric) -> list[Row]:
+def _rows(record: Metric) -> list[KernelRow]:
     """The row of the value, and for pairs that of their number."""
     settings, code = record.settings, record.code
     threshold = settings.eps if "eps" in record.takes else settings.relevant if "relevant" in record.takes else 0.0
     if "pairs" in record.takes:
-        return [Row(_ERRORS[settings.pairs]), Row(_PAIRS[settings.pairs])]
-    return [Row(code + settings.n - 1 if "n" in record.takes else code, record.k or 0, threshold, record.whole)]
+        return [KernelRow(_ERRORS[settings.pairs]), KernelRow(_PAIRS[settings.pairs])]
+    return [KernelRow(code + settings.n - 1 if "n" in record.takes else code, record.k or 0, threshold, record.whole)]
 
 
-def _measured(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: View | None) -> Rows:
+def _measured(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: View | None) -> KernelRows:
     """What the kernels say."""
-    values: dict[Row, Floats] = {}
+    values: dict[KernelRow, Floats] = {}
     if own := [row for row in rows if not row.whole]:
         ratings = train if isinstance(train, Ratings) else None
         values |= zip(own, rated(model, test, own, threads, ratings), strict=True)
@@ -147,7 +145,7 @@ def _measured(model: Model, test: Ratings, rows: Sequence[Row], threads: int, tr
     return values
 
 
-def _value(record: Metric, values: Rows, test: Ratings, train: View | None) -> Floats:
+def _value(record: Metric, values: KernelRows, test: Ratings, train: View | None) -> Floats:
     """A metric's value for each user, NaN for those who are left out."""
     value, *pairs = (values[row] for row in _rows(record))
     if pairs:

@@ -16,16 +16,16 @@ _NO_LIMIT = np.iinfo(np.int32).max  # no user has more items
 
 
 @dataclass(frozen=True)
-class Row:
+class KernelRow:
     """One number per user."""
 
     code: int  # of the kernel
-    cut: int = 0  # places that count; 0: all
+    cut: int = 0  # positions that count; 0: all
     threshold: float = 0.0  # the least rating that is relevant, or eps
     whole: bool = False  # whether all items of the catalogue are candidates
 
 
-def columns(rows: Sequence[Row]) -> tuple[Ints, Ints, Floats]:
+def columns(rows: Sequence[KernelRow]) -> tuple[Ints, Ints, Floats]:
     """Codes, cuts and thresholds as the kernels take them."""
     return (
         np.array([row.code for row in rows], np.int32),
@@ -34,18 +34,18 @@ def columns(rows: Sequence[Row]) -> tuple[Ints, Ints, Floats]:
     )
 
 
-def discounts(places: int) -> Floats:
-    """1 / log2(1 + place) for the first places, counted from 1; at least one."""
-    discounted: Floats = 1 / np.log2(2 + np.arange(places + 1))
+def discounts(positions: int) -> Floats:
+    """1 / log2(1 + position) for the first positions, counted from 1; at least one."""
+    discounted: Floats = 1 / np.log2(2 + np.arange(positions + 1))
     return discounted
 
 
-def rated(model: Model, test: Ratings, rows: Sequence[Row], threads: int, train: Ratings | None) -> Floats:
+def rated(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: Ratings | None) -> Floats:
     """rows x users, candidates the user's own held-out items."""
     scores = scores_of(model, test.users, test.items)
     codes, cuts, thresholds = columns(rows)
-    places = discounts(int(np.diff(test.indptr).max(initial=0)))
-    own = partial(kernel.per_user, test.indptr, test.values, scores, codes, cuts, thresholds, places, threads)
+    discounted = discounts(int(np.diff(test.indptr).max(initial=0)))
+    own = partial(kernel.per_user, test.indptr, test.values, scores, codes, cuts, thresholds, discounted, threads)
     if train is None or _WITH_TRAINING.isdisjoint(codes.tolist()):
         return own()
     return own(train.indptr, train.values, scores_of(model, train.users, train.items))

@@ -25,10 +25,10 @@ class AltSVM:
     fixed and is convex; it rebuilds the other from its dual variables, which stay from one turn to the
     next, and visits every comparison `inner` times by dual coordinate descent. Duals that the other side's
     move has left far too long or short are first scaled, all of a machine by one power of two: without
-    that the halves diverge where lam is small and passes are few. Every half is a step; its part_gap
-    certifies that half. Users start with no negative entry: they agree in part, and the first half finds
-    what they have in common instead of noise. (The authors' published code has its hinge fall through into the squared
-    hinge; here they are two losses.) Users and items that are in no comparison score NaN.
+    that the halves diverge where lam is small and passes are few. Every half is a step. Users start with no
+    negative entry: they agree in part, and the first half finds what they have in common instead of noise.
+    (The authors' published code has its hinge fall through into the squared hinge; here they are two
+    losses.) Users and items that are in no comparison score NaN.
 
     The users' half is parallel as it is. Schedules say who visits which comparison when in the items'
     half. `tournament`: items in `groups` of like load; comparisons go by their pair of groups, and the
@@ -65,27 +65,20 @@ class AltSVM:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ..."""
-        if len(train):
-            check_rank("AltSVM", self.rank, train.n_users, train.n_items)
-        per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
-        users, items = np.abs(start(rng, per_user, self.rank)), start(rng, per_item, self.rank)
-        model = Factors(users[:, : self.rank], items[:, : self.rank])
-        known = {"users": per_user > 0, "items": per_item > 0}
-        machines = _Machines(self, train, users, items, known, threads, *_arranged(self, train, rng))
+        machines = Machines.of(self, train, rng, threads)
+        model = machines.model()
         yield Step(model, machines.objective)
-        random = self.schedule == "random"
-        fit_items, fit_users = (_draw_items, _draw_users) if random else (_visit_items, _visit_users)
         bound = machines.bound() if len(train) else None
         while len(train):
-            fit_items(machines, rng)
-            yield Step(model, machines.objective, part_gap=lambda: machines.gap("items"), bound=bound)
-            fit_users(machines, rng)
-            yield Step(model, machines.objective, part_gap=lambda: machines.gap("users"), bound=bound)
+            machines.fit_items(rng)
+            yield Step(model, machines.objective, bound=bound)
+            machines.fit_users(rng)
+            yield Step(model, machines.objective, bound=bound)
 
 
 @dataclass(frozen=True, eq=False)
-class _Machines:
-    """Both halves' vectors, their duals, and the order of the items' half."""
+class Machines:
+    """The vectors of users and items, the dual variables of both halves, and the order of the items' half."""
 
     solver: AltSVM
     train: Comparisons
@@ -97,6 +90,28 @@ class _Machines:
     records: Any  # the items' half, task by task, with its duals
     starts: Ints  # where each task starts
     rounds: Ints  # a row per round: its first task and its end
+
+    @classmethod
+    def of(cls, solver: AltSVM, train: Comparisons, rng: np.random.Generator, threads: int) -> "Machines":
+        """The random start, all dual variables at zero."""
+        if len(train):
+            check_rank("AltSVM", solver.rank, train.n_users, train.n_items)
+        per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
+        users, items = np.abs(start(rng, per_user, solver.rank)), start(rng, per_item, solver.rank)
+        known = {"users": per_user > 0, "items": per_item > 0}
+        return cls(solver, train, users, items, known, threads, *_arranged(solver, train, rng))
+
+    def model(self) -> Factors:
+        """The scores that the vectors make, which go on changing."""
+        return Factors(self.users[:, : self.solver.rank], self.items[:, : self.solver.rank])
+
+    def fit_items(self, rng: np.random.Generator) -> None:
+        """The items' half: the users' vectors stay as they are."""
+        (_draw_items if self.solver.schedule == "random" else _visit_items)(self, rng)
+
+    def fit_users(self, rng: np.random.Generator) -> None:
+        """The users' half: the items' vectors stay as they are."""
+        (_draw_users if self.solver.schedule == "random" else _visit_users)(self, rng)
 
     @property
     def rows(self) -> tuple[Ints, Ints, Ints]:
@@ -116,7 +131,11 @@ class _Machines:
         return self.losses() + self.solver.lam / 2 * (self.size("users") + self.size("items"))
 
     def gap(self, side: str) -> float:
-        """How far above its optimum a half may be: lam times the primal 1/2 |w|^2 + C sum L less the dual."""
+        """How far the half just fitted is above its optimum at most: lam (1/2 |w|^2 + C sum L - dual value).
+
+        It certifies one half, with the other side's vectors fixed, and is no gap of the whole problem, which
+        is not convex; so a step does not carry it.
+        """
         linear, square = kernel.sums(self.duals if side == "users" else self.records["dual"])
         return self.losses() + self.solver.lam * (self.size(side) + self.box[0] / 2 * square - linear)
 
@@ -149,7 +168,7 @@ class _Machines:
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
     """The group of every item: METIS's under `partitioned`, else of like load."""
     if schedule == "partitioned":
-        return schedules.partition(train.better, train.worse, train.n_items, groups).parts
+        return schedules.partition(train.better, train.worse, train.n_items, groups)
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
 
 
@@ -167,7 +186,7 @@ def _arranged(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> t
     return duals, *kernel.records_of(*rows, order, groups, tasks, int(ends[-1])), rounds
 
 
-def _visit_items(machines: _Machines, rng: np.random.Generator) -> None:
+def _visit_items(machines: Machines, rng: np.random.Generator) -> None:
     """V from its duals, then passes over all comparisons, the rounds of each in a new order or all at once."""
     _rebuild_items(machines)
     races = machines.solver.schedule in _RACES and machines.threads > 1
@@ -179,7 +198,7 @@ def _visit_items(machines: _Machines, rng: np.random.Generator) -> None:
         kernel.items_pass(*machines.box, *order, *factors, seed_of(rng), atomic, machines.threads)
 
 
-def _rebuild_items(machines: _Machines) -> None:
+def _rebuild_items(machines: Machines) -> None:
     """V from its duals, all scaled by the power of two that suits the new U."""
     duals, items = machines.records["dual"], machines.items
     items[machines.known["items"]] = 0.0
@@ -191,21 +210,21 @@ def _rebuild_items(machines: _Machines) -> None:
         np.ldexp(items, exponent, out=items)
 
 
-def _visit_users(machines: _Machines, rng: np.random.Generator) -> None:
+def _visit_users(machines: Machines, rng: np.random.Generator) -> None:
     """Each user's vector from its duals, then passes over its comparisons."""
     factors = machines.users, machines.items
     passes = machines.solver.inner, seed_of(rng), machines.threads
     kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, *passes)
 
 
-def _draw_items(machines: _Machines, rng: np.random.Generator) -> None:
+def _draw_items(machines: Machines, rng: np.random.Generator) -> None:
     """V from its duals, then as many updates as comparisons, each of one drawn from all."""
     _rebuild_items(machines)
     for _ in range(machines.solver.inner):
         kernel.drawn_items_pass(*machines.box, machines.records, machines.users, machines.items, rng)
 
 
-def _draw_users(machines: _Machines, rng: np.random.Generator) -> None:
+def _draw_users(machines: Machines, rng: np.random.Generator) -> None:
     """U from its duals, then as many updates as comparisons, each of one drawn from all."""
     factors = machines.users, machines.items
     kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, 0, 0, machines.threads)

@@ -24,11 +24,11 @@ class CofiRank:
 
     min over U, M of sum_i loss_i(M u_i) + lam/2 (|U|^2 + |M|^2), over the items that user i rated.
 
-    ndcg: max over orders pi of 1 - NDCG@k(pi) + <c_pi - c, f>, where place l = 0, 1, .. weighs c_l =
-    (l + 1)^(-1/4), c_pi gives each item the weight of its place in pi and c that of its place in the
+    ndcg: max over orders pi of 1 - NDCG@k(pi) + <c_pi - c, f>, where position l = 0, 1, .. weighs c_l =
+    (l + 1)^(-1/4), c_pi gives each item the weight of its position in pi and c that of its position in the
     order of the ratings. The order by f is one of those pi, and loses nothing in the second term: so the
     loss is above 1 - NDCG@k of f. The maximum is an assignment problem. Among equal ratings there is no
-    right order; c is then the mean weight of their places (one order or another would train on the order
+    right order; c is then the mean weight of their positions (one order or another would train on the order
     of the input), and the bound still holds. ordinal: the mean over pairs y_j < y_k of max(0, 1 - (f_k -
     f_j)). regression: 1/2 |f - y|^2.
 
@@ -98,7 +98,7 @@ class Problem:
     discounts: Floats
     item_indptr: Ints
     raters: Ints
-    places: Ints
+    positions: Ints
     lam: float
     threads: int
 
@@ -131,7 +131,7 @@ class Problem:
     def item_slopes(self, slopes: Floats, users: Floats) -> Floats:
         """The sum of the losses' slope along each item's vector."""
         out = np.empty((len(self.item_indptr) - 1, users.shape[1]))
-        kernel.item_slopes(self.item_indptr, self.raters, self.places, slopes, users, out, self.threads)
+        kernel.item_slopes(self.item_indptr, self.raters, self.positions, slopes, users, out, self.threads)
         return out
 
     def objective(self, users: Floats, items: Floats) -> float:
@@ -192,20 +192,20 @@ def items_half(problem: Problem, users: Floats, items: Floats, tolerance: float,
 
 
 def _gains(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Each gain over the ideal DCG, the mean weight of an item's right places, and whether there is a gain at all."""
+    """Each gain over the ideal DCG, the mean weight of an item's right positions, and whether there is any gain."""
     order = np.lexsort((-train.values, train.users))
-    place = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
+    position = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
     values, users = train.values[order], train.users
     top = np.zeros(train.n_users)
     np.maximum.at(top, users, values)
     raised = min(0.0, float(train.values.min(initial=0.0)))
     gains = np.exp2(values - top[users]) - np.exp2(raised - top[users])  # over 2^top, which would overflow
-    seen = place < len(discounts)
-    ideal = np.bincount(users[seen], gains[seen] * discounts[place[seen]], train.n_users)
+    seen = position < len(discounts)
+    ideal = np.bincount(users[seen], gains[seen] * discounts[position[seen]], train.n_users)
     starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0) if len(train) else np.zeros(0, np.int64)
     starts = np.union1d(starts, train.indptr[:-1][np.diff(train.indptr) > 0])
     sizes = np.diff(np.append(starts, len(train)))
-    anchors = np.repeat(np.add.reduceat(weights[place], starts) / sizes, sizes) if len(train) else np.zeros(0)
+    anchors = np.repeat(np.add.reduceat(weights[position], starts) / sizes, sizes) if len(train) else np.zeros(0)
     targets, by_row = np.empty((2, len(train)))
     targets[order] = gains / np.where(ideal > 0, ideal, 1.0)[users]
     by_row[order] = anchors

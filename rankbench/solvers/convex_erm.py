@@ -11,7 +11,7 @@ import scipy.sparse.linalg
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
-from rankbench.methods.entries import Entries, known_rows
+from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
@@ -60,7 +60,7 @@ class ConvexERM:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step, until the objective falls no more."""
-        problem = _Problem(self, Entries.of(train, threads), rng)
+        problem = _Problem(self, ComparedEntries.of(train, threads), rng)
         point = problem.at(*problem.nothing())
         yield problem.step(point)
         curvature, stalls = 1.0, 0
@@ -87,7 +87,7 @@ class _Point:
 class _Problem:
     """The objective over matrices of bounded nuclear norm."""
 
-    def __init__(self, solver: ConvexERM, entries: Entries, rng: np.random.Generator) -> None:
+    def __init__(self, solver: ConvexERM, entries: ComparedEntries, rng: np.random.Generator) -> None:
         self.entries, self.loss = entries, solver.loss
         users, items = (len(ids) for ids in entries.seen)
         self.radius = float(np.sqrt(solver.lam * users * items))

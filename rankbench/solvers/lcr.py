@@ -9,7 +9,7 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Point, descend
-from rankbench.methods.entries import Entries, known_rows
+from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.factors import check_rank
 from rankbench.models import BlendedFactors
 from rankbench.names import Limits, check
@@ -33,7 +33,7 @@ class LCR:
     What differs, and why. The paper has ratings, weighs each pair by the difference of its ratings, and
     takes preliminary factors from their matrix; comparisons tell of no difference, so each counts 1,
     and the matrix holds a user's wins less losses with each item: where all pairs of ratings are
-    compared this is the rating's place in the user's order. A pair beyond the width of every anchor would
+    compared this is the rating's position in the user's order. A pair beyond the width of every anchor would
     have no score: so one more model, of weight `everywhere` for all, has no anchor.
     Users and items that are in no comparison score NaN.
     """
@@ -56,7 +56,7 @@ class LCR:
         """The random start, then a model after each iteration, until none leads lower."""
         if len(train):
             check_rank("LCR", self.rank, train.n_users, train.n_items)
-        entries = Entries.of(train, threads)
+        entries = ComparedEntries.of(train, threads)
         problem = _Problem(self, entries, *_weights(self, entries, rng))
         for point in descend(problem.objective, problem.start(rng)):
             yield problem.step(point)
@@ -65,7 +65,7 @@ class LCR:
 class _Problem:
     """The risk of all models' factors, one matrix with a row per user, then a row per item."""
 
-    def __init__(self, solver: LCR, entries: Entries, user_weights: Floats, item_weights: Floats) -> None:
+    def __init__(self, solver: LCR, entries: ComparedEntries, user_weights: Floats, item_weights: Floats) -> None:
         self.entries, self.lam = entries, solver.lam
         self.weights = user_weights, item_weights
         self.spread = np.repeat(np.vstack(self.weights), solver.rank, axis=1)  # over the columns of each model
@@ -96,10 +96,10 @@ class _Problem:
         return Step(BlendedFactors(*(known_rows(rows, ids) for rows, ids in sides)), lambda: point.value)
 
 
-def _weights(solver: LCR, entries: Entries, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _weights(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """K between every user, every item, and the anchors; the last column is the model that is everywhere."""
-    places = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
-    homes = np.searchsorted(entries.indptr, places, side="right") - 1, entries.items[places]
+    chosen = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
+    homes = np.searchsorted(entries.indptr, chosen, side="right") - 1, entries.items[chosen]
     users, items = (
         np.hstack([_kernel(side, home, solver.width), np.full((len(side), 1), np.sqrt(solver.everywhere))])
         for side, home in zip(_preliminary(solver, entries, rng), homes, strict=True)
@@ -116,7 +116,7 @@ def _kernel(factors: Floats, homes: Ints, width: float) -> Floats:
     return kernel
 
 
-def _preliminary(solver: LCR, entries: Entries, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _preliminary(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Factors of wins less losses, users scaled alike, by subspace iteration."""
     _, losses = entries.slopes("smooth-hinge", np.zeros(len(entries.items)))  # 1 for each lost, -1 for each won
     users = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))

@@ -69,8 +69,8 @@ class RankBoost:
             return Step(made.model(train.item_features, rows, rounds), lambda: float(objectives[rounds]))
 
         yield step(next(best))
-        for place, thresholds in enumerate(_boost(own, losses, threads)):
-            made = made.with_round(place, thresholds)
+        for number, thresholds in enumerate(_boost(own, losses, threads)):
+            made = made.with_round(number, thresholds)
             objectives.append(losses.sum())
             yield step(next(best))
 
@@ -93,13 +93,13 @@ class _Rounds:
         shape = n_users + 2, _ROOM
         return cls(np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape))
 
-    def with_round(self, place: int, thresholds: Thresholds) -> "_Rounds":
+    def with_round(self, number: int, thresholds: Thresholds) -> "_Rounds":
         """One round more, written where there was room, or else into twice the room."""
         columns = self.features, self.cuts, self.weights
-        if place == self.features.shape[1]:
+        if number == self.features.shape[1]:
             columns = tuple(np.hstack([column, np.zeros_like(column)]) for column in columns)  # type: ignore[assignment]
         for column, values in zip(columns, thresholds, strict=True):
-            column[:-2, place] = values
+            column[:-2, number] = values
         return _Rounds(*columns)
 
     def model(self, item_features: Any, rows: Ints, rounds: int) -> Stumps:
@@ -111,7 +111,7 @@ class _Rounds:
 
 @dataclass(frozen=True)
 class _Runs:
-    """For each user and feature the places of the items from the lowest value up and from the highest down.
+    """For each user and feature the positions of the items from the lowest value up and from the highest down.
 
     Both stop short of the largest group of equal values, which need not be looked at.
     """
@@ -152,13 +152,13 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
     kept = scores, pulls, totals, losses
     kernel.weigh(train.indptr, values, pairs, *kept, threads)
     awake = max(1, min(threads, len(runs.entries) // _WORTH_A_THREAD))  # the bits are the same for any number
-    for place in count():
+    for number in count():
         found = np.zeros(train.n_users, np.int32), np.zeros(train.n_users), np.zeros(train.n_users)
         kernel.boost(train.indptr, values, pairs, *runs.arrays(), *kept, *found, awake)
         if not found[-1].any():
             return
         yield found
-        if place == 0:  # so much weight has only a threshold with every pair on its side, or on the other
+        if number == 0:  # so much weight has only a threshold with every pair on its side, or on the other
             totals[np.abs(found[-1]) > np.arctanh(1 - 0.75 / np.maximum(pairs, 1))] = 0.0
 
 
@@ -191,9 +191,9 @@ def _chunks(run_users: Ints, starts: Ints, user_entries: Ints, n_users: int) -> 
 def _hold_back(train: Ratings, share: float, rng: np.random.Generator) -> tuple[Ratings, Ratings]:
     """A share of each user's ratings, drawn evenly and rounded down, taken from the others: the others, and it."""
     order = np.lexsort((rng.random(len(train)), train.users))
-    place = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
+    position = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
     held = np.zeros(len(train), bool)
-    held[order] = place < np.repeat((share * np.diff(train.indptr)).astype(np.int64), np.diff(train.indptr))
+    held[order] = position < np.repeat((share * np.diff(train.indptr)).astype(np.int64), np.diff(train.indptr))
     return train.take(np.flatnonzero(~held)), train.take(np.flatnonzero(held))
 
 

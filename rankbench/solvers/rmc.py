@@ -1,6 +1,6 @@
 """Retargeted matrix completion: a low-rank matrix that respects each user's order (Gunasekar et al. 2016)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.isotonic import Blocks, PartialOrders
-from rankbench.methods.completion import Completion, Descent, Places, Pull, Target
+from rankbench.isotonic import Blocks, OrderGraphs
+from rankbench.methods.completion import Completion, Descent, ObservedEntries, Pull, Target
 from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class LevelsTarget:
     """The half squared distance from the vectors that ascend with each user's ratings by steps of eps."""
 
     blocks: Blocks
@@ -35,10 +35,10 @@ class Levels:
 
 
 @dataclass(frozen=True, eq=False)
-class Graphs:
+class GraphsTarget:
     """The half squared distance from the vectors that ascend by eps along the edges of each user's graph."""
 
-    orders: PartialOrders
+    orders: OrderGraphs
     eps: float
     threads: int
     duals: Floats  # where the last projection ended and the next begins
@@ -59,12 +59,12 @@ class Graphs:
 
 @dataclass(frozen=True)
 class RMC:
-    """Retargeted matrix completion: min over X, z of lam |X|_* + 1/2 |z - X at the places|^2, z in each user's order.
+    """Retargeted matrix completion: min over X, z of lam |X|_* + 1/2 |z - X_obs|^2, z in each user's order.
 
-    z respects user u's order with margin eps: z_ui + eps <= z_uk where u puts k above i (equation 2). From
-    ratings the orders are blocks of equals, from comparisons directed graphs without cycles. For given X
-    the best z is the projection of X at the places, so this is min over X of lam |X|_* + 1/2 dist^2(X at the
-    places, orders): jointly convex, hence convex in X, with gradient P*(X - z(X)) that is 1-Lipschitz. So a
+    X_obs are the observed entries of X. z respects user u's order with margin eps: z_ui + eps <= z_uk where u
+    puts k above i (equation 2). From ratings the orders are blocks of equals, from comparisons directed graphs
+    without cycles. For given X the best z is the projection of X_obs, so this is min over X of lam |X|_* + 1/2
+    dist^2(X_obs, orders): jointly convex, hence convex in X, with gradient P*(X_obs - z(X)) that is 1-Lipschitz. So a
     step projects and then shrinks singular values by lam with step size 1, where the paper's Algorithm 1
     moves X and z side by side and needs 1/2; it starts at z(0), for which X = 0 is no fixed point. The
     descent is accelerated, and ends at a duality gap of `tolerance` of the objective.
@@ -91,32 +91,24 @@ class RMC:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zeros, then a model after each step until the gap is closed."""
-        completion = self._completion(train, threads)
-        yield _step(completion, self.lam, Descent.zero(completion.places))
+        completion = self.completion(train, threads)
+        yield _step(completion, self.lam, Descent.zero(completion.observed))
         if len(train):
             for point in completion.descent(self.lam, rng):
                 yield _step(completion, self.lam, point)
 
-    def path(
-        self, train: View, lams: Iterable[float], rng: np.random.Generator, threads: int = 1
-    ) -> Iterator[tuple[float, Step]]:
-        """The optimum for each lam, largest first, each found from the last: for tuning at the price of little more."""
-        completion = self._completion(train, threads)
-        for lam, _, point in completion.path(lams, rng):
-            yield lam, _step(completion, lam, point)
-
-    def _completion(self, train: View, threads: int) -> Completion:
+    def completion(self, train: View, threads: int) -> Completion:
         """The problem that this view poses."""
         if isinstance(train, Ratings):
-            places = Places.of(train.indptr, train.items, train.n_items, threads)
-            target: Target = Levels(Blocks.of(train.indptr, train.values), self.eps, threads)
+            observed = ObservedEntries.of(train.indptr, train.items, train.n_items, threads)
+            target: Target = LevelsTarget(Blocks.of(train.indptr, train.values), self.eps, threads)
         else:
-            places, orders = _graphs(train, threads)
+            observed, orders = _graphs(train, threads)
             if self.graphs == "as-levels":
-                target = Levels(Blocks.of(places.indptr, orders.levels()), self.eps, threads)
+                target = LevelsTarget(Blocks.of(observed.indptr, orders.levels()), self.eps, threads)
             else:
-                target = Graphs(orders, self.eps, threads, np.zeros(orders.n_edges))
-        return Completion(places, target, self.rank, self.tolerance)
+                target = GraphsTarget(orders, self.eps, threads, np.zeros(orders.n_edges))
+        return Completion(observed, target, self.rank, self.tolerance)
 
 
 def _step(completion: Completion, lam: float, point: Descent) -> Step:
@@ -130,8 +122,8 @@ def _step(completion: Completion, lam: float, point: Descent) -> Step:
     return Step(point.matrix.factors(), objective, gap)
 
 
-def _graphs(train: Comparisons, threads: int) -> tuple[Places, PartialOrders]:
-    """The places that some comparison touches, and each user's graph from worse to better."""
+def _graphs(train: Comparisons, threads: int) -> tuple[ObservedEntries, OrderGraphs]:
+    """The entries that some comparison names, and each user's graph from worse to better."""
     starts = train.users.astype(np.int64) * train.n_items
     better, worse = starts + train.better, starts + train.worse
     touched = np.unique(np.concatenate([better, worse]))
@@ -139,5 +131,5 @@ def _graphs(train: Comparisons, threads: int) -> tuple[Places, PartialOrders]:
     items = (touched % max(train.n_items, 1)).astype(np.int32)
     firsts = indptr[train.users]
     low, high = (np.searchsorted(touched, ends) - firsts for ends in (worse, better))
-    orders = PartialOrders.of(indptr, train.indptr, low, high, names=items)
-    return Places.of(indptr.astype(np.int64), items, train.n_items, threads), orders
+    orders = OrderGraphs.of(indptr, train.indptr, low, high, names=items)
+    return ObservedEntries.of(indptr.astype(np.int64), items, train.n_items, threads), orders

@@ -75,7 +75,7 @@ class RobiRank:
         while len(wishes):
             weights = wishes.gains * wishes.close(users, items, threads)[0] * wishes.rivals / (np.log(2) * self.draws)
             order = rng.permutation(train.n_users).astype(np.int32)
-            rows = order, wishes.indptr, wishes.places, weights, wishes.lists, wishes.candidates, users, items
+            rows = order, wishes.indptr, wishes.positions, weights, wishes.lists, wishes.candidates, users, items
             eta = self.step, self.decay, updates
             kernel.descend(*rows, user_shrink, item_shrink, self.draws, *eta, seed_of(rng))
             updates += len(wishes) * self.draws
@@ -87,14 +87,14 @@ class Wishes:
     """What users want, as CSR by user, and the list of candidates that each wish is one of."""
 
     indptr: Ints
-    places: Ints  # of each wish in its user's list
+    positions: Ints  # of each wish in its user's list
     gains: Floats
     lists: Ints  # where each user's list begins and ends
     candidates: Ints
     seen: Ints  # how many lists each item is in
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
     @property
     def owners(self) -> Ints:
@@ -109,7 +109,7 @@ class Wishes:
     def close(self, users: Floats, items: Floats, threads: int) -> tuple[Floats, Floats]:
         """Every wish's xi, and every user's loss."""
         xi, losses = np.empty(len(self)), np.zeros(len(self.lists))
-        wanted = self.indptr, self.places, self.gains, self.lists, self.candidates
+        wanted = self.indptr, self.positions, self.gains, self.lists, self.candidates
         kernel.closed_form(*wanted, users, items, xi, losses, threads)
         return xi, losses
 
@@ -122,7 +122,7 @@ class Wishes:
         per_user = np.diff(self.indptr).astype(np.float64)
         lengths = np.diff(self.lists)[:, 0]
         share = per_user / np.maximum(lengths - 1, 1)
-        wished = self.candidates[self.lists[self.owners, 0] + self.places]
+        wished = self.candidates[self.lists[self.owners, 0] + self.positions]
         as_wish = np.bincount(wished, 1 - 1 / self.rivals, minlength=len(self.seen))
         if not self.lists[:, 0].any():
             as_rival = np.full(len(self.seen), share.sum())  # there is but one list: the catalogue, or a lone user's
@@ -136,16 +136,16 @@ def wishes_of(train: Ratings, among: str) -> Wishes:
     per_user, n_items = np.diff(train.indptr), train.n_items
     candidates: Ints
     if among == "catalogue":
-        gains, places = np.ones(len(train)), train.items
+        gains, positions = np.ones(len(train)), train.items
         lists = np.tile(np.array([0, n_items]), (train.n_users, 1))
         candidates, seen = np.arange(n_items, dtype=np.int32), np.ones(n_items, int)
     else:
-        gains, places = _gains(train.values), (np.arange(len(train)) - np.repeat(train.indptr[:-1], per_user))
+        gains, positions = _gains(train.values), (np.arange(len(train)) - np.repeat(train.indptr[:-1], per_user))
         lists = np.stack([train.indptr[:-1], train.indptr[1:]], axis=1)
         candidates, seen = train.items, np.bincount(train.items, minlength=n_items)
     wanted = (gains > 0) & (lists[:, 1] - lists[:, 0] > 1)[train.users]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(train.users[wanted], minlength=train.n_users))])
-    return Wishes(indptr, places[wanted].astype(np.int32), gains[wanted], lists.astype(np.int64), candidates, seen)
+    return Wishes(indptr, positions[wanted].astype(np.int32), gains[wanted], lists.astype(np.int64), candidates, seen)
 
 
 def _gains(values: Floats) -> Floats:

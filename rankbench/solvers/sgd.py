@@ -97,7 +97,7 @@ class SGD:
 def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
     """The tasks and rounds of `tournament` or `nomad`; their `bound` is how far threads can speed them up."""
     if schedule == "nomad":
-        item_groups = partition(train.better, train.worse, train.n_items, parts).parts
+        item_groups = partition(train.better, train.worse, train.n_items, parts)
     else:
         item_groups = balanced(loads(train.better, train.worse, train.n_items), parts)
     user_groups = balanced(np.diff(train.indptr), parts)

@@ -1,6 +1,6 @@
 """Standard matrix completion: the nuclear norm fitted to the ratings themselves (Candes and Plan 2010)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
-from rankbench.methods.completion import Completion, Descent, LowRank, Places, Pull
+from rankbench.methods.completion import Completion, Descent, LowRankMatrix, ObservedEntries, Pull
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True, eq=False)
-class Fixed:
+class RatingsTarget:
     """The half squared distance from given values, a set of one point."""
 
     values: Floats
@@ -53,27 +53,19 @@ class SMC:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zeros, then a model after each step until the gap is closed."""
-        completion, means = self._completion(train, threads)
-        yield self._step(completion, self.lam, means, Descent.zero(completion.places))
+        completion, means = self.completion(train, threads)
+        yield self._step(completion, self.lam, means, Descent.zero(completion.observed))
         if len(train):
             for point in completion.descent(self.lam, rng):
                 yield self._step(completion, self.lam, means, point)
 
-    def path(
-        self, train: Ratings, lams: Iterable[float], rng: np.random.Generator, threads: int = 1
-    ) -> Iterator[tuple[float, Step]]:
-        """The optimum for each lam, largest first, each found from the last: for tuning at the price of little more."""
-        completion, means = self._completion(train, threads)
-        for lam, _, point in completion.path(lams, rng):
-            yield lam, self._step(completion, lam, means, point)
-
-    def _completion(self, train: Ratings, threads: int) -> tuple[Completion, Floats]:
+    def completion(self, train: Ratings, threads: int) -> tuple[Completion, Floats]:
         """The problem, and what is to be added to each user's scores."""
         counts = np.diff(train.indptr)
         means = np.bincount(train.users, train.values, train.n_users) / np.maximum(counts, 1) * self.centred
-        places = Places.of(train.indptr, train.items, train.n_items, threads)
-        target = Fixed(train.values - means[train.users])
-        return Completion(places, target, self.rank, self.tolerance), means
+        observed = ObservedEntries.of(train.indptr, train.items, train.n_items, threads)
+        target = RatingsTarget(train.values - means[train.users])
+        return Completion(observed, target, self.rank, self.tolerance), means
 
     def _step(self, completion: Completion, lam: float, means: Floats, point: Descent) -> Step:
         def objective() -> float:
@@ -86,7 +78,7 @@ class SMC:
         return Step(_raised(point.matrix, means) if self.centred else point.matrix.factors(), objective, gap)
 
 
-def _raised(matrix: LowRank, means: Floats) -> Factors:
+def _raised(matrix: LowRankMatrix, means: Floats) -> Factors:
     """The model that scores by the matrix and each user's mean."""
     plain = matrix.factors()
     return Factors(np.column_stack([plain.users, means]), np.column_stack([plain.items, np.ones(len(plain.items))]))

@@ -13,7 +13,7 @@ from rankbench.data.views import Ratings
 from rankbench.item_kernels import ItemKernel, KernelName, dense
 from rankbench.kernels import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
-from rankbench.methods.residuals import FeatureSpace, KernelSpace, Point, Problem, Space, level
+from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check
 
@@ -147,7 +147,7 @@ def _weights(run: _Run, users: Ints) -> Floats:
 
 def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
     """Newton's method on the residuals, a level of rounding for each user at a time; whether there is more to do."""
-    points: dict[int, Point] = {}
+    points: dict[int, SmoothedPoint] = {}
 
     def advance(job: tuple[int, Shared | None]) -> None:
         """Take one user a level further."""
@@ -166,20 +166,20 @@ def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
     yield False
 
 
-def _levelled(run: _Run, user: int, part: Shared | None, start: Point | None) -> Point:
+def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | None) -> SmoothedPoint:
     """One user a level further, and what that makes of the model."""
     rows = slice(run.train.indptr[user], run.train.indptr[user + 1])
     y = run.train.values[rows]
-    problem = Problem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)
+    problem = ResidualProblem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)
     if part is None:
         own = dense(run.train.item_features[run.train.items[rows]])
         means = own.mean(axis=0)
         own = own - means
         direct = own.shape[1] <= _COLUMNS
-        space: Space = FeatureSpace(own) if direct else KernelSpace.of_features(own)
+        space: FunctionSpace = FeatureSpace(own) if direct else KernelSpace.of_features(own)
     else:
         space, means = _kernel_space(part.gram, part.rows[rows])
-    point = level(space, problem, start or Point.start(space, problem), run.solver.tolerance)
+    point = level(space, problem, start or SmoothedPoint.start(space, problem), run.solver.tolerance)
     found = point.x
     if run.weights is None:
         run.coefficients[rows] = found
@@ -190,7 +190,7 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: Point | None) ->
     return point
 
 
-def _kernel_space(gram: Floats, items: Ints) -> tuple[Space, Floats]:
+def _kernel_space(gram: Floats, items: Ints) -> tuple[FunctionSpace, Floats]:
     """The space of these rows of a kernel matrix, centred, and the means of its columns before that."""
     own = gram[np.ix_(items, items)]
     means = own.mean(axis=0)

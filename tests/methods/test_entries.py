@@ -1,4 +1,4 @@
-"""Entries against dense matrices: their losses, slopes and products."""
+"""Compared entries against dense matrices: their losses, slopes and products."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime
 
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.methods.entries import LOSSES, Entries
+from rankbench.methods.entries import LOSSES, ComparedEntries
 
 FORMULAS = {
     "logistic": lambda margins: np.logaddexp(0, -margins),
@@ -24,12 +24,12 @@ def train() -> Comparisons:
     return Comparisons.from_triples(users, better, (better + rng.integers(1, 8, size=48)) % 8, 5, 9)
 
 
-def users_of(entries: Entries):
+def users_of(entries: ComparedEntries):
     return np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
 
 
 def test_every_pair_that_is_compared_is_an_entry_once(train):
-    entries = Entries.of(train, 1)
+    entries = ComparedEntries.of(train, 1)
     named = set(zip(train.users, train.better, strict=True)) | set(zip(train.users, train.worse, strict=True))
     listed = list(zip(users_of(entries), entries.items, strict=True))
     assert len(listed) == len(named) and set(listed) == named
@@ -43,7 +43,7 @@ def test_every_pair_that_is_compared_is_an_entry_once(train):
 @each_loss
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 def test_losses_are_those_of_the_formula_and_slopes_those_of_finite_differences(train, loss, scale):
-    entries = Entries.of(train, 1)
+    entries = ComparedEntries.of(train, 1)
     scores = scale * np.random.default_rng(1).standard_normal(len(entries.items))
     table = np.zeros(entries.shape)
     table[users_of(entries), entries.items] = scores
@@ -57,7 +57,7 @@ def test_losses_are_those_of_the_formula_and_slopes_those_of_finite_differences(
 @each_loss
 @pytest.mark.parametrize("margin", [-800.0, -1.0, 0.0, 1.0, 800.0])
 def test_no_margin_is_too_great(loss, margin):
-    entries = Entries.of(Comparisons.from_triples([0], [1], [0]), 1)
+    entries = ComparedEntries.of(Comparisons.from_triples([0], [1], [0]), 1)
     value, slopes = entries.slopes(loss, np.array([margin, 0.0]))
     assert value == pytest.approx(float(FORMULAS[loss](np.array(margin))), rel=1e-14)
     assert np.isfinite(slopes).all() and slopes.sum() == 0
@@ -65,7 +65,7 @@ def test_no_margin_is_too_great(loss, margin):
 
 @pytest.mark.parametrize("rank", [1, 3, 4, 9])
 def test_products_are_those_of_matrices(train, rank):
-    entries, rng = Entries.of(train, 2), np.random.default_rng(2)
+    entries, rng = ComparedEntries.of(train, 2), np.random.default_rng(2)
     users, items = rng.standard_normal((5, rank)), rng.standard_normal((9, rank))
     weights = rng.standard_normal(len(entries.items))
     matrix = entries.matrix(weights).toarray()
@@ -80,7 +80,7 @@ def test_threads_change_no_bit(threads):
     train, rng = BTL(users=100, items=50, comparisons=40).view(np.random.default_rng(3)), np.random.default_rng(4)
     users, items = rng.standard_normal((100, 7)), rng.standard_normal((50, 7))
     results = []
-    for entries in (Entries.of(train, 1), Entries.of(train, threads)):
+    for entries in (ComparedEntries.of(train, 1), ComparedEntries.of(train, threads)):
         scores = entries.products(users, items)
         value, slopes = entries.slopes("logistic", scores)
         results.append((value, scores, slopes, entries.times(slopes, items), entries.transposed_times(slopes, users)))
@@ -90,7 +90,7 @@ def test_threads_change_no_bit(threads):
 
 @pytest.mark.parametrize(("users", "items"), [(0, 0), (3, 4), (3, 0)])
 def test_without_comparisons_everything_is_nothing(users, items):
-    entries = Entries.of(Comparisons(np.zeros(users + 1, int), [], [], items), 2)
+    entries = ComparedEntries.of(Comparisons(np.zeros(users + 1, int), [], [], items), 2)
     assert entries.slopes("logistic", np.zeros(0))[0] == 0
     assert entries.products(np.ones((users, 2)), np.ones((items, 2))).shape == (0,)
     np.testing.assert_array_equal(entries.times(np.zeros(0), np.ones((items, 2))), np.zeros((users, 2)))

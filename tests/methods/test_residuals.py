@@ -1,5 +1,7 @@
 """The loss over pairs from sorted residuals against the double sum, and Newton's method against its certificate."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,25 @@ from hypothesis.extra.numpy import arrays
 from rankbench.contract import Floats
 from rankbench.isotonic import project_total
 from rankbench.kernels import residuals as kernel
-from rankbench.methods.residuals import FeatureSpace, KernelSpace, Pairs, Problem, solve
+from rankbench.methods.residuals import (
+    FeatureSpace,
+    FunctionSpace,
+    KernelSpace,
+    Pairs,
+    ResidualProblem,
+    SmoothedPoint,
+    level,
+)
 
 RESIDUALS = arrays(np.float64, st.integers(1, 25), elements=st.integers(-12, 12).map(lambda k: k / 4))
+
+
+def levels(space: FunctionSpace, problem: ResidualProblem, tolerance: float) -> Iterator[SmoothedPoint]:
+    """A point after each level of mu, until the gap is small enough."""
+    point = SmoothedPoint.start(space, problem)
+    while not point.ended(tolerance):
+        point = level(space, problem, point, tolerance)
+        yield point
 
 
 def by_pairs(r: Floats, eps: float, mu: float) -> tuple[float, float, float, Floats, Floats]:
@@ -74,7 +92,7 @@ def test_with_an_identity_kernel_and_no_eps_the_best_scores_are_an_isotonic_regr
     """|v|^2 + c sum |r_j - r_i|: in the order of -y it is linear, so r is PAV of the shifted -y, as for K = I."""
     y = np.random.default_rng(3).standard_normal(60)
     centre = np.eye(60) - 1 / 60
-    *_, last = solve(KernelSpace.of_matrix(centre), Problem(y, c, 0.0), 1e-10)
+    *_, last = levels(KernelSpace.of_matrix(centre), ResidualProblem(y, c, 0.0), 1e-10)
     order = np.argsort(-y)
     shifted = -y[order] - c / 2 * (2 * np.arange(60) - 59)
     expected = np.empty(60)
@@ -89,9 +107,11 @@ def test_all_spaces_come_to_the_same_value_and_their_gaps_hold(eps, C):
     rng = np.random.default_rng(4)
     features = rng.standard_normal((300, 12))
     features -= features.mean(axis=0)
-    problem = Problem(np.round(features @ rng.standard_normal(12) + rng.standard_normal(300)), 2 * C / 300**2, eps)
+    problem = ResidualProblem(
+        np.round(features @ rng.standard_normal(12) + rng.standard_normal(300)), 2 * C / 300**2, eps
+    )
     spaces = FeatureSpace(features), KernelSpace.of_features(features), KernelSpace.of_matrix(features @ features.T)
-    courses = [list(solve(space, problem, 1e-7)) for space in spaces]
+    courses = [list(levels(space, problem, 1e-7)) for space in spaces]
     best = min(point.primal for course in courses for point in course)
     for course in courses:
         assert course[-1].gap <= 1e-7 * course[-1].primal

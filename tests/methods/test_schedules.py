@@ -1,4 +1,4 @@
-"""Schedules: tournaments meet their promise for any number of groups, loads are even, cuts are counted right."""
+"""Schedules: tournaments meet their promise for any number of groups, loads are even, cuts find the blocks."""
 
 import sys
 from collections import Counter
@@ -66,42 +66,30 @@ def blocks(rng: np.random.Generator, across: int) -> tuple[np.ndarray, np.ndarra
 
 
 @pytest.mark.parametrize("across", [0, 50])
-def test_the_cut_finds_the_blocks_and_counts_what_crosses_them(across):
+def test_the_cut_finds_the_blocks(across):
     better, worse = blocks(np.random.default_rng(0), across)
-    found = partition(better, worse, 90, 4)
-    by_block = found.parts[:80].reshape(4, 20)
+    by_block = partition(better, worse, 90, 4)[:80].reshape(4, 20)
     assert (by_block == by_block[:, :1]).all()
     assert len(set(by_block[:, 0])) == 4
-    assert found.cut == pytest.approx(across / (4000 + across))
-    ends = np.bincount(found.parts[np.append(better, worse)]) / (2 * len(better))
-    np.testing.assert_allclose(found.shares, ends)
-    assert found.shares.sum() == pytest.approx(1)
-    assert found.bound == pytest.approx(1 / ends.max())
-    assert 3.5 < found.bound <= 4
 
 
 def test_the_cut_is_the_same_again():
     better, worse = blocks(np.random.default_rng(1), 2000)
-    one, other = (partition(better, worse, 80, 5).parts for _ in range(2))
+    one, other = (partition(better, worse, 80, 5) for _ in range(2))
     np.testing.assert_array_equal(one, other)
 
 
 def test_one_part_holds_everything():
-    found = partition(np.array([0, 1]), np.array([2, 2]), 3, 1)
-    assert (found.cut, found.bound, found.shares.tolist(), found.parts.tolist()) == (0, 1, [1], [0, 0, 0])
+    assert partition(np.array([0, 1]), np.array([2, 2]), 3, 1).tolist() == [0, 0, 0]
 
 
 def test_with_a_part_for_every_item_everything_is_cut():
-    found = partition(np.array([0, 1]), np.array([3, 3]), 5, 4)
-    assert found.cut == 1
-    assert found.shares.tolist() == [0.25, 0.25, 0.5, 0]
-    assert found.parts[[0, 1, 3]].tolist() == [0, 1, 2]
+    assert partition(np.array([0, 1]), np.array([3, 3]), 5, 4)[[0, 1, 3]].tolist() == [0, 1, 2]
 
 
 def test_nothing_to_compare_is_no_failure():
     nothing = np.array([], np.int32)
-    found = partition(nothing, nothing, 3, 2)
-    assert (found.cut, found.bound, found.parts.tolist()) == (0, 1, [0, 0, 0])
+    assert partition(nothing, nothing, 3, 2).tolist() == [0, 0, 0]
 
 
 def test_loads_count_both_sides():

@@ -1,6 +1,6 @@
 """Stability bounds against their printed closed forms, and against what training does."""
 
-from math import log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
-from rankbench.methods.stability import admissibility, bound, deviation, stability, tail
+from rankbench.methods.stability import admissibility, bound, deviation, stability
+from rankbench.names import parse
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
-from rankbench.names import parse
 
 
 @pytest.mark.parametrize("m", [10, 1000])
@@ -28,11 +28,10 @@ def test_the_bounds_are_those_of_the_corollary(m, C, kappa, M, delta):
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_the_deviation_is_where_the_tail_is_delta(n):
-    beta = stability(2.0, 1.5, 50, n, 3.0)
-    excess = deviation(beta, 50, n, 3.0, 0.1) - 2 * beta
-    assert tail(excess, beta, 50, n, 3.0) == pytest.approx(0.1, rel=1e-12)
-    assert tail(1e-9, beta, 50, n, 3.0) == 1.0
+def test_the_deviation_is_exceeded_with_probability_delta(n):
+    beta, m, M = stability(2.0, 1.5, 50, n, 3.0), 50, 3.0
+    excess = deviation(beta, m, n, M, 0.1) - 2 * beta
+    assert 2 * exp(-m * excess**2 / (2 * (beta * m + (2 * M) ** n) ** 2)) == pytest.approx(0.1, rel=1e-12)
 
 
 def costs(h: Floats, y: Floats, eps: float, n: int) -> Floats:
@@ -89,7 +88,6 @@ def test_no_rating_of_the_experiments_data_is_further_from_its_score_than_it_say
         (lambda: stability(1.0, float("nan"), 5, 1, 1.0), "kappa=nan is out of range: must be above 0"),
         (lambda: bound(1.0, 1.0, 0, 1, 1.0), "m=0 is out of range: must be above 0"),
         (lambda: bound(1.0, 1.0, 5, 1, 1.0, 1.0), "delta=1 is out of range: must be above 0 and below 1"),
-        (lambda: tail(0.0, 0.1, 5, 1, 1.0), "excess=0 is out of range: must be above 0"),
     ],
 )
 def test_what_is_out_of_range_is_named(call, message):

@@ -1,64 +1,30 @@
-"""Basic ranking functions in words: which features are shown, in which order, and where."""
+"""Basic ranking functions in words: where they are shown."""
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from helpers import made_up, rankbench, tiny
+from rankbench.report.basis import bases, chosen, described, draw_basis
 
 from rankbench.errors import UserError
-from rankbench.harness.basis import SHOWN, leading_features
 from rankbench.harness.plan import Selection, plan
 from rankbench.harness.store import plan_record
-from rankbench.models import Factors, FeatureFactors
-from rankbench.report.basis import bases, chosen, described, draw_basis
 from rankbench.report.page import page
 from rankbench.report.tables import Study
 
-NAMES = np.array(["drama", "war", "comedy", "noir"])
-WEIGHTS = [[0.5, 3.0], [2.0, 0.0], [-1.0, -4.0], [-0.25, 1.0]]
-
-
-def model(users):
-    return FeatureFactors(np.array(users, float), np.array(WEIGHTS), np.eye(4))
-
-
-def test_the_strongest_features_of_either_sign_come_first():
-    first, second = leading_features(model([[1, 1], [1, 0]]), NAMES)
-    assert first["positive"] == [["war", 2.0], ["drama", 0.5]]
-    assert first["negative"] == [["comedy", -1.0], ["noir", -0.25]]
-    assert second["positive"] == [["drama", 3.0], ["noir", 1.0]]
-    assert second["negative"] == [["comedy", -4.0]]
-
-
-def test_a_function_is_shown_with_the_sign_that_the_mean_user_gives_it():
-    first, _ = leading_features(model([[-1, 1], [-2, 0]]), NAMES)
-    assert first["positive"] == [["comedy", 1.0], ["noir", 0.25]]
-
-
-def test_no_more_than_so_many_features_are_kept():
-    names = np.array([f"word {number}" for number in range(100)])
-    wide = FeatureFactors(np.ones((1, 1)), np.arange(100.0)[:, None] - 50, np.eye(100))
-    (found,) = leading_features(wide, names)
-    assert [len(found[side]) for side in ("positive", "negative")] == [SHOWN, SHOWN]
-    assert (found["positive"][0], found["negative"][0]) == (["word 99", 49.0], ["word 0", -50.0])
-
-
-@pytest.mark.parametrize(
-    ("kind", "names"), [(model([[1, 1]]), None), (Factors(np.ones((1, 1)), np.ones((4, 1))), NAMES)]
-)
-def test_without_names_or_basic_functions_there_is_nothing_to_show(kind, names):
-    assert leading_features(kind, names) is None
+LEARNED = [
+    {"positive": [["war", 2.0], ["drama", 0.5]], "negative": [["comedy", -1.0], ["noir", -0.25]]},
+    {"positive": [["drama", 3.0], ["noir", 1.0]], "negative": [["comedy", -4.0]]},
+]
 
 
 def study():
     """The tiny experiment, where sgd is said to have learned basic functions."""
     made = plan(tiny(), Selection())
     record = plan_record(made)
-    learned = leading_features(model([[1, 1]]), NAMES)
     results = [made_up(cell, 0.5) for cell in made.cells]
     results = [
-        replace(one, basis=learned if cell.solver == "sgd" else None)
+        replace(one, basis=LEARNED if cell.solver == "sgd" else None)
         for cell, one in zip(made.cells, results, strict=True)
     ]
     return Study(

@@ -32,12 +32,12 @@ def dense_optimum(
 ) -> tuple[float, Floats]:
     """The optimal value of lam |X|_* + 1/2 |nearest(x) - x|^2, x = X at the ratings, and X; with X dense."""
     before = now = np.zeros((train.n_users, train.n_items))
-    places, momentum = (train.users, train.items), 1.0
+    observed, momentum = (train.users, train.items), 1.0
     for _ in range(steps):
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         moved = now + (momentum - 1) / faster * (now - before)
         target = moved.copy()
-        target[places] = nearest(moved[places])
+        target[observed] = nearest(moved[observed])
         left, values, right = np.linalg.svd(target, full_matrices=False)
         values = np.maximum(values - lam, 0)
         x_new = (left * values) @ right
@@ -45,7 +45,7 @@ def dense_optimum(
         before, now = now, x_new
         if np.linalg.norm(now - before) < 1e-8 * np.linalg.norm(now):
             break
-    x = now[places]
+    x = now[observed]
     return float(lam * values.sum() + 0.5 * np.square(nearest(x) - x).sum()), now
 
 

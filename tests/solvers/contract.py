@@ -14,7 +14,7 @@ import pytest
 
 from rankbench import models, specs
 from rankbench.arrays import fingerprint
-from rankbench.contract import DECLARATIONS, Determinism, Floats, Ints, Model, Step
+from rankbench.contract import DECLARATIONS, Determinism, Floats, Ints, Model, Solver, Step
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
@@ -48,7 +48,7 @@ class SolverContract:
     def name(self) -> str:
         """What the command line calls the solver."""
         cls = type(self.solver)
-        return next(name for name, place in SOLVERS.entries.items() if place == f"{cls.__module__}:{cls.__name__}")
+        return next(name for name, home in SOLVERS.entries.items() if home == f"{cls.__module__}:{cls.__name__}")
 
     # the same again
 
@@ -98,6 +98,10 @@ class SolverContract:
         else:
             with pytest.raises(UserError, match="comparisons"):
                 offer(self.solver, ratings().comparisons())
+
+    def test_its_steps_are_annotated_with_the_kinds_of_data_it_declares(self):
+        hint = get_type_hints(type(self.solver).steps)["train"]
+        assert set(get_args(hint) or (hint,)) == set(accepted(self.solver))
 
     def test_it_works_with_each_kind_of_data_it_declares(self):
         for kind in accepted(self.solver):
@@ -214,12 +218,12 @@ class SolverContract:
             SOLVERS.make(f"{name}[no_such_setting=1]")
 
 
-def run(solver: Any, train: View, steps: int = STEPS, threads: int = 1, seed: int = 0) -> Iterator[Step]:
+def run(solver: Solver, train: View, steps: int = STEPS, threads: int = 1, seed: int = 0) -> Iterator[Step]:
     """The first steps."""
     return islice(solver.steps(train, stream(seed), threads), steps)
 
 
-def course(solver: Any, train: View, threads: int = 1, seed: int = 0, look: bool = False) -> list[str]:
+def course(solver: Solver, train: View, threads: int = 1, seed: int = 0, look: bool = False) -> list[str]:
     """A fingerprint of everything that a model holds and says, after each of the first steps."""
     prints = []
     with single_threaded_blas():
@@ -247,7 +251,7 @@ def all_pairs(view: View) -> tuple[Ints, Ints]:
     return users.ravel(), items.ravel()
 
 
-def assert_scores_what_it_must(solver: Any, train: View, threads: int = 1) -> None:
+def assert_scores_what_it_must(solver: Solver, train: View, threads: int = 1) -> None:
     """At each step a number where user and item are in some comparison, elsewhere a number or NaN."""
     pairs = train if isinstance(train, Comparisons) else train.comparisons()
     known_user, known_item = np.zeros(train.n_users, bool), np.zeros(train.n_items, bool)
@@ -261,7 +265,7 @@ def assert_scores_what_it_must(solver: Any, train: View, threads: int = 1) -> No
         assert np.isfinite(table[np.outer(known_user, known_item).ravel()]).all()
 
 
-def accepted(solver: Any) -> tuple[type, ...]:
+def accepted(solver: Solver) -> tuple[type, ...]:
     """The kinds of data that the solver declares."""
     return solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
 

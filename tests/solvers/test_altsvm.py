@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from rankbench.harness.training import fit
 from rankbench.kernels import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.metrics import evaluate
-from rankbench.solvers.altsvm import AltSVM, item_groups
+from rankbench.solvers.altsvm import AltSVM, Machines, item_groups
 
 LOSSES = {"squared-hinge": lambda margin: np.maximum(0, 1 - margin) ** 2, "hinge": lambda m: np.maximum(0, 1 - m)}
 SCHEDULES = ("tournament", "partitioned", "hogwild", "atomic", "random")
@@ -69,6 +69,32 @@ def run(solver: AltSVM, train: Comparisons, steps: int, threads: int = 1) -> Ite
     return islice(solver.steps(train, np.random.default_rng(0), threads), steps)
 
 
+class Half(NamedTuple):
+    """Where a half has left both sides."""
+
+    users: Floats
+    items: Floats
+    objective: float
+    gap: float  # of the half alone
+
+
+def course(solver: AltSVM, train: Comparisons) -> Iterator[Half]:
+    """The start, whose gap is not a number, then the halves that `steps` runs through, each with its certificate."""
+    rng = np.random.default_rng(0)
+    machines = Machines.of(solver, train, rng, 1)
+
+    def now(gap: float) -> Half:
+        model = machines.model()
+        return Half(model.users.copy(), model.items.copy(), machines.objective(), gap)
+
+    yield now(np.nan)
+    while True:
+        machines.fit_items(rng)
+        yield now(machines.gap("items"))
+        machines.fit_users(rng)
+        yield now(machines.gap("users"))
+
+
 def factors(step: Step) -> tuple[Floats, Floats]:
     """A copy of what the step lends."""
     return step.model.users.copy(), step.model.items.copy()
@@ -111,13 +137,11 @@ def liblinear(examples: Any, solver: AltSVM) -> float:
 @pytest.mark.parametrize("lam", [0.5, 30.0])
 def test_with_users_fixed_the_items_half_ends_where_liblinear_does(loss, schedule, lam, train):
     solver = AltSVM(rank=3, lam=lam, loss=loss, inner=4000, schedule=schedule, groups=4)
-    begin, half = (
-        (*factors(step), step.objective(), step.part_gap and step.part_gap()) for step in run(solver, train, 2)
-    )
-    users = begin[0]
-    np.testing.assert_array_equal(half[0], users)
-    own = half[2] - lam / 2 * np.square(users).sum()
-    assert 0 <= half[3] + 1e-9 * own < 1e-6 * own
+    begin, half = islice(course(solver, train), 2)
+    users = begin.users
+    np.testing.assert_array_equal(half.users, users)
+    own = half.objective - lam / 2 * np.square(users).sum()
+    assert 0 <= half.gap + 1e-9 * own < 1e-6 * own
     assert own == pytest.approx(liblinear(item_examples(train, users), solver), rel=1e-6)
 
 
@@ -125,9 +149,7 @@ def test_with_users_fixed_the_items_half_ends_where_liblinear_does(loss, schedul
 @pytest.mark.parametrize("lam", [0.5, 30.0])
 def test_with_items_fixed_every_user_ends_where_liblinear_does(loss, lam, train):
     solver = AltSVM(rank=3, lam=lam, loss=loss, inner=4000)
-    _, (_, items, *_), (users, same, value, gap) = (
-        (*factors(step), step.objective(), step.part_gap and step.part_gap()) for step in run(solver, train, 3)
-    )
+    _, (_, items, *_), (users, same, value, gap) = islice(course(solver, train), 3)
     np.testing.assert_array_equal(items, same)
     value -= lam / 2 * np.nansum(np.square(items))
     assert 0 <= gap + 1e-9 * value < 1e-6 * value
@@ -144,21 +166,25 @@ def test_with_items_fixed_every_user_ends_where_liblinear_does(loss, lam, train)
 def test_the_gap_of_a_half_is_never_below_its_distance_from_the_best(loss, schedule, train):
     """Warm duals, a single pass: the optimum of each half is found by solving it again, to the end."""
     solver = AltSVM(rank=2, lam=3.0, loss=loss, schedule=schedule)
-    users = factors(next(run(solver, train, 1)))[0]
-    for place, step in enumerate(run(solver, train, 7)):
-        if place % 2:
-            own = step.objective() - 1.5 * np.square(users).sum()
-            distance = own - liblinear(item_examples(train, users), solver)
-            assert distance <= step.part_gap() * (1 + 1e-6)
-            assert step.part_gap() < 30 * max(distance, 1e-3 * own)  # and not beyond all measure
-        users = factors(step)[0]
+    for before, half in islice(pairwise(course(solver, train)), 0, 6, 2):
+        own = half.objective - 1.5 * np.square(before.users).sum()
+        distance = own - liblinear(item_examples(train, before.users), solver)
+        assert distance <= half.gap * (1 + 1e-6)
+        assert half.gap < 30 * max(distance, 1e-3 * own)  # and not beyond all measure
 
 
 @each_loss
 def test_one_comparison_takes_one_update(loss):
     train = Comparisons([0, 1], [1], [0], 2)
-    for step in islice(run(AltSVM(rank=2, lam=0.7, loss=loss), train, 6), 1, None):
-        assert step.part_gap() == pytest.approx(0, abs=1e-6 * step.objective())
+    for half in islice(course(AltSVM(rank=2, lam=0.7, loss=loss), train), 1, 6):
+        assert half.gap == pytest.approx(0, abs=1e-6 * half.objective)
+
+
+@each_schedule
+def test_the_halves_are_those_that_a_run_goes_through(schedule, train):
+    solver = AltSVM(rank=2, schedule=schedule)
+    for half, step in zip(course(solver, train), run(solver, train, 5), strict=False):
+        assert [half.users.tobytes(), half.items.tobytes()] == [side.tobytes() for side in factors(step)]
 
 
 # duals and vectors
@@ -214,16 +240,16 @@ def test_every_comparison_has_one_record_and_no_two_tasks_of_a_round_share_an_it
     listed = np.stack([records[name] for name in ("user", "better", "worse")])
     expected = np.stack([train.users, train.better, train.worse])
     np.testing.assert_array_equal(listed[:, np.lexsort(listed)], expected[:, np.lexsort(expected)])
-    place = 0
+    first = 0
     for meets in schedules.rounds(groups):
         items = [
             set(records["better"][starts[task] : starts[task + 1]])
             | set(records["worse"][starts[task] : starts[task + 1]])
-            for task in range(place, place + len(meets))
+            for task in range(first, first + len(meets))
         ]
         assert sum(map(len, items)) == len(set().union(*items))
-        place += len(meets)
-    assert place == len(starts) - 1
+        first += len(meets)
+    assert first == len(starts) - 1
 
 
 def test_within_a_task_a_user_comes_once(halves):
@@ -310,7 +336,7 @@ def test_a_part_that_holds_nearly_all_bounds_the_speed_up():
     better, worse = np.array([0] * 33 + [1] * 33 + [2] * 33 + [4]), np.array([1] * 33 + [2] * 33 + [3] * 33 + [5])
     train = Comparisons(np.arange(0, 101, 10), better, worse, 6)
     *_, step = run(AltSVM(rank=2, schedule="partitioned", groups=2), train, 2, threads=2)
-    parts = schedules.partition(train.better, train.worse, 6, 2).parts
+    parts = schedules.partition(train.better, train.worse, 6, 2)
     across = parts[train.better] != parts[train.worse]
     inside = np.bincount(parts[train.better[~across]], minlength=2)
     assert step.bound == pytest.approx(200 / (max(inside.max(), inside.sum() / 2) + across.sum() + 50))

@@ -52,7 +52,7 @@ def weights_of(n: int) -> Floats:
 
 
 def gains_of(values: Floats, k: int) -> tuple[Floats, Floats]:
-    """Each item's gain over the ideal DCG, and the discount of each place."""
+    """Each item's gain over the ideal DCG, and the discount of each position."""
     discounts = np.where(np.arange(len(values)) < k, 1 / np.log2(np.arange(len(values)) + 2.0), 0.0)
     gains = 2.0**values - 1
     ideal = np.sort(gains)[::-1] @ discounts
@@ -60,10 +60,10 @@ def gains_of(values: Floats, k: int) -> tuple[Floats, Floats]:
 
 
 def anchors_of(values: Floats) -> Floats:
-    """The mean weight of the places that an item has in the orders of falling rating."""
-    places = np.empty(len(values))
-    places[np.argsort(-values, kind="stable")] = weights_of(len(values))
-    return np.array([places[values == value].mean() for value in values])
+    """The mean weight of the positions that an item has in the orders of falling rating."""
+    positions = np.empty(len(values))
+    positions[np.argsort(-values, kind="stable")] = weights_of(len(values))
+    return np.array([positions[values == value].mean() for value in values])
 
 
 # the losses
@@ -166,8 +166,8 @@ def planes_of(loss: str, values: Floats, jacobian: Floats, k: int) -> tuple[list
     anchors, weights = anchors_of(values), weights_of(len(values))
     group = []
     for order in permutations(range(len(values))):
-        places = np.argsort(order)
-        group.append((jacobian.T @ (weights[places] - anchors), 1 - discounts[places] @ gains))
+        positions = np.argsort(order)
+        group.append((jacobian.T @ (weights[positions] - anchors), 1 - discounts[positions] @ gains))
     return [group], [1.0]
 
 
@@ -204,8 +204,8 @@ def test_the_items_half_is_the_quadratic_program(small, loss, lam):
     for user in range(6):
         rows = slice(view.indptr[user], view.indptr[user + 1])
         jacobian = np.zeros((len(view.values[rows]), 16))
-        for place, item in enumerate(view.items[rows]):
-            jacobian[place, 2 * item : 2 * item + 2] = users[user]
+        for position, item in enumerate(view.items[rows]):
+            jacobian[position, 2 * item : 2 * item + 2] = users[user]
         more, scale = planes_of(loss, view.values[rows], jacobian, 3)
         groups, scales = groups + more, scales + scale
     assert half.objective == pytest.approx(least_of_planes(groups, lam, np.array(scales)), rel=1e-6)

@@ -187,10 +187,10 @@ def test_objective_gap_and_radius_are_those_of_the_whole_matrix(train, loss, cor
         scores = matrix_of(step)
         assert step.objective() == pytest.approx(risk(scores, train, loss), rel=1e-10)
         gradient, nudge = np.zeros_like(scores), 1e-6
-        for place in np.ndindex(scores.shape):
+        for index in np.ndindex(scores.shape):
             ahead, behind = scores.copy(), scores.copy()
-            ahead[place], behind[place] = scores[place] + nudge, scores[place] - nudge
-            gradient[place] = (risk(ahead, train, loss) - risk(behind, train, loss)) / (2 * nudge)
+            ahead[index], behind[index] = scores[index] + nudge, scores[index] - nudge
+            gradient[index] = (risk(ahead, train, loss) - risk(behind, train, loss)) / (2 * nudge)
         expected = (gradient * scores).sum() + radius_of(train, lam) * np.linalg.norm(gradient, 2)
         assert step.gap() == pytest.approx(expected, rel=1e-4, abs=1e-4)
         assert np.linalg.norm(scores, "nuc") <= radius_of(train, lam) * (1 + 1e-9)

@@ -257,8 +257,8 @@ def errors_by_leaving_out(solver: MPRank, train: Ratings, C: float) -> Floats:
     for user in range(train.n_users):
         items, values = of_user(train, user)
         squares = []
-        for place in range(len(items)):
-            kept = np.arange(len(items)) != place
+        for index in range(len(items)):
+            kept = np.arange(len(items)) != index
             ridge = MPRank(C=C * kept.sum() / len(items), kernel=solver.kernel, width=solver.width, form=solver.form)
             own = Ratings.from_triples(
                 np.zeros(kept.sum(), int), items[kept], values[kept], 1, train.n_items, train.item_features
@@ -266,8 +266,8 @@ def errors_by_leaving_out(solver: MPRank, train: Ratings, C: float) -> Floats:
             if len(own) < 2:
                 predicted = values[kept].mean()
             else:
-                predicted = table(ridge, own)[0, items[place]]
-            squares.append((predicted - values[place]) ** 2)
+                predicted = table(ridge, own)[0, items[index]]
+            squares.append((predicted - values[index]) ** 2)
         errors[user] = np.mean(squares)
     return errors
 
@@ -301,8 +301,8 @@ def test_the_c_that_is_chosen_has_the_least_error(choose, kernel, train):
     best = errors.argmin(axis=1) if choose == "C-per-user" else np.full(10, errors.mean(axis=0).argmin())
     scores = table(solver, train)
     assert len(set(best)) == (1 if choose == "C-for-all" else len(set(best)))
-    for user, place in enumerate(best):
-        expected = table(replace(solver, C=grid[place], choose="nothing"), train)[user]
+    for user, index in enumerate(best):
+        expected = table(replace(solver, C=grid[index], choose="nothing"), train)[user]
         assert scores[user].tobytes() == expected.tobytes()
 
 

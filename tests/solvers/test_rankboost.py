@@ -59,19 +59,19 @@ def assert_rounds_are_those_of_listed_pairs(x: Floats, values: Floats, rounds: i
     steps = RankBoost().steps(view, stream(0))
     assert next(steps).objective() == pytest.approx(1.0, rel=1e-14)
     last = False
-    for place, step in enumerate(islice(steps, rounds)):
+    for index, step in enumerate(islice(steps, rounds)):
         assert not last
         model = step.model
-        chosen = int(model.features[0, place]), float(model.cuts[0, place])
+        chosen = int(model.features[0, index]), float(model.cuts[0, index])
         tried = explicit_round(x, values, weights)
         r = tried[chosen]
         assert abs(r) == pytest.approx(max(map(abs, tried.values())), abs=1e-11)
-        last = place == 0 and abs(r) > 1 - 1e-9
+        last = index == 0 and abs(r) > 1 - 1e-9
         limit = 1 - 0.5 / len(low)
         alpha = 0.5 * np.log((1 + np.clip(r, -limit, limit)) / (1 - np.clip(r, -limit, limit)))
-        assert model.weights[0, place] == pytest.approx(alpha, rel=1e-9, abs=1e-11)
+        assert model.weights[0, index] == pytest.approx(alpha, rel=1e-9, abs=1e-11)
         f = (x[:, chosen[0]] > chosen[1]).astype(float)
-        weights = weights * np.exp(model.weights[0, place] * (f[low] - f[high]))
+        weights = weights * np.exp(model.weights[0, index] * (f[low] - f[high]))
         product *= weights.sum()
         weights /= weights.sum()
         assert step.objective() == pytest.approx(product, rel=1e-10)

@@ -74,8 +74,8 @@ def test_only_the_ratio_of_penalty_and_margin_matters():
     """Proposition 1: (lam, gamma eps) gives gamma times what (lam / gamma, eps) gives."""
     train = some_ratings()
     wide, narrow = last(RMC(lam=8.0, eps=2.0), train), last(RMC(lam=4.0, eps=1.0), train)
-    places = train.users, train.items
-    np.testing.assert_allclose(wide.model.score(*places), 2 * narrow.model.score(*places), atol=1e-9)
+    pairs = train.users, train.items
+    np.testing.assert_allclose(wide.model.score(*pairs), 2 * narrow.model.score(*pairs), atol=1e-9)
     assert wide.objective() == pytest.approx(4 * narrow.objective())
 
 
@@ -98,9 +98,11 @@ def test_partial_orders_reach_a_closed_gap_the_same_on_any_number_of_threads():
 
 def test_a_path_finds_the_same_optima_as_single_runs():
     train = some_ratings()
-    path = dict(RMC(tolerance=1e-7).path(train, [12.0, 6.0], np.random.default_rng(0)))
-    for lam, step in path.items():
-        assert step.objective() == pytest.approx(last(RMC(lam=lam, tolerance=1e-7), train).objective(), rel=1e-6)
+    completion = RMC(tolerance=1e-7).completion(train, 1)
+    for lam, _, point in completion.path([12.0, 6.0], np.random.default_rng(0)):
+        assert completion.objective(lam, point) == pytest.approx(
+            last(RMC(lam=lam, tolerance=1e-7), train).objective(), rel=1e-6
+        )
 
 
 def test_a_user_with_no_order_is_free_and_scores_zero():

@@ -129,10 +129,10 @@ def below(rng: np.random.Generator, n: int) -> int:
 def shuffled(rng: np.random.Generator, n: int) -> Any:
     """0 .. n-1 in the order of a Fisher-Yates shuffle, drawn one at a time."""
     order = list(range(n))
-    for place in range(n):
-        drawn = place + below(rng, n - place)
-        order[place], order[drawn] = order[drawn], order[place]
-        yield order[place]
+    for index in range(n):
+        drawn = index + below(rng, n - index)
+        order[index], order[drawn] = order[drawn], order[index]
+        yield order[index]
 
 
 def one_pass(
@@ -140,9 +140,9 @@ def one_pass(
 ) -> None:
     """What a serial pass does: users in random order, each one's rows in random order."""
     rows = (
-        (i, train.better[train.indptr[i] + place], train.worse[train.indptr[i] + place])
+        (i, train.better[train.indptr[i] + index], train.worse[train.indptr[i] + index])
         for i in shuffled(rng, train.n_users)
-        for place in shuffled(rng, int(np.diff(train.indptr)[i]))
+        for index in shuffled(rng, int(np.diff(train.indptr)[i]))
     )
     visit(rows, train, solver, users, items, done)
 
@@ -173,13 +173,13 @@ def mixed(x: int) -> int:
 def own_order(seed: int, number: int, n: int) -> list[int]:
     """0 .. n-1 in the order that a task draws from its own stream."""
     state, order = mixed((seed + mixed(number + 1)) % 2**64), list(range(n))
-    for place in range(n):
+    for index in range(n):
         while True:
             state = (state + 0x9E3779B97F4A7C15) % 2**64
-            drawn, rest = divmod((mixed(state) >> 32) * (place + 1), 2**32)
-            if rest >= 2**32 % (place + 1):
+            drawn, rest = divmod((mixed(state) >> 32) * (index + 1), 2**32)
+            if rest >= 2**32 % (index + 1):
                 break
-        order[place], order[drawn] = order[drawn], place
+        order[index], order[drawn] = order[drawn], index
     return order
 
 

@@ -61,10 +61,13 @@ def test_an_item_that_nobody_rated_scores_zero_or_the_users_mean():
 def test_a_path_finds_the_same_optima_as_single_runs():
     train = some_ratings()
     lams = [30.0, 10.0, 20.0]
-    path = dict(SMC(tolerance=1e-7).path(train, lams, np.random.default_rng(0)))
-    assert list(path) == sorted(lams, reverse=True)
-    for lam, step in path.items():
-        assert step.objective() == pytest.approx(last(SMC(lam=lam, tolerance=1e-7), train).objective(), rel=1e-6)
+    completion, _ = SMC(tolerance=1e-7).completion(train, 1)
+    path = list(completion.path(lams, np.random.default_rng(0)))
+    assert [lam for lam, _, _ in path] == sorted(lams, reverse=True)
+    for lam, _, point in path:
+        assert completion.objective(lam, point) == pytest.approx(
+            last(SMC(lam=lam, tolerance=1e-7), train).objective(), rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("lam", [0.0, -1.0])

@@ -138,16 +138,16 @@ def table(file: File, kinds: Mapping[str, Callable[[str], Any]]) -> dict[str, li
         header = next(reader, [])
         if absent := [name for name in kinds if name not in header]:
             raise UserError(f"{file}, line 1: no column {absent[0]!r} among {', '.join(header) or 'none'}")
-        places = [(found[name], name, header.index(name), kind) for name, kind in kinds.items()]
+        wanted = [(found[name], name, header.index(name), kind) for name, kind in kinds.items()]
         for fields in filter(None, reader):
             if len(fields) != len(header):
                 raise UserError(f"{file}, line {reader.line_num}: {len(fields)} fields where {len(header)} are needed")
-            for column, name, place, kind in places:
+            for column, name, index, kind in wanted:
                 try:
-                    column.append(kind(fields[place]))
+                    column.append(kind(fields[index]))
                 except ValueError as error:
                     where = f"{file}, line {reader.line_num}"
-                    raise UserError(f"{where}: {name} {fields[place]!r} {error}") from None
+                    raise UserError(f"{where}: {name} {fields[index]!r} {error}") from None
     except csv.Error as error:
         raise UserError(f"{file}, line {reader.line_num}: {error}") from error
     return found

@@ -95,7 +95,7 @@ def _sheet(file: File) -> Floats:
     rated = ratings != _NOT_RATED
     wrong = rated & ~(np.abs(ratings) <= _HIGHEST)
     if wrong.any():
-        row, joke = (int(place[0]) for place in np.nonzero(wrong))
+        row, joke = (int(indices[0]) for indices in np.nonzero(wrong))
         limits = f"must be from -{_HIGHEST} to {_HIGHEST}, or {_NOT_RATED} for none"
         _complain(file, is_xls, row, f"rating {ratings[row, joke]:g} of joke {joke + 1} is out of range: {limits}")
     counts = rated.sum(axis=1)
@@ -136,9 +136,9 @@ def _diagnose(file: File) -> None:
     for number, fields in records(file, ",", _FIELDS):
         if len(fields) > _FIELDS:
             raise UserError(f"{file}, line {number}: {len(fields)} fields where {_FIELDS} are needed")
-        for place, field in enumerate(fields):
+        for index, field in enumerate(fields):
             if not _is_number(field):
-                what = f"rating of joke {place}" if place else "number of ratings"
+                what = f"rating of joke {index}" if index else "number of ratings"
                 raise UserError(f"{file}, line {number}: {what} {field!r} is no number")
 
 
@@ -160,9 +160,9 @@ def _from_xls(file: File) -> Floats:
 
 def _cells(file: File, row: int, values: list[Any]) -> list[float]:
     """The numbers of a row; a cell of anything else is an error that names it."""
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if not isinstance(value, float):
-            raise UserError(f"{file}, row {row + 1}, column {place + 1}: {value!r} is no number")
+            raise UserError(f"{file}, row {row + 1}, column {index + 1}: {value!r} is no number")
     return values
 
 

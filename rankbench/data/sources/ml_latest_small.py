@@ -174,8 +174,8 @@ class MovieLensLatestSmall:
 
 def _first_rating(path: Path, paths: tuple[Path, ...]) -> str | None:
     """The first row of the `ratings.csv` in an archive, or of the one that lies beside a loose file."""
-    place = path if path.suffix == ".zip" else path.with_name("ratings.csv")
-    files = Files(_NAME, (place,) if place in paths else ())
+    source = path if path.suffix == ".zip" else path.with_name("ratings.csv")
+    files = Files(_NAME, (source,) if source in paths else ())
     if not files.has("ratings.csv"):
         return None
     with files.find("ratings.csv").open() as stream:

@@ -249,8 +249,8 @@ def _by_customer(segments: list[_Segment]) -> tuple[Any, Ints]:
     The segments, in the order of their movies, are such a matrix by columns already; turning it into one by
     rows takes linear time and leaves the movies of each customer in order.
     """
-    movies, places = np.unique([segment.movie for segment in segments], return_inverse=True)
-    sizes = np.bincount(places, [len(segment.ratings) for segment in segments], len(movies))
+    movies, columns = np.unique([segment.movie for segment in segments], return_inverse=True)
+    sizes = np.bincount(columns, [len(segment.ratings) for segment in segments], len(movies))
     by_movie = scipy.sparse.csc_array(
         (
             np.concatenate([segment.ratings for segment in segments]),
@@ -288,10 +288,10 @@ def _check_once(by_customer: Any, movies: Ints, segments: list[_Segment]) -> Non
     customer = int(np.searchsorted(by_customer.indptr, row, side="right")) - 1
     movie = movies[by_customer.indices[row]]
     first, second = [
-        (segment.file, segment.line + int(place))
+        (segment.file, segment.line + int(index))
         for segment in segments
         if segment.movie == movie
-        for place in np.flatnonzero(segment.customers == customer)
+        for index in np.flatnonzero(segment.customers == customer)
     ][:2]
     raise UserError(
         f"{second[0]}, line {second[1]}: customer {customer} rates movie {movie} "

@@ -145,4 +145,4 @@ def _counts(vocabulary: str, source: str) -> str:
 
 def _addresses(name: str) -> tuple[str, ...]:
     """The commit that has been in use since 2021, then whatever is newest."""
-    return tuple(f"{_REPOSITORY}/raw/{place}/data/{name}" for place in (_COMMIT, "HEAD"))
+    return tuple(f"{_REPOSITORY}/raw/{revision}/data/{name}" for revision in (_COMMIT, "HEAD"))

@@ -222,8 +222,8 @@ def substitute(files: Files, release: int = 6) -> tuple[Ints, Terms]:
     counts = neuroquery.counts(files, *_SUBSTITUTE)
     their_rows = brain.rows_of(theirs, own)
     rows = np.flatnonzero(their_rows >= 0)
-    places = {term: place for place, term in enumerate(counts.names.tolist())}
-    terms = [term for term in vocabulary(files, release).tolist() if term in places]
+    columns = {term: column for column, term in enumerate(counts.names.tolist())}
+    terms = [term for term in vocabulary(files, release).tolist() if term in columns]
     published = _RELEASES[release]
     if (len(rows), len(terms)) != (published.common_studies, published.common_terms):
         raise UserError(
@@ -231,7 +231,7 @@ def substitute(files: Files, release: int = 6) -> tuple[Ints, Terms]:
             f"{published.common_studies:,} and {published.common_terms:,} are known: get the files of both again"
         )
     matrix = scipy.sparse.csr_array(counts.matrix[their_rows[rows]])
-    return rows, Terms(counts.names, matrix).take(np.array([places[term] for term in terms]))
+    return rows, Terms(counts.names, matrix).take(np.array([columns[term] for term in terms]))
 
 
 def term_topics(terms: Terms, found: Terms, rows: Ints) -> Terms:

@@ -92,7 +92,7 @@ def item_features(path: Path, item_ids: Ids) -> Block:
     base = Layout(fields=(0, 1), names=("item", "feature"))
     layout = layout_of(file, base, "auto", "auto")
     _, columns = next(records(file, layout.separator, 2, layout.encoding, 0, layout.quoted))
-    names = columns[1:] if layout.header else [f"f{place}" for place in range(1, len(columns))]
+    names = columns[1:] if layout.header else [f"f{number}" for number in range(1, len(columns))]
     table = _feature_rows(file, layout, len(columns), item_ids.dtype.kind == "U")
     if absent := [item for item in item_ids.tolist() if item not in table]:
         raise UserError(f"{file} has no row for item {absent[0]!r}: every item that is in the data needs one")
@@ -183,7 +183,7 @@ def _is_header(rows: list[list[str]], layout: Layout) -> bool:
     """
     if any(len(row) <= max(layout.fields) for row in rows):
         return False  # reading on will name the line
-    first, *below = ([row[place].strip().lower() for place in layout.fields] for row in rows)
+    first, *below = ([row[index].strip().lower() for index in layout.fields] for row in rows)
     if first == list(layout.names):
         return True
     if any(_is_number(field) for field in first):

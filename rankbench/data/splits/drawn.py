@@ -8,12 +8,11 @@ import numpy as np
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, share, somebody, with_enough
+from rankbench.data.splits.shares import Share
 from rankbench.data.views import LABELS, Comparisons, Ratings, View
 from rankbench.kernels import pairs as pairs_kernel
 from rankbench.kernels import splits as kernel
 from rankbench.names import Limits, check
-
-Share = Annotated[float, Limits(above=0, below=1)]
 
 
 @dataclass(frozen=True)

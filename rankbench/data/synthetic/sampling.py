@@ -45,9 +45,9 @@ class Urn:
 
     def draw(self, rng: np.random.Generator, size: int) -> Ints:
         """So many items, repeats and all."""
-        places = rng.random(size) * len(self.weights)
-        items = np.minimum(places.astype(np.int64), len(self.weights) - 1)  # the product may round up
-        return np.where(places - items < self.thresholds[items], items, self.aliases[items])
+        points = rng.random(size) * len(self.weights)
+        items = np.minimum(points.astype(np.int64), len(self.weights) - 1)  # the product may round up
+        return np.where(points - items < self.thresholds[items], items, self.aliases[items])
 
     def waiting_times(self, rng: np.random.Generator) -> Floats:
         """When each item would come first if it came at the rate of its weight; infinity for weight zero."""
@@ -90,9 +90,9 @@ def _filled(rng: np.random.Generator, counts: Ints, urn: Urn, keys: Ints) -> Int
 def _united(keys: Ints, drawn: Ints) -> Ints:
     """The keys, ascending, and among them what was drawn, ascending, each once."""
     drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-    places = np.searchsorted(keys, drawn)
-    new = places == np.searchsorted(keys, drawn, side="right")
-    return np.insert(keys, places[new], drawn[new])
+    before = np.searchsorted(keys, drawn)
+    new = before == np.searchsorted(keys, drawn, side="right")
+    return np.insert(keys, before[new], drawn[new])
 
 
 def _short(counts: Ints, keys: Ints, items: int) -> Ints:

@@ -62,7 +62,7 @@ class Shape:
 
 def _levels(lowest: float, step: float, *counts: int) -> dict[float, int]:
     """Evenly spaced levels and how often each was given."""
-    return {lowest + place * step: count for place, count in enumerate(counts)}
+    return {lowest + index * step: count for index, count in enumerate(counts)}
 
 
 _ML_10M_POPULARITY = (1.697, 97.1)

@@ -83,7 +83,7 @@ def test_a_comparison_may_be_made_twice_and_the_other_way_round(write):
 
 
 def test_a_gzipped_file_with_further_columns(write):
-    rows = [(*row, "2024-01-01", place) for place, row in enumerate(ROWS)]
+    rows = [(*row, "2024-01-01", index) for index, row in enumerate(ROWS)]
     assert rows_of(view_of(OwnPairs(write(gzip.compress(lines(rows).encode()), "own.csv.gz")))) == ROWS
 
 

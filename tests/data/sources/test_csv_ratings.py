@@ -68,7 +68,7 @@ def test_any_separator_with_or_without_header(write, separator, asked, header, r
 @pytest.mark.parametrize("separator", SEPARATORS)
 def test_further_columns_are_nothing(write, separator):
     letter = SEPARATORS[separator]
-    rows = [(*row, "964982703", "a remark" * place) for place, row in enumerate(ROWS)]
+    rows = [(*row, "964982703", "a remark" * index) for index, row in enumerate(ROWS)]
     header = letter.join(["user", "item", "rating", "time", "remark"]) + "\n"
     assert triples(view_of(OwnRatings(write(lines(rows, letter, header))))) == ROWS
     assert triples(view_of(OwnRatings(write(lines(rows, letter), "bare.csv")))) == ROWS

@@ -42,8 +42,8 @@ def xls(rows):
     workbook = pytest.importorskip("xlwt").Workbook()
     sheet = workbook.add_sheet("jester-data")
     for number, values in enumerate(rows):
-        for place, value in enumerate(values):
-            sheet.write(number, place, value)
+        for index, value in enumerate(values):
+            sheet.write(number, index, value)
     content = io.BytesIO()
     workbook.save(content)
     return content.getvalue()

@@ -1,0 +1,76 @@
+"""Every solver is a `Solver`: mypy, which checks this file with the package, refuses the tuple if one is not."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rankbench.contract import Determinism, Solver, Step
+from rankbench.data.views import Ratings, mismatch
+from rankbench.solvers import SOLVERS
+from rankbench.solvers.altsvm import AltSVM
+from rankbench.solvers.bpr import BPR
+from rankbench.solvers.cofirank import CofiRank
+from rankbench.solvers.convex_erm import ConvexERM
+from rankbench.solvers.frsvm import FRSVM
+from rankbench.solvers.global_ranking import GlobalRanking
+from rankbench.solvers.imc import IMC
+from rankbench.solvers.lcr import LCR
+from rankbench.solvers.mf import MF
+from rankbench.solvers.mprank import MPRank
+from rankbench.solvers.rankboost import RankBoost
+from rankbench.solvers.ranksvm_joint import RankSVMJoint
+from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
+from rankbench.solvers.ranksvm_separate import RankSVMSeparate
+from rankbench.solvers.ranksvm_var import RankSVMVar
+from rankbench.solvers.rmc import RMC
+from rankbench.solvers.robirank import RobiRank
+from rankbench.solvers.sgd import SGD
+from rankbench.solvers.smc import SMC
+from rankbench.solvers.svrank import SVRank
+
+EVERY_SOLVER: tuple[Solver, ...] = (
+    AltSVM(),
+    BPR(),
+    CofiRank(),
+    ConvexERM(),
+    FRSVM(),
+    GlobalRanking(),
+    IMC(),
+    LCR(),
+    MF(),
+    MPRank(),
+    RankBoost(),
+    RankSVMJoint(),
+    RankSVMNuclear(),
+    RankSVMSeparate(),
+    RankSVMVar(),
+    RMC(),
+    RobiRank(),
+    SGD(),
+    SMC(),
+    SVRank(),
+)
+
+
+class WithoutVersion:
+    """All that a solver must have, but for its version."""
+
+    learns_from = Ratings
+    needs_features = False
+    determinism = Determinism.EXACT
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """Nothing."""
+        yield from ()
+
+
+NO_SOLVER: Solver = WithoutVersion()  # type: ignore[assignment]  # mypy complains should this ever be no error
+
+
+def test_no_solver_is_left_out() -> None:
+    assert {type(solver) for solver in EVERY_SOLVER} == {SOLVERS.find(name) for name in SOLVERS.entries}
+
+
+def test_each_declares_a_kind_of_data_that_can_be_offered() -> None:
+    view = Ratings([0, 2], [0, 1], [1.0, 2.0], 2, item_features=np.eye(2))  # type: ignore[arg-type]
+    assert [mismatch(solver, view) for solver in EVERY_SOLVER] == [None] * len(EVERY_SOLVER)
