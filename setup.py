@@ -4,15 +4,19 @@ Environment: RANKBENCH_DEBUG_KERNELS=1 checks every index (with RANKBENCH_SANITI
 undefined behaviour), RANKBENCH_NATIVE=1 uses all instructions of this machine, with the same bits.
 """
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy
-from Cython.Build import cythonize
-from setuptools import Extension, setup
+if TYPE_CHECKING:  # what only building needs is imported where it is used: a test loads this file without it
+    from setuptools import Extension
 
 DEBUG = os.environ.get("RANKBENCH_DEBUG_KERNELS") == "1"
 SANITIZE = os.environ.get("RANKBENCH_SANITIZE") == "1"
@@ -28,12 +32,26 @@ DIRECTIVES = {
 }
 
 
+def compiler() -> list[str]:
+    """The command of the C compiler that builds the kernels."""
+    return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+
+
+def compiler_version() -> str:
+    """The first line of what the compiler says of its version; empty where it says nothing."""
+    try:
+        done = subprocess.run([*compiler(), "--version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.partition("\n")[0]
+
+
 def works(*flags: str) -> bool:
     """Whether the compiler takes these flags and links a program with them."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
         source.write_text("int main(void) { return 0; }\n")
-        command = [*os.environ.get("CC", "cc").split(), *flags, str(source), "-o", str(source.with_suffix(""))]
+        command = [*compiler(), *flags, str(source), "-o", str(source.with_suffix(""))]
         try:
             return subprocess.run(command, capture_output=True, check=False).returncode == 0
         except OSError:
@@ -60,32 +78,84 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
     return compile_flags, link_flags, macros
 
 
-def extensions() -> list[Extension]:
-    """One extension module per kernel file."""
+def recipe() -> dict[str, Any]:
+    """All that decides, beside their source, what the kernels compute."""
+    import Cython
+
     compile_flags, link_flags, macros = flags()
-    return [
+    given = [word for name in ("CFLAGS", "CPPFLAGS") for word in os.environ.get(name, "").split()]
+    return {
+        "directives": DIRECTIVES,
+        "compile flags": compile_flags,
+        "link flags": link_flags,
+        "macros": macros,
+        "environment": [word for word in given if "/" not in word],  # where a folder lies decides nothing
+        "cython": Cython.__version__,
+        "compiler": compiler_version(),
+    }
+
+
+def digest(folder: Path, recipe: Mapping[str, Any]) -> str:
+    """Sixteen digits that are equal where kernels compute the same: of their sources and of how they are built."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.suffix in {".pyx", ".pxd"}):
+        if path.stem != "build_info":  # it tells the digest and computes nothing
+            content = path.read_bytes()
+            found.update(f"{path.name} {len(content)}\n".encode() + content)
+    found.update(json.dumps(recipe, sort_keys=True).encode())
+    return found.hexdigest()[:16]
+
+
+def written(recipe: Mapping[str, Any]) -> str:
+    """The path of a file that is newer than the kernels where they were built by another recipe."""
+    path, text = Path("build", "recipe.json"), json.dumps(recipe, indent=1)
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return path.as_posix()
+
+
+def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
+    """One extension module per kernel file."""
+    import numpy
+    from setuptools import Extension
+
+    sources = sorted(Path("pyx").glob("*.pyx"))
+    shared = [written(recipe), *sorted(path.as_posix() for path in Path("pyx").glob("*.pxd"))]
+    built = [
         Extension(
             f"rankbench.kernels.{path.stem}",
             [path.as_posix()],
             include_dirs=[numpy.get_include()],
-            define_macros=macros,
-            extra_compile_args=compile_flags,
-            extra_link_args=link_flags,
-            depends=sorted(shared.as_posix() for shared in Path("pyx").glob("*.pxd")),
+            define_macros=list(recipe["macros"]),
+            extra_compile_args=recipe["compile flags"],
+            extra_link_args=recipe["link flags"],
+            depends=shared,
         )
-        for path in sorted(Path("pyx").glob("*.pyx"))
+        for path in sources
     ]
+    (teller,) = (extension for extension in built if extension.name.endswith(".build_info"))
+    teller.define_macros.append(("RANKBENCH_DIGEST", f'"{digest(Path("pyx"), recipe)}"'))
+    teller.depends = shared + [path.as_posix() for path in sources]  # a change of any kernel changes the digest
+    return built
 
 
-building = not {"sdist", "egg_info", "dist_info"}.intersection(sys.argv)  # those need no C
-setup(
-    ext_modules=cythonize(
-        extensions(),
-        include_path=["pyx"],
-        build_dir="build/debug" if DEBUG else "build/release",
-        compiler_directives=DIRECTIVES,
-    )
-    if building
-    else [],
-    options={"build_ext": {"parallel": os.cpu_count()}},
-)
+def main() -> None:
+    """Build what the command line, or pip, asks for."""
+    from setuptools import setup
+
+    kernels = []
+    if not {"sdist", "egg_info", "dist_info"}.intersection(sys.argv):  # those need no C
+        from Cython.Build import cythonize
+
+        kernels = cythonize(
+            extensions(recipe()),
+            include_path=["pyx"],
+            build_dir="build/debug" if DEBUG else "build/release",
+            compiler_directives=DIRECTIVES,
+        )
+    setup(ext_modules=kernels, options={"build_ext": {"parallel": os.cpu_count()}})
+
+
+if __name__ == "__main__":  # so it is for pip too; a test loads this file and builds nothing
+    main()

@@ -24,8 +24,10 @@ cdef extern from *:
     #else
     #define rankbench_compiler __VERSION__
     #endif
+    #define rankbench_digest RANKBENCH_DIGEST /* from setup.py, which reads all kernels */
     """
     const char *rankbench_compiler
+    const char *rankbench_digest
     int rankbench_debug
     int rankbench_native
 
@@ -33,6 +35,11 @@ cdef extern from *:
 def compiler() -> str:
     """The C compiler and its version."""
     return rankbench_compiler.decode()
+
+
+def digest() -> str:
+    """Sixteen hexadecimal digits of what the kernels compute: all their sources, the flags and the compiler."""
+    return rankbench_digest.decode()
 
 
 def openmp() -> int:

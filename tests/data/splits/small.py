@@ -12,6 +12,23 @@ from rankbench.errors import UserError
 
 patient = settings(deadline=None)  # a slow machine is no failure
 SEEDS = st.integers(0, 99)
+HALF = "half-per-user[reviewers=4,least=6,most=60,references=3,low=2,high=60]"
+EVERY_SPLIT = (  # with settings under which data of this file's size is enough
+    "given-folds",
+    "n-per-user[n=5,least=2]",
+    "items-per-task[n=4,test=3]",
+    "per-user",
+    "leave-one-out[n=2]",
+    "half-per-user[reviewers=4,least=6]",
+    HALF,
+    "leave-reviewer-out[least=3,raters=2]",
+    "entries",
+    "entries[test=0.1,validation=0.1,train=0.4]",
+    "cold-items",
+    "binary[C=7]",
+    "comparisons[n=10]",
+    "comparisons[n=5,of=items]",
+)
 
 
 @st.composite
@@ -58,3 +75,11 @@ def cut_or_skip(view, protocol: str, seed: int = 0, repetition: int = 0) -> Spli
     except UserError:
         assume(False)
         raise
+
+
+def by_hand() -> Ratings:
+    """Nine users with six to ten ratings of twelve items, without a random number."""
+    rows = [(user, (5 * user + 7 * i) % 12, 1 + (3 * user + i * i) % 5, 1 + i % 3) for user in range(9) for i in
+            range(6 + user % 5)]  # fmt: skip
+    users, items, values, folds = np.array(rows).T
+    return Ratings.from_triples(users, items, values.astype(float), 9, 12, folds=folds)
