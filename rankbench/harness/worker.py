@@ -6,6 +6,7 @@ import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -53,15 +54,26 @@ class PeakMemory:
 
 def main(home: Connection, task: Task) -> None:
     """Run the task and send home checkpoints, then one last message with the outcome."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
+    own = os.getpid()
     try:
-        home.send(("done", _run(home, task)))
-    except MemoryError:
-        home.send(("memory", {"reason": "out of memory", "trace": None}))
-    except BrokenPipeError:
-        os._exit(1)  # nobody is listening any more
+        content = _run(home, task)
+        if os.getpid() == own:
+            home.send(("done", content))
     except BaseException as error:  # whatever a solver throws is its cell's failure, not ours
-        home.send(("failed", {"reason": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}))
+        if os.getpid() != own:
+            raise  # out of a process that the solver forked: how that one ends is not how the cell does
+        try:
+            home.send(_failure(error))
+        except BrokenPipeError:
+            os._exit(1)  # nobody is listening any more
+
+
+def _failure(error: BaseException) -> tuple[str, dict[str, Any]]:
+    """The last message of a cell that an exception ended."""
+    if isinstance(error, MemoryError):
+        return "memory", {"reason": "out of memory", "trace": None}
+    return "failed", {"reason": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
 
 
 def _run(home: Connection, task: Task) -> dict[str, Any]:
@@ -70,15 +82,18 @@ def _run(home: Connection, task: Task) -> dict[str, Any]:
     parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
     split = Split(**{part: unpack(arrays, VIEWS, f"{part}.") for part in parts})
     solver = SOLVERS.make(cell.solver_text)
-    train = offer(solver, split.train)
+    started = perf_counter()
+    train = offer(solver, split.train)  # may make comparisons out of ratings
+    prepare = perf_counter() - started
     rng = stream(cell.seed, "solver", cell.data, cell.split, cell.solver, cell.repetition)
     memory = PeakMemory()
-    scored, last = -1, None
+    scored, last, imported = -1, None, list[str]()
     with single_threaded_blas():
         memory.restart()
         for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
             memory.note()
             last = checkpoint
+            imported += checkpoint.imported
             if checkpoint.index % cell.every == 0 or checkpoint.spent:
                 per_user = _score(home, cell, checkpoint, split)
                 scored = checkpoint.index
@@ -91,6 +106,8 @@ def _run(home: Connection, task: Task) -> dict[str, Any]:
         "per_user": per_user,
         "unscored": _unscored(last.step.model, split),
         "peak_mb": memory.megabytes,
+        "prepare": prepare,
+        "imported": tuple(imported),
         "stopped": "budget" if last.spent else "solver",
         "basis": leading_features(last.step.model, split.train.feature_names),
     }
