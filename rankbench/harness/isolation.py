@@ -8,26 +8,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
-from time import monotonic
+from time import monotonic, process_time
 from types import ModuleType
+from typing import cast
 
-import psutil
-
-from rankbench.harness import worker
+from rankbench.harness import keeper
+from rankbench.harness.keeper import Verdict
+from rankbench.harness.processes import busy_seconds, descendants, exceed, kill, session_members
 from rankbench.harness.records import Point, Status
 from rankbench.harness.worker import Ending, Task
 from rankbench.solvers import SOLVERS
 
 _START = threading.Lock()  # one process starts at a time: starting touches what all threads share
 _WATCH = 0.05  # seconds between two looks at a running cell
-_PATIENCE = 5.0  # seconds a finished process has to leave
+_LOOKING = 0.05  # the share of its time that the driver may spend on looking at a cell's memory
+_LEAVE = 0.5  # seconds a finished process has to leave by itself
+_PATIENCE = 5.0  # seconds a keeper has to clear up
+_LEAST_SPAN = 0.2  # seconds: the system counts in ticks of 10 ms, which are 5 % of a core over this span
 
 
 @dataclass(frozen=True)
 class Caps:
-    """What a cell may take: seconds from start to end, and bytes of resident memory."""
+    """What a cell may take: seconds from start to end, and bytes of memory for it and all that it starts."""
 
     seconds: float | None = 600.0
     memory: int | None = None
@@ -42,36 +46,72 @@ class Outcome:
     curve: list[Point] = field(default_factory=list)
     ending: Ending | None = None
     wall: float = 0.0
-    load: float | None = None
+    load: float | None = None  # cores that others kept busy meanwhile; None where that cannot be told
 
 
 class Interrupted(Exception):
     """The run was stopped while this cell was under way."""
 
 
+@dataclass(frozen=True)
+class _Clocks:
+    """The time, the CPU seconds of the whole machine, and our own, all read at once."""
+
+    now: float
+    busy: float
+    own: float
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A cell under way: its keeper's process, and our ends of the pipes."""
+
+    keeper: ForkServerProcess
+    lifeline: Connection  # the keeper ends the cell when nobody holds this any more
+    verdict: Connection  # from the keeper: how the solver's process ended
+    home: Connection  # from the solver: checkpoints, and the last word
+    started: float
+    clocks: _Clocks
+
+
 def server() -> ForkServerContext:
     """The process that cells are forked from: it has imported all they need, and has no threads."""
     context = multiprocessing.get_context("forkserver")
     solvers = sorted({entry.partition(":")[0] for entry in SOLVERS.entries.values()})
-    context.set_forkserver_preload(["rankbench.harness.worker", *solvers])
+    context.set_forkserver_preload(["rankbench.harness.keeper", *solvers])
     return context
 
 
 def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Outcome:
     """Start the task's process, watch it to its end, and leave nothing running behind."""
-    home, away = context.Pipe(duplex=False)
-    process = context.Process(target=worker.main, args=(away, task), daemon=True)
-    started = monotonic()
-    with _START, _no_main_module(), _no_interrupts():
-        process.start()
-    away.close()
+    cell, outcome = _start(context, task), Outcome()
     try:
-        outcome = _watch(process, home, started, caps, stop.is_set)
+        finished = _watch(cell, outcome, caps, stop.is_set)
+        if outcome.ending:  # it has said its last word, and may still have output to write
+            cell.verdict.poll(_LEAVE)
     finally:
-        _end(process)
-        home.close()
-    outcome.wall = monotonic() - started
+        verdict = _end(cell)
+    if not finished:
+        _vanished(outcome, verdict)
+    outcome.load = _load(cell.clocks, verdict)
+    outcome.wall = monotonic() - cell.started
     return outcome
+
+
+def _start(context: ForkServerContext, task: Task) -> _Running:
+    """Start a cell. Its ends of the pipes live on in its processes alone, and ours in this process alone.
+
+    Ours are not inherited by programs that this process starts, and cells are forked from the server.
+    """
+    started = monotonic()
+    theirs, lifeline = context.Pipe(duplex=False)
+    verdict, judge = context.Pipe(duplex=False)
+    home, away = context.Pipe(duplex=False)
+    with theirs, judge, away:
+        process = context.Process(target=keeper.keep, args=(theirs, judge, away, task))
+        with _START, _no_main_module(), _no_interrupts():
+            process.start()
+    return _Running(process, lifeline, verdict, home, started, _clocks())
 
 
 @contextmanager
@@ -99,51 +139,105 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _watch(
-    process: ForkServerProcess, home: Connection, started: float, caps: Caps, stopped: Callable[[], bool]
-) -> Outcome:
-    """Collect messages until the last one comes or a cap is broken."""
-    outcome = Outcome()
+def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], bool]) -> bool:
+    """Collect messages until the last one comes, a cap is broken (True), or the process is gone (False)."""
+    doors, next_look = [cell.home, cell.verdict], 0.0
     while True:
         if stopped():
             raise Interrupted
-        if home.poll(_WATCH):
-            try:
-                message = home.recv()
-            except EOFError:
-                return _vanished(process, outcome)
-            if isinstance(message, Point):
-                outcome.curve.append(message)
-            else:
-                outcome.status, outcome.reason, outcome.ending = message.status, message.reason, message
-                return outcome
-        if caps.seconds is not None and monotonic() - started > caps.seconds:
+        ready = wait(doors, _WATCH)
+        if cell.home in ready:
+            message = _received(cell.home)
+            if message is None:
+                doors.remove(cell.home)
+            elif _noted(outcome, message):
+                return True
+        elif cell.verdict in ready:  # only now: all that was sent home has been read
+            return False
+        now = monotonic()
+        if caps.seconds is not None and now - cell.started > caps.seconds:
             outcome.status, outcome.reason = "timeout", f"took longer than {caps.seconds:g} s"
-            return outcome
-        if caps.memory is not None and _resident(process.pid) > caps.memory:
-            outcome.status, outcome.reason = "memory", f"took more than {caps.memory / 2**20:.0f} MiB"
-            return outcome
+            return True
+        if caps.memory is not None and now >= next_look:
+            if exceed(descendants(cell.keeper.pid or 0), caps.memory):
+                outcome.status, outcome.reason = "memory", f"took more than {caps.memory / 2**20:.0f} MiB"
+                return True
+            next_look = now + (monotonic() - now) / _LOOKING
 
 
-def _vanished(process: ForkServerProcess, outcome: Outcome) -> Outcome:
-    """The process ended without a word: a signal, or the machine ran out of memory."""
-    process.join(_PATIENCE)
-    outcome.reason = f"the process died without a word (exit code {process.exitcode})"
-    if process.exitcode == -9:
-        outcome.status, outcome.reason = "memory", "the system killed the process, most likely for memory"
-    return outcome
-
-
-def _resident(pid: int | None) -> int:
+def _received(home: Connection) -> Point | Ending | None:
+    """The next message from a cell; None when there will be no more."""
     try:
-        return int(psutil.Process(pid).memory_info().rss)
-    except psutil.Error:
-        return 0  # it has just ended; the pipe will tell
+        message: Point | Ending = home.recv()
+    except (EOFError, OSError):
+        return None
+    except Exception as error:  # a solver's own objects may travel in it, and fail in whatever way they like
+        return Ending("failed", f"what the cell sent cannot be read: {type(error).__name__}: {error}")
+    return message
 
 
-def _end(process: ForkServerProcess) -> None:
-    """Let a finished process leave; kill one that does not."""
-    process.join(_WATCH)
-    if process.is_alive():
-        process.kill()
-        process.join(_PATIENCE)
+def _noted(outcome: Outcome, message: Point | Ending) -> bool:
+    """Enter a message into the outcome; whether it was the last one."""
+    if isinstance(message, Point):
+        outcome.curve.append(message)
+        return False
+    outcome.status, outcome.reason, outcome.ending = message.status, message.reason, message
+    return True
+
+
+def _end(cell: _Running) -> Verdict | None:
+    """End a cell and everything that it started; the keeper's verdict, None if it gave none."""
+    with cell.verdict, cell.home:
+        cell.lifeline.close()
+        verdict = _verdict(cell.verdict)
+        if verdict is not None:
+            cell.keeper.join(_PATIENCE)
+        if verdict is None or cell.keeper.is_alive():
+            _kill_all(cell.keeper)
+    return verdict
+
+
+def _verdict(pipe: Connection) -> Verdict | None:
+    try:
+        return cast(Verdict, pipe.recv()) if pipe.poll(_PATIENCE) else None
+    except (EOFError, OSError):
+        return None
+
+
+def _kill_all(process: ForkServerProcess) -> None:
+    """Kill a keeper that does not answer, and what was its to clear up.
+
+    If it was killed itself, its children have other parents now, but most are in its session still.
+    """
+    pid = process.pid
+    if pid is None:
+        return
+    tree = descendants(pid)
+    process.kill()
+    for orphan in {*tree, *session_members(pid)}:
+        kill(orphan, signal.SIGKILL)
+    process.join(_PATIENCE)
+
+
+def _vanished(outcome: Outcome, verdict: Verdict | None) -> None:
+    """The process ended without a word: a signal, or the machine ran out of memory."""
+    if verdict is None:
+        outcome.reason = "the process that watches over the cell was killed"
+    elif verdict.code == -signal.SIGKILL:
+        outcome.status, outcome.reason = "memory", "the system killed the process, most likely for memory"
+    else:
+        outcome.reason = f"the process died without a word (exit code {verdict.code})"
+
+
+def _clocks() -> _Clocks:
+    return _Clocks(monotonic(), busy_seconds(), process_time())
+
+
+def _load(before: _Clocks, verdict: Verdict | None) -> float | None:
+    """How many cores others kept busy since then: all that the machine did, less what the cell and we did."""
+    after = _clocks()
+    span = after.now - before.now
+    if verdict is None or span < _LEAST_SPAN:
+        return None
+    others = (after.busy - before.busy) - (after.own - before.own) - verdict.seconds
+    return max(0.0, others / span)

@@ -1,5 +1,6 @@
 """Drive a solver step by step under a budget, with the clock inside `next()` and nowhere else."""
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
@@ -14,13 +15,13 @@ from rankbench.streams import stream
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A step, the training seconds up to it, and whether the budget ends here."""
+    """A step, the training seconds up to it, whether the budget ends here, and what it imported on the clock."""
 
     index: int
     seconds: float
     step: Step
     spent: bool
-    imported: tuple[str, ...] = ()
+    imported: tuple[str, ...] = ()  # packages that the first step loaded: their loading is in its seconds
 
 
 def checkpoints(
@@ -28,20 +29,31 @@ def checkpoints(
 ) -> Iterator[Checkpoint]:
     """The steps with their training seconds, until the solver ends by itself or the budget does."""
     seconds, index, previous = 0.0, 0, None
+    loaded = set(sys.modules)
     while True:
         start = clock()
         step = next(steps, None)
         seconds += clock() - start
+        imported = () if index else _packages_beyond(loaded)
         if step is None:
             return
         if index and step.objective is None and budget.steps is None and budget.seconds is None:
             raise UserError("a budget of a tolerance alone needs a solver with an objective: give steps or seconds too")
         ended = _spent(budget, index, seconds) or _settled(budget, step, previous)
         previous = step.objective() if budget.tolerance and step.objective else None
-        yield Checkpoint(index, seconds, step, ended)
+        yield Checkpoint(index, seconds, step, ended, imported)
         if ended:
             return
         index += 1
+
+
+def _packages_beyond(loaded: set[str]) -> tuple[str, ...]:
+    """The packages of which something is loaded now and nothing was then, by name.
+
+    Left out are our own, users' files among them, and names with an underscore: these are parts of others.
+    """
+    now, then = ({name.partition(".")[0] for name in names} for names in (list(sys.modules), loaded))
+    return tuple(sorted(name for name in now - then if not name.startswith(("_", "rankbench"))))
 
 
 def _spent(budget: Budget, index: int, seconds: float) -> bool:

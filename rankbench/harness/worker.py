@@ -74,16 +74,26 @@ class PeakMemory:
 
 def main(home: Connection, task: Task) -> None:
     """Run the task and send home a point for each evaluation, then one last message with the outcome."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
+    own = os.getpid()
     try:
-        home.send(_run(home, task))
-    except MemoryError:
-        home.send(Ending("memory", "out of memory"))
-    except BrokenPipeError:
-        os._exit(1)  # nobody is listening any more
+        ending = _run(home, task)
+        if os.getpid() == own:
+            home.send(ending)
     except BaseException as error:  # whatever a solver throws is its cell's failure, not ours
-        reason = printable(f"{type(error).__name__}: {error}")
-        home.send(Ending("failed", reason, printable(traceback.format_exc())))
+        if os.getpid() != own:
+            raise  # out of a process that the solver forked: how that one ends is not how the cell does
+        try:
+            home.send(_failure(error))
+        except BrokenPipeError:
+            os._exit(1)  # nobody is listening any more
+
+
+def _failure(error: BaseException) -> Ending:
+    """The last message of a cell that an exception ended."""
+    if isinstance(error, MemoryError):
+        return Ending("memory", "out of memory")
+    return Ending("failed", printable(f"{type(error).__name__}: {error}"), printable(traceback.format_exc()))
 
 
 def _run(home: Connection, task: Task) -> Ending:

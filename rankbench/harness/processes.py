@@ -1,0 +1,91 @@
+"""What the system knows about processes: which of them stand below another, what memory and CPU time they take."""
+
+import os
+from pathlib import Path
+
+import psutil
+
+_NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")  # the system counts guests in user and nice as well
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process that stands below this one, parents before their children."""
+    if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):
+        return _searched(pid)  # only some kernels list the children, and only Linux has /proc
+    found = [pid]
+    for parent in found:  # grows while we walk
+        found += _children(parent)
+    return found[1:]
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        lists = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []  # it has just ended
+    return [int(child) for text in lists for child in text.split()]
+
+
+def _searched(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def session_members(leader: int) -> list[int]:
+    """Every process of the session that this process started, whether or not it still lives itself."""
+    return [pid for pid in psutil.pids() if _session(pid) == leader]
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def exceed(pids: list[int], cap: int) -> bool:
+    """Whether these processes together take more than so many bytes of memory.
+
+    Forked processes share pages, and the sum of their resident memory counts such a page once for each.
+    So that sum only acquits. What convicts is a number that is never too high: the resident memory of a
+    single process, or the sum of the proportional sizes, in which a page that n processes share counts
+    as an n-th for each. These are slow to read, and are read last.
+    """
+    resident = {pid: _resident(pid) for pid in pids}
+    if sum(resident.values()) <= cap:
+        return False
+    return max(resident.values()) > cap or sum(_proportional(pid, size) for pid, size in resident.items()) > cap
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0  # it has just ended
+
+
+def _proportional(pid: int, resident: int) -> int:
+    """The proportional set size of a process, its resident memory where the system knows no such thing."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except ProcessLookupError:
+        return 0  # it has just ended
+    except OSError:
+        return resident
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)
+
+
+def busy_seconds() -> float:
+    """CPU seconds that all cores of the machine together have worked since it was started."""
+    times = psutil.cpu_times()._asdict()
+    return float(sum(seconds for kind, seconds in times.items() if kind not in _NOT_BUSY))
+
+
+def kill(pid: int, signal: int) -> None:
+    """Send a signal to a process that may have ended by now, or may be out of our reach."""
+    try:
+        os.kill(pid, signal)
+    except OSError:
+        pass

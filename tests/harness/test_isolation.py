@@ -1,0 +1,357 @@
+"""A cell ends whole: with its driver, with its children, and with the right reason, whatever a solver does."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+from helpers import tiny, with_solver
+
+from rankbench.arrays import pack, write_npz
+from rankbench.contract import Step
+from rankbench.harness import isolation
+from rankbench.harness.isolation import Caps, Interrupted, run_isolated, server
+from rankbench.harness.plan import Materials, Selection, plan
+from rankbench.harness.training import Budget, checkpoints
+from rankbench.harness.worker import Task
+from rankbench.models import ItemScores
+
+SOON = 20.0  # seconds that a busy machine may take for what happens at once
+MIB = 2**20
+
+DRIVER = """
+import pickle, sys, threading
+from rankbench.harness.isolation import Caps, run_isolated, server
+run_isolated(server(), pickle.load(open(sys.argv[1], "rb")), Caps(seconds=None), threading.Event())
+"""
+
+CHILDREN = {  # each notes its own number; some have left their parent, session and group behind
+    "plain": ("if os.fork() == 0:", "    note()", "    time.sleep(60)"),
+    "daemon": (
+        "if os.fork() == 0:",
+        "    os.setsid()",
+        "    if os.fork() == 0:",
+        "        note()",
+        "        time.sleep(60)",
+        "    os._exit(0)",
+    ),
+    "deaf": (
+        "if os.fork() == 0:",
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+        "    note()",
+        "    time.sleep(60)",
+    ),
+    "program": ("note(__import__('subprocess').Popen(['sleep', '60'], start_new_session=True).pid)",),
+}
+FAMILY = tuple(line for lines in CHILDREN.values() for line in lines)
+
+
+def noting(path):
+    """Lines that define `note`, which writes a process's number down, and `noted`, which waits for so many."""
+    return (
+        "def note(pid=None):",
+        f"    with open({str(path)!r}, 'a') as file:",
+        "        file.write(f'{pid or os.getpid()}\\n')",
+        "def noted(number):",
+        f"    while not os.path.exists({str(path)!r}) or len(open({str(path)!r}).readlines()) < number:",
+        "        time.sleep(0.005)",
+    )
+
+
+def read(path):
+    """The numbers noted so far."""
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def task_of(folder, *lines, budget=None, threads=1):
+    """A cell of a user's solver that goes on with these lines, and its split."""
+    changes = {"budget": budget} if budget else {}
+    made = plan(tiny(**changes), Selection(solvers=(with_solver(folder, *lines),), repetitions=1, threads=threads))
+    (cell,) = made.cells
+    parts = Materials(0).split(*cell.place).parts
+    packed = (pack(part, f"{name}.") for name, part in parts.items())
+    path = folder / "split.npz"
+    write_npz(path, {name: array for arrays in packed for name, array in arrays.items()})
+    return Task(cell, path)
+
+
+def outcome_of(folder, *lines, caps=None, stop=None, **changes):
+    """How the cell of these lines ends."""
+    return run_isolated(server(), task_of(folder, *lines, **changes), caps or Caps(SOON), stop or threading.Event())
+
+
+def alive(pid):
+    """Whether a process still runs; what waits for its parent to look at it does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def eventually(true, seconds=SOON):
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return true()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def started(tmp_path_factory):
+    """The server has done its imports, so that a cell's limits in time are its own."""
+    assert outcome_of(tmp_path_factory.mktemp("first")).status == "ok"
+
+
+# ---- nothing is left behind ----
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_cell_and_all_below_it_die_with_the_driver(tmp_path, number):
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), "note()", "note(os.getppid())", *FAMILY, "time.sleep(60)")
+    (tmp_path / "task").write_bytes(pickle.dumps(task_of(tmp_path, *lines)))
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path / "task")])
+    assert eventually(lambda: len(read(pids)) == 2 + len(CHILDREN))
+    below = {process.pid for process in psutil.Process(driver.pid).children(recursive=True)} | set(read(pids))
+    os.kill(driver.pid, number)
+    driver.wait()
+    assert eventually(lambda: not any(map(alive, below)))
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "reason"),
+    [
+        ("pass", "ok", None),
+        ("raise ValueError('boom')", "failed", "ValueError: boom"),
+        ("os._exit(3)", "failed", "exit code 3"),
+        ("os._exit(0)", "failed", "exit code 0"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "failed", "exit code -11"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "memory", "the system killed the process"),
+        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)", "failed", "exit code -15"),
+        ("time.sleep(60)", "timeout", "took longer than 2 s"),
+    ],
+)
+def test_however_a_cell_ends_its_children_go_and_the_reason_stays(tmp_path, end, status, reason):
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), *FAMILY, f"noted({len(CHILDREN)})", end)
+    outcome = outcome_of(tmp_path, *lines, caps=Caps(2.0 if status == "timeout" else SOON))
+    assert outcome.status == status
+    assert reason is outcome.reason or reason in outcome.reason
+    assert len(read(pids)) == len(CHILDREN)
+    assert not any(map(alive, read(pids)))
+    assert outcome.wall < SOON
+
+
+@pytest.mark.parametrize("child", CHILDREN)
+def test_each_kind_of_child_goes_when_the_run_is_stopped(tmp_path, child):
+    pids, stop = tmp_path / "pids", threading.Event()
+    threading.Thread(target=lambda: eventually(lambda: read(pids)) and stop.set()).start()
+    with pytest.raises(Interrupted):
+        outcome_of(tmp_path, *noting(pids), *CHILDREN[child], "time.sleep(60)", stop=stop)
+    assert read(pids) and not any(map(alive, read(pids)))
+
+
+def test_a_killed_keeper_takes_the_solver_along_and_the_cell_says_so(tmp_path):
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), "note()", *CHILDREN["plain"], "noted(2)", "os.kill(os.getppid(), signal.SIGKILL)")
+    outcome = outcome_of(tmp_path, *lines, "time.sleep(60)")
+    assert (outcome.status, outcome.reason) == ("failed", "the process that watches over the cell was killed")
+    assert outcome.load is None
+    assert eventually(lambda: not any(map(alive, read(pids))))
+
+
+def test_a_keeper_that_does_not_answer_is_killed_with_all_below(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "_PATIENCE", 0.2)
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", "os.kill(os.getppid(), signal.SIGSTOP)")
+    outcome = outcome_of(tmp_path, *lines, "time.sleep(60)", caps=Caps(2.0))
+    assert outcome.status == "timeout"
+    assert len(read(pids)) == 1 + len(CHILDREN)
+    assert eventually(lambda: not any(map(alive, read(pids))))
+
+
+def test_a_cell_leaves_neither_descriptors_nor_files(tmp_path):
+    def held():
+        return psutil.Process().num_fds(), sorted(os.listdir(tmp_path)), sorted(os.listdir("/dev/shm"))
+
+    task = task_of(tmp_path, *(line.replace("note()", "pass") for line in CHILDREN["plain"]))
+    before = held()
+    assert run_isolated(server(), task, Caps(SOON), threading.Event()).status == "ok"
+    assert held() == before
+
+
+def test_a_forked_child_that_leaves_by_the_solvers_door_does_not_speak_for_it(tmp_path):
+    lines = ("if (pid := os.fork()) == 0:", "    raise SystemExit(5)", "_, status = os.waitpid(pid, 0)")
+    last = "assert os.waitstatus_to_exitcode(status) == 5, status"
+    outcome = outcome_of(tmp_path, *lines, last)
+    assert (outcome.status, outcome.reason) == ("ok", None)
+
+
+def test_signals_to_the_solvers_own_group_reach_the_solver_alone(tmp_path):
+    outcome = outcome_of(tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN)", "os.killpg(0, signal.SIGTERM)")
+    assert outcome.status == "ok"
+
+
+# ---- memory ----
+
+
+def hungry(children, own, each, seconds):
+    """Lines that take memory, fork so many children that take more and keep it for a while, and wait for them."""
+    return (
+        f"kept = np.ones({own * MIB // 8})",
+        f"for _ in range({children}):",
+        "    if os.fork() == 0:",
+        f"        more = np.ones({each * MIB // 8})",
+        f"        time.sleep({seconds})",
+        "        os._exit(0)",
+        f"for _ in range({children}):",
+        "    os.wait()",
+    )
+
+
+def test_what_children_take_counts(tmp_path):
+    outcome = outcome_of(tmp_path, *hungry(3, 0, 150, 60), caps=Caps(SOON, 400 * MIB))
+    assert (outcome.status, outcome.reason) == ("memory", "took more than 400 MiB")
+
+
+def test_what_children_share_counts_once(tmp_path):
+    outcome = outcome_of(tmp_path, *hungry(4, 200, 0, 0.6), caps=Caps(SOON, 500 * MIB))
+    assert outcome.status == "ok", outcome.reason
+
+
+# ---- processes inside a solver ----
+
+
+def test_a_solver_may_have_a_pool_of_processes(tmp_path):
+    lines = (
+        "import math, multiprocessing",
+        "with multiprocessing.Pool(2) as pool:",
+        "    roots = pool.map(math.sqrt, range(100))",
+        "yield Step(ItemScores(np.resize(roots, train.n_items)))",
+    )
+    outcome = outcome_of(tmp_path, *lines)
+    assert (outcome.status, len(outcome.curve)) == ("ok", 2), outcome.reason
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_a_solver_may_use_joblib(tmp_path, backend):
+    pytest.importorskip("joblib")
+    pids = tmp_path / "pids"
+    lines = (
+        *noting(pids),
+        "from joblib import Parallel, delayed",
+        f"inside = Parallel(n_jobs=2, backend={backend!r})(delayed(os.getpid)() for _ in range(20))",
+        "for pid in set(inside) - {os.getpid()}: note(pid)",
+        "yield Step(ItemScores(np.arange(train.n_items, dtype=float)))",
+    )
+    outcome = outcome_of(tmp_path, *lines)
+    assert (outcome.status, len(outcome.curve)) == ("ok", 2), outcome.reason
+    assert bool(read(pids)) == (backend != "threading")  # they were processes of their own indeed
+    assert not any(map(alive, read(pids)))
+
+
+# ---- whatever a solver does stays in its cell ----
+
+BOMB = ("class Bomb:", "    def __reduce__(self):", "        return int, ('x',)")
+MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise ValueError", "raise Mute")
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "reason"),
+    [
+        (("os.closerange(0, 256)",), "failed", "without a word (exit code 1)"),
+        (("os.closerange(0, 256)", "yield Step(ItemScores(np.ones(train.n_items)))"), "failed", "without a word"),
+        (("__import__('resource').setrlimit(7, (3, 3))", "open('/dev/null')"), "failed", "OSError"),
+        (("import tempfile", "os.chdir(gone := tempfile.mkdtemp())", "os.rmdir(gone)"), "ok", ""),
+        (("for _ in range(50):", "    print('x' * 2**20)"), "ok", ""),
+        (("for _ in range(50):", "    os.write(2, b'x' * 2**20)"), "ok", ""),
+        (("f = lambda f: f(f)", "f(f)"), "failed", "RecursionError"),
+        (("raise SystemExit(4)",), "failed", "SystemExit: 4"),
+        (("raise KeyboardInterrupt",), "failed", "KeyboardInterrupt"),
+        (("raise BrokenPipeError('mine')",), "failed", "BrokenPipeError: mine"),
+        (("os.abort()",), "failed", "exit code -6"),
+        (("__import__('ctypes').string_at(0)",), "failed", "exit code -11"),
+        (MUTE, "failed", "without a word (exit code 1)"),
+        ((*BOMB, "yield Step(ItemScores(np.ones(train.n_items)), bound=Bomb())"), "failed", "cannot be read"),
+        (("import threading", "threading.Thread(target=time.sleep, args=(60,)).start()"), "ok", ""),
+        (("os.kill(os.getpid(), signal.SIGINT)",), "ok", ""),
+    ],
+)
+def test_what_a_solver_does_stays_in_its_cell(tmp_path, lines, status, reason):
+    outcome = outcome_of(tmp_path, *lines)
+    assert outcome.status == status, outcome.reason
+    assert reason in (outcome.reason or "")
+
+
+# ---- what is measured ----
+
+
+def test_others_that_keep_a_core_busy_are_seen(tmp_path):
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        outcome = outcome_of(tmp_path, "time.sleep(1)")
+    finally:
+        other.kill()
+        other.wait()
+    assert 0.5 < outcome.load <= psutil.cpu_count()
+
+
+def test_what_the_cells_own_threads_and_children_use_is_not_others(tmp_path, monkeypatch):
+    machine = iter((0.0, 10.0))  # CPU seconds of the whole machine before and after
+    monkeypatch.setattr(isolation, "busy_seconds", lambda: next(machine))
+    lines = (
+        "import threading",
+        "def work():",
+        "    while time.process_time() < 0.5: pass",
+        "if os.fork() == 0:",
+        "    work()",
+        "    os._exit(0)",
+        "workers = [threading.Thread(target=work) for _ in range(2)]",
+        "for worker in workers: worker.start()",
+        "for worker in workers: worker.join()",
+        "os.wait()",
+    )
+    driver = time.process_time()
+    outcome = outcome_of(tmp_path, *lines)
+    others = outcome.load * outcome.wall
+    assert 10 - 1.0 - (time.process_time() - driver) - 1.0 < others < 10 - 1.0 + 0.1 * outcome.load
+
+
+def test_a_cell_too_short_for_the_systems_ticks_has_no_load(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "_LEAST_SPAN", SOON)
+    assert outcome_of(tmp_path).load is None
+
+
+def test_packages_that_the_first_step_loads_are_named_once_each(tmp_path, monkeypatch):
+    (tmp_path / "lately").mkdir()
+    (tmp_path / "lately/__init__.py").write_text("import _part, also")
+    for name in ("lately/inner", "_part", "also", "rankbench_user_theirs", "later"):
+        (tmp_path / f"{name}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def steps():
+        for lines in ("import lately.inner, rankbench_user_theirs", "import later"):
+            exec(lines)
+            yield Step(ItemScores(np.ones(3)))
+
+    try:
+        first, second = checkpoints(steps(), Budget(steps=1))
+    finally:
+        for name in ("lately", "lately.inner", "_part", "also", "rankbench_user_theirs", "later"):
+            sys.modules.pop(name, None)
+    assert (first.imported, second.imported) == (("also", "lately"), ())
+
+
+def test_a_cell_says_what_it_imported_on_the_clock_and_how_long_its_view_took(tmp_path):
+    task = task_of(tmp_path)
+    solver = tmp_path / "mine.py"
+    solver.write_text(solver.read_text().replace("        yield", "        import colorsys\n        yield", 1))
+    outcome = run_isolated(server(), task, Caps(SOON), threading.Event())
+    assert outcome.content["imported"] == ("colorsys",)
+    assert 0 < outcome.content["prepare"] < outcome.wall
