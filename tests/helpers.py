@@ -9,8 +9,11 @@ import pytest
 from rankbench.cli import main
 from rankbench.experiments import Budget, Experiment, Figure
 from rankbench.experiments.spaces import Range, Tune
-from rankbench.harness.plan import Cell
-from rankbench.harness.store import Result
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Cell, Counted, Machine, Point, Result, Selection
+from rankbench.harness.run import Conditions, Run, Tell
+from rankbench.harness.store import ResultsFolder, Store
 
 TINY = Experiment(
     name="tiny",
@@ -108,17 +111,54 @@ def tiny_toml(folder: Path, **changes: str) -> str:
     return str(path)
 
 
+MACHINE = Machine(
+    cpu="a processor", cores=2, usable_cores=2, memory_gib=8.0, system="Linux 6 x86_64", python="3.12.0",
+    blas=("openblas 0.3 (Haswell)",), compiler="gcc 12", openmp=201511, native=False, debug=False,
+    packages=(("rankbench", "0.1.0"), ("numpy", "2.4.0"), ("scipy", "1.16.0")), git="abc123", kernels="0123456789abcdef",
+)  # fmt: skip
+
+
 def made_up(cell: Cell, value: float, **changes: object) -> Result:
-    """A result whose metrics are `value` and `value / 2`."""
-    metrics = {"pairwise-error": value / 2, "ndcg@5": value}
-    curve = [{"step": s, "seconds": 0.1 * (s + 1), "metrics": metrics} for s in range(3)]
-    content = {
-        "key": cell.key, "cell": {}, "status": "ok", "reason": None, "curve": curve, "metrics": metrics,
-        "left_out": {}, "unscored": 0.0, "seconds": 2.0, "wall": 3.0, "peak_mb": 50.0, "contended": False,
-        "machine": dict.fromkeys(("cpu", "usable_cores", "memory_gib", "blas", "compiler", "python"), "x"),
-        "fingerprint": "abc", "finished": "now",
-    }  # fmt: skip
-    return Result(**{**content, **changes})  # type: ignore[arg-type]
+    """A result whose second metric is `value` and whose first is half of it, as are those of `TINY`."""
+    values = (value / 2, value)[: len(cell.measures)]
+    curve = tuple(Point(step, 0.1 * (step + 1), values) for step in range(3))
+    result = Result(
+        cell=cell, status="ok", reason=None, curve=curve, counted=tuple(Counted(20, 0) for _ in values), unscored=0.0,
+        wall=3.0, peak_mb=50.0, contended=False, machine=MACHINE, finished="2026-01-02T03:04:05+00:00",
+    )  # fmt: skip
+    return replace(result, **changes)  # type: ignore[arg-type]
+
+
+def silent(text: str) -> None:
+    """Listen to warnings and say nothing."""
+
+
+def store_in(out: Path, name: str = "tiny") -> Store:
+    """Where an experiment's results lie under a folder."""
+    return ResultsFolder(out, silent).store(name)
+
+
+def prepared(out: Path, experiment: Experiment, selection: Selection | None = None, **conditions: object) -> Run:
+    """An experiment's run that has read what is stored, and has run nothing yet."""
+    selection = selection or Selection()
+    store = store_in(out, experiment.name)
+    materials = Materials(selection.seed, store.scratch)
+    made = plan(experiment, selection, materials)
+    return Run(made, store, Conditions(**conditions), materials)  # type: ignore[arg-type]
+
+
+def ran(
+    out: Path,
+    experiment: Experiment = TINY,
+    selection: Selection | None = None,
+    tell: Tell = lambda event: None,
+    **conditions: object,
+) -> Run:
+    """An experiment's run that has ended."""
+    run = prepared(out, experiment, selection, **conditions)
+    run.open()
+    run.execute(tell)
+    return run
 
 
 def rankbench(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse
 
 from rankbench.contract import RankingFunctions
-from rankbench.harness.functions import COLUMNS, SHOWN, RankingFunction, Weight, leading_features
+from rankbench.harness.functions import COLUMNS, SHOWN, leading_functions
+from rankbench.harness.records import RankingFunction, Weight
 from rankbench.models import MODELS, Factors, FeatureFactors
 
 NAMES = np.array(["drama", "war", "comedy", "noir"])
@@ -21,13 +22,13 @@ def weights(**named):
 
 
 def test_the_strongest_features_of_either_sign_come_first():
-    first, second = leading_features(model([[1, 1], [1, 0]]), NAMES)
+    first, second = leading_functions(model([[1, 1], [1, 0]]), NAMES)
     assert first == RankingFunction(weights(war=2.0, drama=0.5), weights(comedy=-1.0, noir=-0.25))
     assert second == RankingFunction(weights(drama=3.0, noir=1.0), weights(comedy=-4.0))
 
 
 def test_a_function_is_shown_with_the_sign_that_the_mean_user_gives_it():
-    first, second = leading_features(model([[-1, 1], [-2, 0]]), NAMES)
+    first, second = leading_functions(model([[-1, 1], [-2, 0]]), NAMES)
     assert first.positive == weights(comedy=1.0, noir=0.25)
     assert second.positive == weights(drama=3.0, noir=1.0)
 
@@ -35,7 +36,7 @@ def test_a_function_is_shown_with_the_sign_that_the_mean_user_gives_it():
 def test_no_more_than_so_many_features_and_functions_are_kept():
     names = np.array([f"word {number}" for number in range(100)])
     wide = FeatureFactors(np.ones((1, 30)), np.repeat(np.arange(100.0)[:, None] - 50, 30, axis=1), np.eye(100))
-    found = leading_features(wide, names)
+    found = leading_functions(wide, names)
     assert len(found) == COLUMNS
     assert [len(found[0].positive), len(found[0].negative)] == [SHOWN, SHOWN]
     assert (found[0].positive[0], found[0].negative[0]) == (Weight("word 99", 49.0), Weight("word 0", -50.0))
@@ -45,7 +46,7 @@ def test_no_more_than_so_many_features_and_functions_are_kept():
     ("kind", "names"), [(model([[1, 1]]), None), (Factors(np.ones((1, 1)), np.ones((4, 1))), NAMES)]
 )
 def test_without_names_or_basic_functions_there_is_nothing_to_show(kind, names):
-    assert leading_features(kind, names) is None
+    assert leading_functions(kind, names) == ()
 
 
 def test_a_model_of_ones_own_is_shown_too():
@@ -58,7 +59,7 @@ def test_a_model_of_ones_own_is_shown_too():
         def ranking_functions(self):
             return np.array(WEIGHTS)[:, :1], np.array([-0.5])
 
-    (found,) = leading_features(Linear(), NAMES)
+    (found,) = leading_functions(Linear(), NAMES)
     assert found == RankingFunction(weights(comedy=1.0, noir=0.25), weights(war=-2.0, drama=-0.5))
 
 
