@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints, Solver
+from rankbench.contract import Flags, Floats, Ints, Solver
 from rankbench.errors import UserError
 from rankbench.kernels import pairs as pairs_kernel
 
@@ -76,6 +76,14 @@ class Ratings:
     def users(self) -> Ints:
         """The user of every row."""
         return _users(self.indptr)
+
+    @property
+    def has_order(self) -> Flags:
+        """Which users' ratings imply an order: those that are not all alike."""
+        users, found = self.users, np.zeros(self.n_users, bool)
+        differs = (np.diff(self.values) != 0) & (users[1:] == users[:-1])
+        found[users[1:][differs]] = True
+        return found
 
     def __len__(self) -> int:
         return len(self.items)

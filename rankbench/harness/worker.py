@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 
 from rankbench import metrics
-from rankbench.contract import Floats, Model, Solver
+from rankbench.contract import Flags, Floats, Ints, Model, Solver
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.harness.codec import printable
@@ -168,13 +168,13 @@ def _counted(values: Floats) -> Counted:
     return Counted(len(values) - left_out, left_out)
 
 
-def _missing(model: Model, test: View) -> list[tuple[np.ndarray, np.ndarray]]:
+def _missing(model: Model, test: View) -> list[tuple[Ints, Flags]]:
     """The items of held-out pairs, and which of these pairs the model cannot score."""
     columns = [test.items] if isinstance(test, Ratings) else [test.better, test.worse]
     return [(items, np.isnan(model.score(test.users, items))) for items in columns]
 
 
-def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[np.ndarray, np.ndarray]]) -> str | None:
+def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
     """Why the last model is none to be used, None if it is: NaN where there was training data, or no objective."""
     users, items = _trained_on(train)
     lost = sum(int((column & users[test.users] & items[ids]).sum()) for ids, column in missing)
@@ -185,12 +185,19 @@ def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[np.
     return None
 
 
-def _trained_on(train: View) -> tuple[np.ndarray, np.ndarray]:
-    """Which users and which items the solver was shown a preference of."""
-    users = np.diff(train.indptr) > 0
+def _trained_on(train: View) -> tuple[Flags, Flags]:
+    """The users with a preference in the training data, and the items that these preferences are about.
+
+    Ratings that are all alike say nothing about an order, so a model may leave their user unscored.
+    """
+    if isinstance(train, Comparisons):
+        users = np.diff(train.indptr) > 0
+        rows = np.concatenate([train.better, train.worse])
+    else:
+        users = train.has_order
+        rows = train.items[users[train.users]]
     items = np.zeros(train.n_items, bool)
-    for column in (train.better, train.worse) if isinstance(train, Comparisons) else (train.items,):
-        items[column] = True
+    items[rows] = True
     return users, items
 
 

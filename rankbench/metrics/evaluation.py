@@ -155,15 +155,10 @@ def _value(record: Metric, values: KernelRows, test: Ratings, train: View | None
     if record.counts == "all" and train is not None:
         return np.where(np.isnan(value) & _present(test, train), 0.0, value)
     if record.counts == "ordered":
-        return np.where(_unequal(test), value, np.nan)
+        return np.where(test.has_order, value, np.nan)
     if record.counts == "relevant" and "relevant" in record.takes:
         return np.where(_with_relevant(test, record.settings.relevant), value, np.nan)
     return value
-
-
-def _unequal(test: Ratings) -> Flags:
-    """Which users' held-out ratings are not all alike."""
-    return _extreme(test, np.maximum) > _extreme(test, np.minimum)
 
 
 def _with_relevant(test: Ratings, threshold: float) -> Flags:
