@@ -10,7 +10,6 @@ from rankbench import experiments
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
-from rankbench.names import parse
 from rankbench.solvers import SOLVERS
 
 
@@ -34,14 +33,16 @@ def test_every_published_number_names_a_solver_a_split_and_a_metric_of_the_exper
     solvers = {*found.solvers, *experiments.load(name, full=True).solvers}  # the quick profile may leave some out
     for entry in found.published:
         assert entry.metric in found.metrics
-        assert any(names(entry.solver, text) for text in solvers)
-        assert entry.split is None or any(names(entry.split, text) for text in found.splits)
+        assert any(means(entry.solver, SOLVERS, text) for text in solvers)
+        assert entry.split is None or any(means(entry.split, SPLITS, text) for text in found.splits)
+        assert entry.data is None or DATASETS.knows(entry.data.name)
+        assert entry.on is None or DATASETS.resolve(str(entry.on))
 
 
-def names(partial, text):
-    """Whether the one name, with the settings that it mentions, is the other."""
-    one, other = parse(partial), parse(text)
-    return one.name == other.name and one.settings.items() <= other.settings.items()
+def means(pattern, registry, text):
+    """Whether the pattern, with the settings that it mentions, is the name that somebody wrote."""
+    named = registry.resolve(text)
+    return pattern.fits(named.names, dict(named.given))
 
 
 def test_full_replaces_what_it_names_and_nothing_else():

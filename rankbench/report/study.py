@@ -68,7 +68,8 @@ def several_splits(study: Study) -> bool:
 def settings_of(group: Group) -> dict[str, list[Any]]:
     """Every setting of a group's solver with its value in each repetition, `?` while it is still to be chosen."""
     found = [dict(entry.cell.solver.settings) for entry in group.entries]
-    names = dict.fromkeys(name for settings in (dict(group.solver.settings), *found) for name in settings)
+    fullest = max(found, key=len)  # in the order of the solver's own settings, as soon as they are chosen
+    names = dict.fromkeys((*fullest, *group.tuned))
     return {name: [settings.get(name, "?") for settings in found] for name in names}
 
 

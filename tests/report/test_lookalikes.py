@@ -1,14 +1,15 @@
 """Whatever shows results on a lookalike says what they are worth, and no published score stands beside them."""
 
 import pytest
-from helpers import made_up, tiny
+from helpers import made_up, prepared, silent, tiny
 
 from rankbench.experiments import Published
-from rankbench.harness.plan import Selection, plan
-from rankbench.harness.store import Store, plan_record
+from rankbench.harness.store import ResultsFolder
+from rankbench.names import Pattern
 from rankbench.report.page import page
+from rankbench.report.sections import Section
 from rankbench.report.series import drawing
-from rankbench.report.tables import Study, notes, rows, sheet
+from rankbench.report.tables import notes, rows, sheet
 from rankbench.report.writing import write_report
 
 DATA = "lookalike:ml-10m[ratings=2000]"
@@ -17,62 +18,60 @@ NOTE = (
     "its scores say nothing about ml-10m."
 )
 PUBLISHED = (
-    Published("sgd", "ndcg@5", 0.75),
-    Published("sgd", "ndcg@5", 0.76, data="ml-10m"),
-    Published("global", "ndcg@5", 0.77, data="lookalike:ml-10m"),
-    Published("global", "pairwise-error", 0.25, data=DATA),
+    Published(Pattern("sgd"), "ndcg@5", 0.75),
+    Published(Pattern("sgd"), "ndcg@5", 0.76, data=Pattern("ml-10m")),
+    Published(Pattern("global"), "ndcg@5", 0.77, data=Pattern("lookalike:ml-10m")),
+    Published(Pattern("global"), "pairwise-error", 0.25, data=Pattern.read(DATA)),
 )
 
 
-def made(*data):
-    """A plan of the tiny experiment on these data sets."""
-    return plan(tiny(data=data, splits=("n-per-user[n=8,least=5]",), repetitions=1, published=PUBLISHED), Selection())
+@pytest.fixture
+def study(tmp_path):
+    """Makes a study of the tiny experiment on some data sets, with made-up results."""
+
+    def made(*data):
+        experiment = tiny(data=data, splits=("n-per-user[n=8,least=5]",), repetitions=1, published=PUBLISHED)
+        run = prepared(tmp_path, experiment)
+        run.open()
+        for cell in run.plan.cells:
+            run.keep(made_up(cell, 0.6), {})
+        return run.study()
+
+    return made
 
 
-def study(*data):
-    """The tiny experiment on these data sets with made-up results."""
-    planned = made(*data)
-    record = plan_record(planned)
-    cells = [(entry, made_up(cell, 0.6)) for entry, cell in zip(record["cells"].values(), planned.cells, strict=True)]
-    return Study("tiny", record["definition"], cells, record["skips"])
-
-
-def test_results_on_a_lookalike_carry_the_note_once():
+def test_results_on_a_lookalike_carry_the_note_once(study):
     assert notes(study(DATA)).count(NOTE) == 1
     assert notes(study("low-rank", DATA, "lookalike:ml-10m[ratings=3000]")).count(NOTE) == 1
     both = notes(study(DATA, "lookalike:netflix[ratings=6000]"))
     assert [line.partition(" ")[0] for line in both] == ["lookalike:ml-10m", "lookalike:netflix"]
 
 
-def test_other_results_carry_none():
+def test_other_results_carry_none(study):
     assert not [line for line in notes(study("low-rank[users=20,items=30,per_user=20]")) if "speed work" in line]
 
 
-def test_no_published_score_stands_beside_a_lookalikes():
+def test_no_published_score_stands_beside_a_lookalikes(study):
     assert {row.published for row in rows(study(DATA))} == {None}
     assert "published" not in sheet(study(DATA)).headings
 
 
-def test_beside_real_data_in_the_same_table_it_still_stands():
+def test_beside_real_data_in_the_same_table_it_still_stands(study):
     found = rows(study("low-rank[users=20,items=30,per_user=20]", DATA))
     stands = {(row.data.partition("[")[0], row.solver) for row in found if row.published is not None}
     assert stands == {("low-rank", "sgd")}
 
 
 @pytest.fixture
-def report(tmp_path):
+def report(study, tmp_path):
     """The folder of a report on a lookalike."""
-    planned, store = made(DATA), Store(tmp_path, "tiny")
-    store.open()
-    store.write_plan(planned)
-    for cell in planned.cells:
-        store.save(cell, made_up(cell, 0.6), {})
-    write_report(tmp_path, tmp_path / "report", page=False)
+    study(DATA)
+    write_report(ResultsFolder(tmp_path, silent), silent, tmp_path / "report", page=False)
     return tmp_path / "report"
 
 
-def test_the_page_and_the_markdown_say_it(report):
-    assert NOTE in page([study(DATA)])
+def test_the_page_and_the_markdown_say_it(study, report):
+    assert NOTE in page([Section(study(DATA), "tiny")])
     assert NOTE in (report / "tiny.md").read_text()
 
 
@@ -82,5 +81,5 @@ def test_a_bare_table_names_it_in_every_line_with_numbers(report, name):
     assert lines and all("lookalike:ml-10m" in line for line in lines)
 
 
-def test_a_figures_panel_is_titled_by_it():
+def test_a_figures_panel_is_titled_by_it(study):
     assert drawing(study(DATA)).panels[0].title.startswith("lookalike:ml-10m")

@@ -6,37 +6,56 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers import SPACES, made_up, tuned
+from helpers import SPACES, made_up, prepared, silent, tuned
 
 from rankbench.experiments import Figure, Published
 from rankbench.experiments.spaces import Tune
-from rankbench.harness.plan import Selection, plan
-from rankbench.harness.store import Store
-from rankbench.harness.tuning import settled
+from rankbench.harness.records import Selection
+from rankbench.harness.run import Run
+from rankbench.harness.store import ResultsFolder
+from rankbench.names import Pattern
 from rankbench.report.page import page
+from rankbench.report.sections import Section
 from rankbench.report.series import drawing
+from rankbench.report.study import study
 from rankbench.report.tables import notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.trials import COLUMNS, best_first, trial_sheet, trials, trials_to_csv
-from rankbench.report.writing import study, write_report
+from rankbench.report.writing import write_report
 
 GRID = Tune({"global": {"lam": (10.0, 20.0, 30.0)}, "sgd": {"lam": (1.0, 2.0, 3.0)}}, "grid", 3, "ndcg@5")
 WINNERS = {("global", 0): 0, ("global", 1): 2, ("global", 2): 0, ("sgd", 0): 1, ("sgd", 1): 1, ("sgd", 2): 1}
+FAILED = {"status": "failed", "reason": "ValueError: <boom>", "curve": (), "counted": ()}
 
 
-def stored(out, tune=GRID, winners=WINNERS, finals=True, repetitions=3, **changes):
-    """A store in which these trials win: their value is 0.9, that of the others 0.5."""
-    made = plan(tuned(tune, **changes), Selection(repetitions=repetitions))
-    store = Store(out, "tiny")
-    store.open()
-    for search in made.searches:
+def tried(trial, value, **changes):
+    """A made-up result of a trial, whose one metric has this value."""
+    made = made_up(trial, 2 * value, **changes)
+    return replace(made, curve=tuple(replace(point, values=(value,)) for point in made.curve))
+
+
+def stored(out, tune=GRID, winners=WINNERS, finals=0.6, repetitions=3, value=None, **changes):
+    """A study, read from disk, in which these trials win: their value is 0.9, that of the others 0.5."""
+    run = opened(out, tune, repetitions, **changes)
+    for search in run.plan.searches:
         for place, trial in enumerate(search.trials):
-            wins = winners.get((trial.solver, trial.repetition)) == place
-            store.save(trial, made_up(trial, 0.9 if wins else 0.5, contended=place == 1), {})
-    decided = settled(made, store)
-    for cell in decided.cells if finals else ():
-        store.save(cell, made_up(cell, 0.6 + cell.repetition / 10), {})
-    store.write_plan(decided)
-    return study(out, "tiny")
+            wins = winners.get((trial.solver.name, trial.place.repetition)) == place
+            run.keep(tried(trial, 0.9 if wins else 0.5, contended=place == 1), {})
+    run.try_out(lambda event: None)  # every trial is there: this decides the cells
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, value(cell) if value else finals + cell.place.repetition / 10), {})
+    return read_back(out)
+
+
+def opened(out, tune=GRID, repetitions=3, **changes) -> Run:
+    """A run of a tuned experiment that has written down its plan, and nothing else."""
+    run = prepared(out, tuned(tune, **changes), Selection(repetitions=repetitions))
+    run.open()
+    return run
+
+
+def read_back(out):
+    """What the report reads from disk."""
+    return study(ResultsFolder(out, silent), "tiny")
 
 
 def test_a_row_gathers_the_repetitions_whatever_was_chosen_for_each(tmp_path):
@@ -49,8 +68,8 @@ def test_a_row_gathers_the_repetitions_whatever_was_chosen_for_each(tmp_path):
 
 def test_people_see_what_was_chosen(tmp_path):
     table = sheet(stored(tmp_path))
-    assert table.headings[:3] == ["data", "solver", "chosen"]
-    assert [line[1:3] for line in table.lines] == [["global", "lam=10 / 30 / 10"], ["sgd[step=0.1]", "lam=2"]]
+    assert table.headings[:3] == ("data", "solver", "chosen")
+    assert [line[1:3] for line in table.lines] == [("global", "lam=10 / 30 / 10"), ("sgd[step=0.1]", "lam=2")]
     assert len(table.numeric) == len(table.headings) == len(table.lines[0])
 
 
@@ -61,68 +80,56 @@ def test_many_choices_are_shown_as_a_range(tmp_path):
 
 
 def test_the_best_of_a_column_is_marked_in_its_place(tmp_path):
-    found = stored(tmp_path)
-    cells = [(entry, made_up_of(result, 0.9 if entry["solver"] == "sgd" else 0.5)) for entry, result in found.cells]
-    table = sheet(type(found)(found.name, found.definition, cells, [], found.trials))
-    assert {table.headings[column] for _, column in table.best} == {"pairwise-error", "ndcg@5"}
+    table = sheet(stored(tmp_path, value=lambda cell: 0.9 if cell.solver.name == "sgd" else 0.5))
     assert {(number, table.headings[column]) for number, column in table.best} == {(0, "pairwise-error"), (1, "ndcg@5")}
-
-
-def made_up_of(result, value):
-    """The result with another value."""
-    return replace(result, metrics={"pairwise-error": value / 2, "ndcg@5": value})
 
 
 def test_a_published_number_stands_beside_a_solver_whose_choices_differ(tmp_path):
     published = (
-        Published("global", "ndcg@5", 0.75),
-        Published("sgd[lam=3]", "ndcg@5", 0.1),
-        Published("sgd[lam=2]", "ndcg@5", 0.5),
+        Published(Pattern("global"), "ndcg@5", 0.75),
+        Published(Pattern.read("sgd[lam=3]"), "ndcg@5", 0.1),
+        Published(Pattern.read("sgd[lam=2]"), "ndcg@5", 0.5),
     )
     found = {row.solver: row.published for row in rows(stored(tmp_path, published=published)) if row.metric == "ndcg@5"}
     assert found == {"global": 0.75, "sgd": 0.5}
 
 
 def test_a_sweep_has_published_points_of_solvers_whose_choices_differ(tmp_path):
-    published = (Published("global", "ndcg@5", 0.75),)
+    published = (Published(Pattern("global"), "ndcg@5", 0.75),)
     figure = Figure("sweep", metric="ndcg@5", x="n")
     drawn = drawing(stored(tmp_path, published=published, figure=figure))
     assert [line.name for line in drawn.panels[0].lines] == ["global", "sgd"]
-    assert [(line.name, line.y) for line in drawn.panels[0].published] == [("global, published", [0.75])]
+    assert [(line.name, line.y) for line in drawn.panels[0].beside] == [("global, published", (0.75,))]
 
 
 def test_solvers_that_were_given_the_same_settings_keep_their_rows(tmp_path):
     tune = Tune({"sgd": {"rank": (2, 3)}, "sgd[rank=2]": {"lam": (0.1, 0.2)}}, "grid", 2, "ndcg@5")
     found = stored(tmp_path, tune, {}, solvers=("sgd", "sgd[rank=2]"))  # both end with rank=2,lam=0.1
-    assert len({entry["file"] for entry, _ in found.cells}) == 3  # a file for each repetition
+    assert len({entry.cell.key for entry in found.entries}) == 3  # one for each repetition
     assert [(line[1], line[2]) for line in sheet(found).lines] == [("sgd", "rank=2"), ("sgd[rank=2]", "lam=0.1")]
     assert {row.n for row in rows(found)} == {3}
 
 
 def test_a_choice_that_is_not_yet_made_is_pending(tmp_path):
-    made = plan(tuned(GRID), Selection())
-    store = Store(tmp_path, "tiny")
-    store.open()
-    store.write_plan(made)
-    found = study(tmp_path, "tiny")
+    opened(tmp_path)
+    found = read_back(tmp_path)
     assert {row.status for row in rows(found)} == {"pending"}
     assert {trial.status for trial in trials(found)} == {"pending"} and not any(t.chosen for t in trials(found))
-    to_csv(rows(found))
+    assert all("lam=?" in row.settings for row in rows(found))
+    assert to_csv(rows(found)).count("pending") == 4
 
 
 def test_a_solver_whose_trials_all_failed_is_a_row_that_says_so(tmp_path):
-    made = plan(tuned(GRID), Selection())
-    store = Store(tmp_path, "tiny")
-    store.open()
-    for trial in made.trials:
-        bad = {"status": "failed", "reason": "ValueError: <boom>", "metrics": {}, "curve": []}
-        store.save(trial, made_up(trial, 0.5, **(bad if trial.solver == "sgd" else {})), {})
-    store.write_plan(settled(made, store))
-    found = study(tmp_path, "tiny")
+    run = opened(tmp_path)
+    for trial in run.plan.trials:
+        run.keep(tried(trial, 0.5, **(FAILED if trial.solver.name == "sgd" else {})), {})
+    run.try_out(lambda event: None)
+    found = read_back(tmp_path)
     assert {(row.solver, row.status, row.measured) for row in rows(found)} == {
         ("global", "pending", None), ("sgd", "failed", None),
     }  # fmt: skip
-    assert "none of its 3 trials ended well; the first: failed, ValueError: &lt;boom&gt;" in page([found])
+    html = page([Section(found, "tiny")])
+    assert "none of its 3 trials ended well; the first: failed, ValueError: &lt;boom&gt;" in html
     assert {trial.status for trial in trials(found)} == {"ok", "failed"}
 
 
@@ -138,7 +145,8 @@ def test_every_trial_is_listed_with_what_it_gave_and_whether_it_was_chosen(tmp_p
 
 def test_seconds_of_contended_trials_are_not_shown(tmp_path):
     found = trials(stored(tmp_path))
-    assert [t.seconds for t in found[:3]] == [2.0, None, 2.0]
+    assert [t.seconds is None for t in found[:3]] == [False, True, False]
+    assert found[0].seconds == pytest.approx(0.3)
 
 
 def test_one_choice_for_all_repetitions_is_marked_on_the_trials_of_the_first(tmp_path):
@@ -152,10 +160,11 @@ def test_best_first_follows_the_metrics_direction_and_leaves_failures_last(tmp_p
     found = stored(tmp_path, Tune(SPACES, trials=3, metric="ndcg@5"))
     some = [t for t in trials(found) if (t.solver, t.repetition) == ("global", 1)]
     assert [t.chosen for t in best_first(some)] == [True, False, False]
-    lower = [type(t)(**{**vars(t), "metric": "pairwise-error"}) for t in some]
+    lower = [replace(t, measure=found.measures[0]) for t in some]
     assert [t.chosen for t in best_first(lower)] == [False, False, True]
-    failed = [type(t)(**{**vars(t), "value": None}) if t.chosen else t for t in some]
-    assert [t.chosen for t in best_first(failed)] == [False, False, True]
+    for nothing in (None, float("nan")):
+        without = [replace(t, value=nothing) if t.chosen else t for t in some]
+        assert [t.chosen for t in best_first(without)] == [False, False, True]
 
 
 def test_the_list_of_trials_can_be_read_back(tmp_path):
@@ -175,7 +184,7 @@ def test_nothing_to_tune_is_said_so(tmp_path):
 
 def test_bars_in_a_cell_do_not_end_it_in_a_pipe_table(tmp_path):
     for table in (sheet(stored(tmp_path)), trial_sheet(trials(stored(tmp_path)))):
-        table.lines[0][1] = "a|b"
+        table = replace(table, lines=((table.lines[0][0], "a|b", *table.lines[0][2:]), *table.lines[1:]))
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in to_markdown(table).splitlines()}
         assert widths == {len(table.headings) + 1}
         assert to_latex(table).count(r"\\") == len(table.lines) + 1
@@ -183,7 +192,7 @@ def test_bars_in_a_cell_do_not_end_it_in_a_pipe_table(tmp_path):
 
 def test_the_report_shows_every_trial_in_every_format(tmp_path):
     stored(tmp_path)
-    first = write_report(tmp_path)
+    first = write_report(ResultsFolder(tmp_path, silent), silent)
     listed = list(csv.DictReader((first.parent / "tables" / "tiny-trials.csv").open()))
     assert len(listed) == 18
     html, markdown = first.read_text(), (first.parent / "tiny.md").read_text()

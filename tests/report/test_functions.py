@@ -1,52 +1,46 @@
 """Basic ranking functions in words: where they are shown."""
 
-from dataclasses import replace
-
 import pytest
-from helpers import made_up, rankbench, tiny
-from rankbench.report.basis import bases, chosen, described, draw_basis
+from helpers import made_up, prepared, rankbench, tiny
 
 from rankbench.errors import UserError
-from rankbench.harness.plan import Selection, plan
-from rankbench.harness.store import plan_record
+from rankbench.harness.records import RankingFunction, Weight
+from rankbench.report.functions import bases, chosen, described, draw_basis
 from rankbench.report.page import page
-from rankbench.report.tables import Study
+from rankbench.report.sections import Section
 
-LEARNED = [
-    {"positive": [["war", 2.0], ["drama", 0.5]], "negative": [["comedy", -1.0], ["noir", -0.25]]},
-    {"positive": [["drama", 3.0], ["noir", 1.0]], "negative": [["comedy", -4.0]]},
-]
+LEARNED = (
+    RankingFunction((Weight("war", 2.0), Weight("drama", 0.5)), (Weight("comedy", -1.0), Weight("noir", -0.25))),
+    RankingFunction((Weight("drama", 3.0), Weight("noir", 1.0)), (Weight("comedy", -4.0),)),
+)
 
 
-def study():
+@pytest.fixture
+def study(tmp_path):
     """The tiny experiment, where sgd is said to have learned basic functions."""
-    made = plan(tiny(), Selection())
-    record = plan_record(made)
-    results = [made_up(cell, 0.5) for cell in made.cells]
-    results = [
-        replace(one, basis=LEARNED if cell.solver == "sgd" else None)
-        for cell, one in zip(made.cells, results, strict=True)
-    ]
-    return Study(
-        "tiny", record["definition"], list(zip(record["cells"].values(), results, strict=True)), record["skips"]
-    )
+    run = prepared(tmp_path, tiny())
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.5, functions=LEARNED if cell.solver.name == "sgd" else ()), {})
+    return run.study()
 
 
-def test_each_solver_on_each_data_set_is_shown_once():
-    (found,) = bases(study())
-    assert found.solver.startswith("sgd") and [one.number for one in found.functions] == [1, 2]
+def test_each_solver_on_each_data_set_is_shown_once(study):
+    (found,) = bases(study)
+    assert found.solver == "sgd[rank=2]" and found.functions == LEARNED
+    assert [number for number, _ in chosen(found, ())] == [1, 2]
     assert next(described(found)) == "function 1: + war, drama; - comedy, noir"
 
 
-def test_functions_are_chosen_by_their_numbers():
-    (found,) = bases(study())
-    assert [one.number for one in chosen(found, [2])] == [2]
+def test_functions_are_chosen_by_their_numbers(study):
+    (found,) = bases(study)
+    assert chosen(found, [2]) == [(2, LEARNED[1])]
     with pytest.raises(UserError, match=r"no column 3: sgd.* has columns 1 to 2 stored"):
         chosen(found, [3])
 
 
-def test_the_drawing_is_the_same_bytes_each_time(tmp_path):
-    (found,) = bases(study())
+def test_the_drawing_is_the_same_bytes_each_time(study, tmp_path):
+    (found,) = bases(study)
     for name in ("one", "two"):
         draw_basis(found, [], tmp_path, name)
     for ending in ("pdf", "png"):
@@ -54,8 +48,8 @@ def test_the_drawing_is_the_same_bytes_each_time(tmp_path):
         assert one == two and len(one) > 1000
 
 
-def test_the_page_lists_them():
-    assert "function 1: + war, drama; - comedy, noir" in page([study()])
+def test_the_page_lists_them(study):
+    assert "function 1: + war, drama; - comedy, noir" in page([Section(study, "tiny")])
 
 
 def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, capsys):
