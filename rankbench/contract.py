@@ -105,7 +105,7 @@ class NeedsMore(Protocol):
     """A solver that some settings of which need a package beyond rankbench's own; optional."""
 
     def missing(self) -> str | None:
-        """The command that installs what is missing; None if nothing is."""
+        """The command that installs what is missing; None if nothing is, and then it is imported from now on."""
         ...
 
 

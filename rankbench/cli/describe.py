@@ -10,6 +10,7 @@ from typing import Any
 
 from rankbench import data as data_sets
 from rankbench import experiments
+from rankbench.contract import Solver
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import folders as folders_of
 from rankbench.data.splits import SPLITS
@@ -19,6 +20,7 @@ from rankbench.experiments.spaces import described
 from rankbench.harness import machine
 from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
 from rankbench.names import Registry, parse, settings_of, show_value
+from rankbench.names.user_files import is_from_file
 from rankbench.solvers import SOLVERS
 
 _EXTRAS = {
@@ -146,9 +148,10 @@ def _solver(name: str) -> str:
     cls: Any = SOLVERS.find(name)
     accepted = cls.learns_from if isinstance(cls.learns_from, tuple) else (cls.learns_from,)
     kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted)
-    determinism = SOLVERS.make(name).determinism.value  # of the settings named, and else of the defaults
-    facts = f"learns from {kinds}; {'needs' if cls.needs_features else 'ignores'} item features; {determinism}"
-    return f"{_settings(SOLVERS, name)}\n\n{facts}; version {cls.version}"
+    solver: Solver = SOLVERS.make(name)  # with the settings named, and else with the defaults
+    features = "needs" if solver.needs_features else "ignores"
+    facts = f"learns from {kinds}; {features} item features; {solver.determinism.value}; version {cls.version}"
+    return f"{_settings(SOLVERS, name)}\n\n{facts}{_own_file(name)}"
 
 
 def _dataset(name: str) -> str:
@@ -164,7 +167,18 @@ def _dataset(name: str) -> str:
 def _metric(name: str) -> str:
     record = metric(name)
     low, high = record.limits
-    return f"{record.name}: {record.formula}\nfrom {low} to {high}, {record.better} is better\n{RULES}"
+    about = f"{record.name}: {record.formula}\nfrom {low} to {high}, {record.better} is better"
+    return f"{about}{_own_file(name)}\n{RULES}"
+
+
+def _own_file(name: str) -> str:
+    """How results know a class out of the user's own file."""
+    if not is_from_file(name):
+        return ""
+    return (
+        "\nStored results know it by the content of its file: an edited file makes new results. Other files of yours "
+        "that it imports are not looked at; after a change of these raise its version, or run with --force."
+    )
 
 
 def _settings(registry: Registry, name: str) -> str:

@@ -220,20 +220,18 @@ def status(
 def _study(out: Path, name: str, seed: int | None, full: bool | None) -> "Study":
     """What is stored of an experiment, or the error that says how to get it."""
     from rankbench.cli.session import results_in
-    from rankbench.report.study import study, study_of_file
+    from rankbench.report.study import study
 
     results = results_in(out)
-    if name.endswith(".toml"):
-        path = Path(name)
-        found = study_of_file(results, path.stem, str(path.resolve()))
-    else:
-        found = study(results, name, seed, full)
+    path = Path(name) if name.endswith(".toml") else None
+    name, source = (path.stem, str(path.resolve())) if path else (name, None)
+    found = study(results, name, seed, full, source)
     if found is not None:
         return found
     stored = results.names()
-    if name in stored and (seed, full) != (None, None):
+    if name in stored and (seed, full, source) != (None, None, None):
         raise UserError(
-            f"{name} has no run from that seed in that profile",
+            f"{name} has no such run",
             remedy=f"rankbench status {name} --out {out} lists its runs",
         )
     if not stored:

@@ -134,13 +134,23 @@ class Cell:
         return self.place.validation is not None
 
     @cached_property
-    def slot(self) -> str:
-        """This cell's slot in the plan: it stays the same when tuning picks other settings."""
+    def line(self) -> str:
+        """What it has in common with its repetitions: the names of its parts, whatever is in the user's own files."""
         place, validation = self.place, self.place.validation
         chosen = () if self.is_trial else self.tuned
         written = {name: value for name, value in self.solver.settings if name not in chosen}
-        where = (place.data.identity, place.split.identity, place.repetition, validation.identity if validation else "")
-        return json.dumps((*where, self.solver.base, written, self.tuned, self.threads))
+        where = (place.data.full, place.split.full, validation.full if validation else "")
+        return json.dumps((*where, self.solver.name, written, self.tuned, self.threads))
+
+    @property
+    def slot(self) -> tuple[str, int]:
+        """This cell's slot in the plan: it stays the same when tuning picks other settings, or a file is edited."""
+        return self.line, self.place.repetition
+
+    @property
+    def edition(self) -> tuple[str, str, str, int]:
+        """What is new when a user's file was edited, or a solver raised its version."""
+        return self.place.data.identity, self.place.split.identity, self.solver.base, self.version
 
     @property
     def chosen(self) -> Settings:

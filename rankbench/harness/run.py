@@ -111,7 +111,7 @@ class Run:
 
         Whatever stops the run (Ctrl-C, a full disk), the results stored so far stay.
         """
-        if self.plan.undecided:
+        if self.plan.undecided or self.pending_trials:
             self.try_out(tell)
         self._execute(self.pending, tell)
 

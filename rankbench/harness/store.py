@@ -298,8 +298,17 @@ def write_text(path: Path, text: str) -> None:
 
 def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
     """The plan, with those cells of an earlier one that it does not have anew."""
-    entries = {entry.cell.slot: entry for entry in (*earlier.entries, *plan.entries)}
-    trials = {trial.slot: trial for trial in (*earlier.trials, *plan.trials)}
+    editions: dict[str, set[object]] = {}
+    for cell in (*(entry.cell for entry in plan.entries), *plan.trials):
+        editions.setdefault(cell.line, set()).add(cell.edition)
+
+    def current(cell: Cell) -> bool:
+        """Whether it is of the same edition of a user's file, or version of a solver, as its repetitions are now."""
+        return cell.edition in editions.get(cell.line, {cell.edition})
+
+    entries = {entry.cell.slot: entry for entry in earlier.entries if current(entry.cell)}
+    entries |= {entry.cell.slot: entry for entry in plan.entries}
+    trials = {trial.slot: trial for trial in (*filter(current, earlier.trials), *plan.trials)}
     present = {entry.cell.place.data.identity for entry in entries.values()}
     kept = [skip for skip in earlier.skips if skip.solver or skip.data.identity not in present]
     skips = dict.fromkeys((*plan.skips, *kept))
@@ -309,8 +318,7 @@ def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
 def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
     """A stored result in a few words, of any format that can be read."""
     about = content["machine"]
-    git = f", commit {about['git']}" if about.get("git") else ""
-    machine = f"{about['cpu']}, {about['usable_cores']} cores, Python {about['python']}{git}"
+    machine = f"{about['cpu']}, {about['usable_cores']} cores, Python {about['python']}"
     cell = content["cell"]
     if not isinstance(cell, dict) or not isinstance(cell["seed"], int):
         raise Unreadable("its cell has no seed")

@@ -14,9 +14,10 @@ import numpy as np
 import psutil
 
 from rankbench import metrics
-from rankbench.contract import Flags, Floats, Ints, Model, Solver
+from rankbench.contract import Flags, Floats, Ints, Model, NeedsMore, Solver
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.errors import UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.functions import leading_functions
 from rankbench.harness.materials import read_split
@@ -99,6 +100,8 @@ def _failure(error: BaseException) -> Ending:
 def _run(home: Connection, task: Task) -> Ending:
     cell, split = task.cell, read_split(task.parts)
     solver: Solver = cell.solver.record
+    if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # asking loads what it needs, off the clock
+        raise UserError(f"{cell.solver.written} needs a package that is not installed", remedy=remedy)
     measured = [measure.record for measure in cell.measures]
     started = perf_counter()
     train = offer(solver, split.train)

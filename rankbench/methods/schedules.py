@@ -1,7 +1,7 @@
 """Which threads may work on which items at a time: tournaments of item groups, and the item graph cut in parts."""
 
 import heapq
-from importlib.util import find_spec
+import importlib
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,12 @@ def _summing_to(total: int, groups: int) -> list[tuple[int, int]]:
 
 
 def missing() -> str | None:
-    """The command that installs what `partition` needs; None if it is there."""
-    return None if find_spec("pymetis") else _INSTALL
+    """The command that installs what `partition` needs; None if it is there, and then it is loaded from now on."""
+    try:
+        importlib.import_module("pymetis")
+    except ImportError:
+        return _INSTALL
+    return None
 
 
 def _item_graph(better: Ints, worse: Ints, n_items: int) -> Any:

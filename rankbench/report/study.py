@@ -19,24 +19,25 @@ def studies(folder: ResultsFolder) -> list[Study]:
     return found
 
 
-def study(folder: ResultsFolder, name: str, seed: int | None = None, full: bool | None = None) -> Study | None:
+def study(
+    folder: ResultsFolder, name: str, seed: int | None = None, full: bool | None = None, source: str | None = None
+) -> Study | None:
     """What is stored of one experiment as it was asked for last, None where nothing is.
 
-    The name may be that of a file of the user's own. A seed and a profile choose among several runs.
+    A seed, a profile and a user's experiment file choose among several runs; of those of the package and of files
+    of the same name, those of the package come first.
     """
     store = folder.store(name)
     plans = store.plans()
-    fitting = [plan for plan in plans if seed in (None, plan.seed) and full in (None, plan.profile == "full")]
+    fitting = [
+        plan
+        for plan in plans
+        if seed in (None, plan.seed)
+        and full in (None, plan.profile == "full")
+        and source in (None, plan.experiment.source)
+    ]
     own = [plan for plan in fitting if not plan.experiment.source]
     chosen = (own or fitting)[-1:]
-    return study_of(store, chosen[0], plans) if chosen else None
-
-
-def study_of_file(folder: ResultsFolder, name: str, source: str) -> Study | None:
-    """What is stored of the experiment in a user's file."""
-    store = folder.store(name)
-    plans = store.plans()
-    chosen = [plan for plan in plans if plan.experiment.source == source][-1:]
     return study_of(store, chosen[0], plans) if chosen else None
 
 
