@@ -13,12 +13,14 @@ import psutil
 import pytest
 from helpers import tiny, with_solver
 
-from rankbench.arrays import pack, write_npz
 from rankbench.contract import Step
+from rankbench.experiments import Budget
 from rankbench.harness import isolation
 from rankbench.harness.isolation import Caps, Interrupted, run_isolated, server
-from rankbench.harness.plan import Materials, Selection, plan
-from rankbench.harness.training import Budget, checkpoints
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Selection
+from rankbench.harness.training import checkpoints
 from rankbench.harness.worker import Task
 from rankbench.models import ItemScores
 
@@ -71,13 +73,16 @@ def read(path):
 
 def task_of(folder, *lines, budget=None, threads=1):
     """A cell of a user's solver that goes on with these lines, and its split."""
+    return task_with(folder, with_solver(folder, *lines), budget, threads)
+
+
+def task_with(folder, solver, budget=None, threads=1):
+    """A cell of this solver, and its split."""
     changes = {"budget": budget} if budget else {}
-    made = plan(tiny(**changes), Selection(solvers=(with_solver(folder, *lines),), repetitions=1, threads=threads))
+    made = plan(tiny(**changes), Selection(solvers=(solver,), repetitions=1, threads=threads))
     (cell,) = made.cells
-    parts = Materials(0).split(*cell.place).parts
-    packed = (pack(part, f"{name}.") for name, part in parts.items())
     path = folder / "split.npz"
-    write_npz(path, {name: array for arrays in packed for name, array in arrays.items()})
+    Materials(0).write(cell.place, path)
     return Task(cell, path)
 
 
@@ -259,6 +264,14 @@ def test_a_solver_may_use_joblib(tmp_path, backend):
 # ---- whatever a solver does stays in its cell ----
 
 BOMB = ("class Bomb:", "    def __reduce__(self):", "        return int, ('x',)")
+NOISE = (  # a message that is none, on the way home
+    "for handle in range(3, 64):",
+    "    try:",
+    "        os.write(handle, bytes([0, 0, 0, 3]) + b'xyz')",
+    "    except OSError:",
+    "        pass",
+    "time.sleep(60)",
+)
 MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise ValueError", "raise Mute")
 
 
@@ -278,7 +291,8 @@ MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise Value
         (("os.abort()",), "failed", "exit code -6"),
         (("__import__('ctypes').string_at(0)",), "failed", "exit code -11"),
         (MUTE, "failed", "without a word (exit code 1)"),
-        ((*BOMB, "yield Step(ItemScores(np.ones(train.n_items)), bound=Bomb())"), "failed", "cannot be read"),
+        ((*BOMB, "yield Step(ItemScores(np.ones(train.n_items)), bound=Bomb())"), "failed", "not 'Bomb'"),
+        (NOISE, "failed", "what the cell sent cannot be read: UnpicklingError"),
         (("import threading", "threading.Thread(target=time.sleep, args=(60,)).start()"), "ok", ""),
         (("os.kill(os.getpid(), signal.SIGINT)",), "ok", ""),
     ],
@@ -349,9 +363,9 @@ def test_packages_that_the_first_step_loads_are_named_once_each(tmp_path, monkey
 
 
 def test_a_cell_says_what_it_imported_on_the_clock_and_how_long_its_view_took(tmp_path):
-    task = task_of(tmp_path)
+    name = with_solver(tmp_path)
     solver = tmp_path / "mine.py"
     solver.write_text(solver.read_text().replace("        yield", "        import colorsys\n        yield", 1))
-    outcome = run_isolated(server(), task, Caps(SOON), threading.Event())
-    assert outcome.content["imported"] == ("colorsys",)
-    assert 0 < outcome.content["prepare"] < outcome.wall
+    outcome = run_isolated(server(), task_with(tmp_path, name), Caps(SOON), threading.Event())
+    assert outcome.ending.imported == ("colorsys",)
+    assert 0 < outcome.ending.prepare < outcome.wall

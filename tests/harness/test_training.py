@@ -12,7 +12,8 @@ import pytest
 from rankbench.contract import Determinism, Step
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
-from rankbench.harness.training import Budget, checkpoints, fit
+from rankbench.experiments import Budget
+from rankbench.harness.training import checkpoints, fit
 from rankbench.models import ItemScores
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.sgd import SGD

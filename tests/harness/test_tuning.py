@@ -1,50 +1,62 @@
 """Tuning: equal trials, choices that follow from what is stored, and a test part that no trial sees."""
 
-import json
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 import pytest
-from helpers import SPACES, TINY, tiny, tuned, with_solver
+from helpers import SPACES, TINY, made_up, prepared, ran, store_in, tiny, tuned, with_solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankbench import evaluate
-from rankbench.data import load
-from rankbench.data.splits import cut
-from rankbench.data.splits import split as split_of
+from rankbench.arrays import read_npz
+from rankbench.data import DATASETS, load
+from rankbench.data.splits import SPLITS, cut
 from rankbench.data.views import offer
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
 from rankbench.experiments.spaces import Range, Tune
-from rankbench.harness.plan import Materials, Selection, plan
-from rankbench.harness.run import Conditions, pending, pending_trials, run, try_out
-from rankbench.harness.store import Result, Store
+from rankbench.harness.codec import decode, encode
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Cell, Measure, Place, Selection
 from rankbench.harness.training import checkpoints
 from rankbench.harness.tuning import alone, best, settled
-from rankbench.solvers import SOLVERS
+from rankbench.metrics import metric
 from rankbench.streams import stream
 
+ONCE = Selection(repetitions=1)
 MODES = Tune({"mine.py:Mine": {"mode": ("a", "b", "c")}}, metric="ndcg@5")
-
-
-def ran(out, experiment, selection=None, tell=lambda event: None, **conditions):
-    """Run an experiment with its tuning; the plan with what was decided."""
-    return run(plan(experiment, selection or Selection()), Conditions(out, **conditions), tell)
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """The tuned experiment, run once: where, and what was decided."""
+    """The tuned experiment, run once: where, and the run."""
     out = tmp_path_factory.mktemp("done")
     return out, ran(out, tuned())
 
 
-def chosen(decided):
+def settings_of(cell):
+    """The settings of a cell's solver by name."""
+    return dict(cell.solver.settings)
+
+
+def chosen(run):
     """The settings that each cell runs with."""
-    return [(cell.label, cell.settings) for cell in decided.cells]
+    return [(cell.label, settings_of(cell)) for cell in run.plan.cells]
+
+
+def place_of(split, repetition, validation=None):
+    """A place of the tiny experiment's data."""
+    named = SPLITS.resolve(validation) if validation else None
+    return Place(DATASETS.resolve(TINY.data[0]), SPLITS.resolve(split), repetition, named)
+
+
+def values_of(result):
+    """A result's last values by the names of its metrics."""
+    return {measure.label: result.value(measure.label) for measure in result.cell.measures}
 
 
 def own(tmp_path, *lines, **changes):
@@ -61,7 +73,7 @@ def test_every_solver_gets_the_same_number_of_trials(trials, per, repetitions):
     made = plan(tuned(Tune(SPACES, trials=trials, per=per)), Selection(repetitions=repetitions))
     assert {len(search.trials) for search in made.searches} == {trials}
     assert len(made.searches) == 2 * repetitions
-    assert Counter(trial.solver for trial in made.trials) == {
+    assert Counter(trial.solver.name for trial in made.trials) == {
         solver: trials * (repetitions if per == "repetition" else 1) for solver in ("global", "sgd")
     }
     assert len({trial.key for trial in made.trials}) == len(made.trials)
@@ -69,24 +81,24 @@ def test_every_solver_gets_the_same_number_of_trials(trials, per, repetitions):
 
 def test_a_solver_with_nothing_to_tune_is_one_trial():
     made = plan(tuned(Tune({**SPACES, "global": {}})), Selection(repetitions=1))
-    assert [(search.cell.solver, len(search.trials)) for search in made.searches] == [("global", 1), ("sgd", 8)]
+    assert [(search.cell.solver.name, len(search.trials)) for search in made.searches] == [("global", 1), ("sgd", 8)]
 
 
 def test_a_solver_asked_for_beside_the_experiments_own_keeps_what_it_says():
     made = plan(tuned(), Selection(solvers=("sgd[lam=7,rank=2]", "sgd[lam=7]"), repetitions=1))
     whole, part = made.searches
-    assert [trial.settings["lam"] for trial in whole.trials] == [7.0]
-    assert [(trial.settings["lam"], trial.settings["rank"]) for trial in part.trials] == [(7.0, 2), (7.0, 3)]
+    assert [settings_of(trial)["lam"] for trial in whole.trials] == [7.0]
+    assert [(settings_of(trial)["lam"], settings_of(trial)["rank"]) for trial in part.trials] == [(7.0, 2), (7.0, 3)]
 
 
 def test_repetitions_try_the_same_settings_and_splits_others():
     made = plan(tuned(splits=("n-per-user[n=8,least=5]", "entries")), Selection(solvers=("sgd",)))
-    tried = [tuple(trial.settings["lam"] for trial in search.trials) for search in made.searches]
+    tried = [tuple(settings_of(trial)["lam"] for trial in search.trials) for search in made.searches]
     assert tried[0] == tried[1] != tried[2] == tried[3]
 
 
 def test_another_seed_tries_other_settings():
-    one, other = (plan(tuned(), Selection(seed=seed)).trials[0].settings for seed in (0, 1))
+    one, other = (settings_of(plan(tuned(), Selection(seed=seed)).trials[0]) for seed in (0, 1))
     assert one != other
 
 
@@ -109,14 +121,15 @@ def test_a_trial_is_a_cell_whose_key_says_that_it_is_one():
     ordinary = {cell.key for cell in plan(tiny(solvers=("global", "sgd[step=0.1]")), Selection()).cells}
     trial = made.trials[0]
     assert not ordinary & {trial.key for trial in made.trials}
-    assert replace(trial, validation="").key != trial.key
-    assert trial.metrics == ("ndcg@5",) and trial.validation.startswith("entries[test=0.2")
-    assert json.loads(json.dumps(trial.settings)) == trial.settings
+    assert replace(trial, place=replace(trial.place, validation=None)).key != trial.key
+    assert [measure.label for measure in trial.measures] == ["ndcg@5"]
+    assert trial.is_trial and trial.place.validation.identity.startswith("entries[test=0.2")
+    assert decode(Cell, encode(trial)).solver.settings == trial.solver.settings
 
 
 def test_a_tuned_cell_has_the_key_of_one_that_somebody_wrote_so(done):
-    _, decided = done
-    cell = decided.cells[1]
+    _, run = done
+    cell = run.plan.cells[1]
     written = tiny(solvers=(cell.solver_text,))
     assert cell.key in {other.key for other in plan(written, Selection()).cells}
 
@@ -138,7 +151,9 @@ def test_a_metric_that_the_validation_part_cannot_give_is_an_error():
 
 
 def test_the_first_metric_decides_unless_another_is_named():
-    assert plan(tuned(Tune(SPACES)), Selection()).trials[0].metrics == ("pairwise-error",)
+    assert [measure.label for measure in plan(tuned(Tune(SPACES)), Selection()).trials[0].measures] == [
+        "pairwise-error"
+    ]
 
 
 # ---- the parts ----
@@ -154,8 +169,8 @@ def rows(view):
 def test_validation_is_cut_from_the_training_part_and_the_test_part_is_in_neither(protocol, validation):
     materials = Materials(0)
     for repetition in (0, 1):
-        outer = materials.split(TINY.data[0], protocol, repetition)
-        inner = materials.split(TINY.data[0], protocol, repetition, validation)
+        outer = materials.split(place_of(protocol, repetition))
+        inner = materials.split(place_of(protocol, repetition, validation))
         assert rows(inner.train) | rows(inner.test) <= rows(outer.train)
         assert rows(inner.train) and rows(inner.test) and not rows(inner.train) & rows(inner.test)
         assert not (rows(inner.train) | rows(inner.test)) & rows(outer.test)
@@ -163,28 +178,29 @@ def test_validation_is_cut_from_the_training_part_and_the_test_part_is_in_neithe
 
 def test_validation_is_drawn_by_a_stream_of_its_own():
     materials, protocol = Materials(0), "entries[test=0.2]"
-    outer = materials.split(TINY.data[0], protocol, 0)
-    same_stream = cut(outer.train, split_of.__globals__["SPLITS"].make(protocol), protocol, 0, 0)
-    assert materials.split(TINY.data[0], protocol, 0, protocol).hash != same_stream.hash
+    outer = materials.split(place_of(protocol, 0))
+    same_stream = cut(outer.train, SPLITS.resolve(protocol), 0, 0)
+    assert materials.split(place_of(protocol, 0, protocol)).hash != same_stream.hash
 
 
 def test_a_trial_trains_and_is_measured_on_the_validation_cut_and_the_cell_on_all_of_the_split(done):
-    out, decided = done
-    store, materials = Store(out, "tiny"), Materials(0)
-    for cell in (*decided.trials, *decided.cells):
-        parts = materials.split(*cell.place)
+    _, run = done
+    materials = Materials(0)
+    for cell in (*run.plan.trials, *run.plan.cells):
+        parts = materials.split(cell.place)
         assert parts.hash == cell.split_hash
-        solver = SOLVERS.make(cell.solver_text)
-        rng = stream(0, "solver", cell.data, cell.split, cell.solver, cell.repetition)
+        solver, place = cell.solver.record, cell.place
+        rng = stream(0, "solver", place.data.identity, place.split.identity, cell.solver.name, place.repetition)
         *_, last = checkpoints(solver.steps(offer(solver, parts.train), rng), Budget(steps=3))
-        assert store.load(cell).metrics == evaluate(last.step.model, parts.test, cell.metrics)
+        labels = tuple(measure.label for measure in cell.measures)
+        assert values_of(run.result(cell)) == evaluate(last.step.model, parts.test, labels)
 
 
 def test_what_a_trials_process_is_given_holds_no_test_row(tmp_path):
     log = tmp_path / "log"
     lines = (f"with open({str(log)!r}, 'a') as file:", "    print(*train.users, ';', *train.items, file=file)")
     ran(tmp_path, own(tmp_path, *lines), Selection(repetitions=1))
-    outer = Materials(0).split(TINY.data[0], TINY.splits[0], 0)
+    outer = Materials(0).split(place_of(TINY.splits[0], 0))
     test = {(user, item) for user, item, _ in rows(outer.test)}
     train = {(user, item) for user, item, _ in rows(outer.train)}
     handed = [[list(map(int, part.split())) for part in line.split(";")] for line in log.read_text().splitlines()]
@@ -197,44 +213,50 @@ def test_what_a_trials_process_is_given_holds_no_test_row(tmp_path):
 # ---- the choice ----
 
 
-def results(*values, **changes):
-    """Results of trials with these values of ndcg@5 and pairwise-error."""
-    absent = dict.fromkeys(field.name for field in fields(Result))
-    kind = [Result(**{**absent, "status": "ok", "metrics": {"ndcg@5": v, "pairwise-error": v}}) for v in values]
-    return [replace(result, **changes) for result in kind]
+NDCG, ERROR = (Measure.of(metric(name)) for name in ("ndcg@5", "pairwise-error"))
 
 
-def test_the_best_trial_is_the_first_of_the_best():
-    found = results(0.2, 0.9, 0.1, 0.9, 0.1)
-    assert best(found, "ndcg@5") == 1
-    assert best(found, "pairwise-error") == 2
+def results(measure, *values, **changes):
+    """Results of trials with these values of a metric."""
+    trials = plan(tuned(Tune(SPACES, trials=len(values), metric=measure.label)), Selection()).trials
+    return [made_up(trial, 2 * value, **changes) for trial, value in zip(trials, values, strict=False)]
 
 
-def test_a_trial_that_failed_or_has_no_value_cannot_win():
-    (broken,) = results(2.0, status="timeout")
-    assert best([broken, *results(float("nan"), 0.1, 0.3)], "ndcg@5") == 3
-    assert best([broken, *results(float("nan"))], "ndcg@5") is None
+@pytest.mark.parametrize(("measure", "index"), [(NDCG, 1), (ERROR, 2)])
+def test_the_best_trial_is_the_first_of_the_best(measure, index):
+    assert best(results(measure, 0.2, 0.9, 0.1, 0.9, 0.1), measure) == index
+
+
+@pytest.mark.parametrize("status", ["diverged", "failed", "timeout", "memory"])
+def test_a_trial_that_did_not_end_well_or_has_no_value_cannot_win(status):
+    (broken,) = results(NDCG, 2.0, status=status)
+    assert best([broken, *results(NDCG, float("nan"), 0.1, 0.3)], NDCG) == 3
+    assert best([broken, *results(NDCG, float("nan"))], NDCG) is None
+    assert best([], NDCG) is None
 
 
 def test_the_cell_runs_with_the_settings_of_the_best_stored_trial(done):
-    out, decided = done
-    store = Store(out, "tiny")
+    out, run = done
+    store, decided = store_in(out), run.plan
     assert len(decided.cells) == len(decided.searches) == 4
     for search, cell in zip(decided.searches, decided.cells, strict=True):
-        values = {trial.key: store.load(trial).metrics["ndcg@5"] for trial in search.trials}
+        values = {trial.key: store.load(trial).value("ndcg@5") for trial in search.trials}
         winner = max(search.trials, key=lambda trial: values[trial.key])
-        assert cell.settings == winner.settings and cell.validation == ""
-        assert store.load(cell).cell["settings"] == winner.settings
+        assert cell.solver.settings == winner.solver.settings and cell.place.validation is None
+        assert cell.chosen and set(dict(cell.chosen)) == set(cell.tuned)
+        assert store.load(cell).cell == cell
         assert store.load(cell).status == "ok"
 
 
 def test_one_choice_for_all_repetitions_comes_from_the_first(tmp_path):
-    decided = ran(tmp_path, tuned(Tune(SPACES, trials=2, per="split")))
+    decided = ran(tmp_path, tuned(Tune(SPACES, trials=2, per="split"))).plan
     for solver in ("global", "sgd"):
-        first, second = (cell for cell in decided.cells if cell.solver == solver)
-        assert first.settings == second.settings and (first.repetition, second.repetition) == (0, 1)
-    assert {trial.repetition for trial in decided.trials} == {0}
-    assert len(Store(tmp_path, "tiny").trials()) == 4
+        first, second = (cell for cell in decided.cells if cell.solver.name == solver)
+        assert first.solver.settings == second.solver.settings
+        assert (first.place.repetition, second.place.repetition) == (0, 1)
+    assert {trial.place.repetition for trial in decided.trials} == {0}
+    (stored,) = store_in(tmp_path).plans()
+    assert len(stored.trials) == 4 and all(map(store_in(tmp_path).load, stored.trials))
 
 
 def test_settings_of_every_kind_arrive_as_they_were_tried(tmp_path):
@@ -247,11 +269,11 @@ def test_settings_of_every_kind_arrive_as_they_were_tried(tmp_path):
     )  # fmt: skip
     space = {"limit": ("none", 3), "flag": (True,), "share": (1 / 3,)}
     tune = Tune({"kinds.py:Mine": space}, "grid", trials=2).fitted((f"{path}:Mine",))
-    decided = ran(tmp_path, tuned(tune, solvers=(f"{path}:Mine",)), Selection(repetitions=1))
-    reasons = [Store(tmp_path, "tiny").load(trial).reason for trial in decided.trials]
+    run = ran(tmp_path, tuned(tune, solvers=(f"{path}:Mine",)), Selection(repetitions=1))
+    reasons = [store_in(tmp_path).load(trial).reason for trial in run.plan.trials]
     assert reasons == [f"ValueError: {limit!r} True {1 / 3!r}" for limit in (None, 3)]
-    assert [trial.label.split(" · ")[2] for trial in decided.trials] == [
-        f"kinds.py:Mine[limit={limit},flag=true,share={1 / 3!r}]" for limit in ("none", 3)
+    assert [trial.label.split(" · ")[2] for trial in run.plan.trials] == [
+        f"{path}:Mine[limit={limit},flag=true,share={1 / 3!r}]" for limit in ("none", 3)
     ]
 
 
@@ -268,11 +290,12 @@ def with_solver_text(*lines):
 
 
 def test_what_is_there_is_not_run_again_and_the_choice_is_the_same(done):
-    out, decided = done
+    out, run = done
     started = []
     again = ran(out, tuned(), tell=started.append)
     assert started == []
-    assert chosen(again) == chosen(decided)
+    assert chosen(again) == chosen(run)
+    assert again.pending_trials == again.pending == again.plan.undecided == ()
 
 
 class Killed(BaseException):
@@ -281,7 +304,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("cells", [1, 4, 7])
 def test_a_run_killed_anywhere_goes_on_where_it_was_and_chooses_the_same(tmp_path, done, cells):
-    _, decided = done
+    _, run = done
     once = Selection(repetitions=1)
     ended = []
 
@@ -294,25 +317,32 @@ def test_a_run_killed_anywhere_goes_on_where_it_was_and_chooses_the_same(tmp_pat
     with pytest.raises(Killed):
         ran(tmp_path, tuned(), once, tell)
     resumed = ran(tmp_path, tuned(), once, tell)
-    assert chosen(resumed) == chosen(decided)[:2]
-    assert sorted(ended) == sorted(cell.key for cell in (*resumed.trials, *resumed.cells))  # each once
+    assert chosen(resumed) == chosen(run)[:2]
+    assert sorted(ended) == sorted(cell.key for cell in (*resumed.plan.trials, *resumed.plan.cells))  # each once
 
 
-def test_side_by_side_chooses_the_same(tmp_path, done):
-    _, decided = done
+@pytest.fixture
+def busy(monkeypatch):
+    """A machine on which others keep two cores busy all the time."""
+    monkeypatch.setattr("rankbench.harness.isolation._load", lambda before, verdict: 2.0)
+
+
+def test_side_by_side_chooses_the_same(tmp_path, done, busy):
+    _, run = done
     once = Selection(repetitions=1)
-    assert chosen(ran(tmp_path, tuned(), once, jobs=2)) == chosen(decided)[:2]
-    beside = plan(tuned(), once)
-    store, timed = Store(tmp_path, "tiny"), Conditions(tmp_path)
-    assert pending_trials(beside, store, timed) == ()  # of a trial only the quality counts
-    assert len(pending(settled(beside, store), store, timed)) == 2  # the cells' times were contended
+    assert chosen(ran(tmp_path, tuned(), once, jobs=2)) == chosen(run)[:2]
+    beside = prepared(tmp_path, tuned(), once)
+    assert beside.pending_trials == ()  # of a trial only the quality counts
+    assert len(beside.pending) == 2  # the cells' times were contended
 
 
-def test_a_limit_in_seconds_is_no_quality_when_others_ran_beside(tmp_path):
-    experiment = tuned(budget=Budget(steps=3, seconds=60.0))
-    made = plan(experiment, Selection(repetitions=1, solvers=("sgd",)))
-    try_out(made, Conditions(tmp_path, jobs=2), lambda event: None)
-    assert len(pending_trials(made, Store(tmp_path, "tiny"), Conditions(tmp_path))) == 3
+def test_a_limit_in_seconds_is_no_quality_when_others_ran_beside(tmp_path, busy):
+    experiment, selection = tuned(budget=Budget(steps=3, seconds=60.0)), Selection(repetitions=1, solvers=("sgd",))
+    first = prepared(tmp_path, experiment, selection, jobs=2)
+    first.open()
+    first.try_out(lambda event: None)
+    assert first.pending_trials == ()
+    assert len(prepared(tmp_path, experiment, selection).pending_trials) == 3
 
 
 def test_a_cell_that_is_written_twice_is_run_once(tmp_path):
@@ -323,38 +353,59 @@ def test_a_cell_that_is_written_twice_is_run_once(tmp_path):
 
 
 def test_trials_can_be_forced_again(done):
-    out, decided = done
-    made, store, force = plan(tuned(), Selection()), Store(out, "tiny"), Conditions(out, force=True)
-    assert pending_trials(made, store, force) == made.trials
-    assert pending(decided, store, force) == decided.cells
+    out, run = done
+    forced = prepared(out, tuned(), force=True)
+    assert forced.pending_trials == forced.plan.trials
+    assert forced.pending == forced.plan.cells == run.plan.cells
 
 
 # ---- failures ----
 
 
-def entries(out):
-    """The cells as the plan has them, with what came of them."""
-    return [(entry["solver"], result and result.status) for entry, result in Store(out, "tiny").results()]
+def entries(run):
+    """The cells as the study has them: the solver's class, and what came of them."""
+    return [(entry.cell.solver.name.rpartition("/")[2], entry.status) for entry in run.study().entries]
 
 
 def test_a_trial_that_fails_cannot_win_and_stops_nobody(tmp_path):
     lines = ("if self.mode != 'b':", "    raise ValueError('boom')")
-    decided = ran(tmp_path, own(tmp_path, *lines), Selection(repetitions=1))
-    assert [cell.settings["mode"] for cell in decided.cells] == ["b"]
-    assert entries(tmp_path) == [("mine.py:Mine", "ok")]
+    run = ran(tmp_path, own(tmp_path, *lines), Selection(repetitions=1))
+    assert [settings_of(cell)["mode"] for cell in run.plan.cells] == ["b"]
+    assert entries(run) == [("mine.py:Mine", "ok")]
+
+
+def test_a_trial_that_diverges_cannot_win_however_well_it_measured(tmp_path):
+    lines = (
+        "worst = self.mode == 'c'",
+        "scores = np.zeros(train.n_items) if worst else np.arange(train.n_items)",
+        "yield Step(ItemScores(scores.astype(float)), objective=lambda: 1.0 if worst else float('nan'))",
+    )
+    run = ran(tmp_path, own(tmp_path, *lines), Selection(repetitions=1))
+    assert [run.result(trial).status for trial in run.plan.trials] == ["diverged", "diverged", "ok"]
+    assert [settings_of(cell)["mode"] for cell in run.plan.cells] == ["c"]
 
 
 def test_a_solver_whose_trials_all_fail_is_failed_with_the_reason_and_the_others_run(tmp_path):
     experiment = own(tmp_path, "raise ValueError(f'boom {self.mode}')")
     space = {**MODES.space, "sgd": {"rank": (2, 3)}}
     experiment = replace(experiment, solvers=(*experiment.solvers, "sgd"), tune=replace(MODES, space=space))
-    decided = ran(tmp_path, experiment, Selection(repetitions=1))
-    (failure,) = decided.failures
+    run = ran(tmp_path, experiment, Selection(repetitions=1))
+    (failure,) = run.plan.failures
     assert failure.reason == "none of its 3 trials ended well; the first: failed, ValueError: boom a"
-    assert [cell.solver for cell in decided.cells] == ["sgd"]
-    assert entries(tmp_path) == [("mine.py:Mine", "failed"), ("sgd", "ok")]
-    (_, result), _ = Store(tmp_path, "tiny").results()
-    assert result.reason == failure.reason and result.metrics == {} and result.fingerprint
+    assert [cell.solver.name for cell in run.plan.cells] == ["sgd"]
+    assert entries(run) == [("mine.py:Mine", "failed"), ("sgd", "ok")]
+    entry, _ = run.study().entries
+    assert entry.reason == failure.reason and entry.good is None and entry.result is None
+    (stored,) = store_in(tmp_path).plans()
+    assert [planned.failure for planned in stored.entries] == [failure.reason, ""]
+    assert run.result(failure.trial).machine.fingerprint == run.machine.fingerprint
+
+
+def test_trials_that_all_diverge_make_no_cell(tmp_path):
+    run = ran(tmp_path, own(tmp_path, "yield Step(ItemScores(np.full(train.n_items, np.nan)))"), ONCE)
+    (failure,) = run.plan.failures
+    assert failure.reason.startswith("none of its 3 trials ended well; the first: diverged, NaN for ")
+    assert run.plan.cells == () and entries(run) == [("mine.py:Mine", "failed")]
 
 
 def test_a_trial_that_succeeds_when_it_is_retried_may_take_the_cell(tmp_path):
@@ -364,23 +415,24 @@ def test_a_trial_that_succeeds_when_it_is_retried_may_take_the_cell(tmp_path):
         "    raise ValueError('boom')",
     )
     experiment = own(tmp_path, *lines)
-    once = Selection(repetitions=1)
-    first = ran(tmp_path, experiment, once)
+    first = ran(tmp_path, experiment, ONCE)
     flag.touch()
-    second = ran(tmp_path, experiment, once, retry_failed=True)
-    assert [cell.settings["mode"] for cell in (*first.cells, *second.cells)] == ["b", "a"]  # of equals the first
-    found = Store(tmp_path, "tiny").results()
-    assert [entry["settings"]["mode"] for entry, _ in found] == ["a"]  # nobody is counted twice
+    second = ran(tmp_path, experiment, ONCE, retry_failed=True)
+    modes = [settings_of(cell)["mode"] for cell in (*first.plan.cells, *second.plan.cells)]
+    assert modes == ["b", "a"]  # of equals the first
+    (stored,) = store_in(tmp_path).plans()
+    assert [settings_of(planned.cell)["mode"] for planned in stored.entries] == ["a"]  # nobody is counted twice
 
 
 def test_while_trials_run_their_cell_is_pending(tmp_path):
-    made = plan(tuned(), Selection())
-    store = Store(tmp_path, "tiny")
-    store.open()
-    store.write_plan(made)
-    assert entries(tmp_path) == [("global", None), ("sgd", None)] * 2
-    assert [result for _, result in store.trials()] == [None] * 12
-    assert len(made.undecided) == 4 and settled(made, store).undecided == made.undecided
+    run = prepared(tmp_path, tuned())
+    run.open()
+    assert entries(run) == [("global", "pending"), ("sgd", "pending")] * 2
+    assert [entry.result for entry in run.study().trials] == [None] * 12
+    (stored,) = store_in(tmp_path).plans()
+    assert [planned.cell.slot for planned in stored.entries] == [cell.slot for cell in run.plan.undecided]
+    assert stored.trials == run.plan.trials
+    assert len(run.plan.undecided) == 4 and settled(run.plan, {}).undecided == run.plan.undecided
 
 
 def test_a_solver_that_gives_nothing_to_measure_cannot_be_chosen(tmp_path):
@@ -389,7 +441,7 @@ def test_a_solver_that_gives_nothing_to_measure_cannot_be_chosen(tmp_path):
         solvers=("sgd",),
         repetitions=1,
     )
-    (failure,) = ran(tmp_path, one_item_each).failures
+    (failure,) = ran(tmp_path, one_item_each).plan.failures
     assert failure.reason == "none of its 2 trials ended well; the first: pairwise-error has no value"
 
 
@@ -427,8 +479,9 @@ def test_a_plan_has_the_trials_of_a_split_together():
 
 
 def test_numbers_of_trials_are_kept_with_their_users(done):
-    out, decided = done
-    store = Store(out, "tiny")
-    trial = decided.trials[0]
-    assert np.nanmean(store.per_user(trial)["ndcg@5"]) == store.load(trial).metrics["ndcg@5"]
-    assert len(store.load(trial).curve) == 2  # only its start and its end are measured
+    out, run = done
+    store = store_in(out)
+    trial = run.plan.trials[0]
+    found = store.load(trial)
+    assert np.nanmean(read_npz(store.path(trial).with_suffix(".npz"))["ndcg@5"]) == found.value("ndcg@5")
+    assert len(found.curve) == 2  # only its start and its end are measured
