@@ -1,4 +1,4 @@
-"""The house holds: imports point down, nothing goes in circles, functions fit on a screen."""
+"""The house holds: imports point down, nothing goes in circles, functions fit on a screen, names are read once."""
 
 import ast
 import tomllib
@@ -14,7 +14,7 @@ from rankbench.solvers import SOLVERS
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
-    {"errors", "contract", "streams", "arrays", "specs"},
+    {"errors", "contract", "streams", "arrays", "names"},
     {"kernels"},
     {"isotonic", "item_kernels"},
     {"models"},
@@ -26,8 +26,6 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"harness"},
     {"sklearn"},
     {"report"},
-    {"terminal", "describe"},
-    {"session"},
     {"cli"},
     {"__main__"},
 ]
@@ -50,6 +48,52 @@ def imported(path: Path) -> set[str]:
             found |= {name if name in KNOWN else str(node.module) for name in names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.startswith("rankbench")}
+    return found
+
+
+def trees(*folders: str) -> dict[str, ast.Module]:
+    """The modules of these parts of the package by their places in it; of the whole package unless said."""
+    found = {path.relative_to(PACKAGE).as_posix(): path for path in MODULES}
+    return {
+        name: ast.parse(path.read_text())
+        for name, path in found.items()
+        if not folders or name.partition("/")[0] in folders
+    }
+
+
+def calls_of(name: str) -> list[str]:
+    """The modules of the package that call something of this name, each as often as it does."""
+    return [
+        module
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name
+    ]
+
+
+def looked_up(tree: ast.AST) -> list[str]:
+    """Where something is looked up by a name that was agreed upon elsewhere, as one does in a bare dictionary."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            by_text = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+            by_name = isinstance(node.value, ast.Attribute) and isinstance(node.slice, ast.Name | ast.Attribute)
+            found += [node.value] if by_text or by_name else []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            by_text = bool(node.args) and isinstance(node.args[0], ast.Constant)
+            found += [node.func.value] if by_text else []
+    return [ast.unparse(value) for value in found]
+
+
+def loose(tree: ast.AST) -> list[str]:
+    """The functions that take or give dictionaries of just anything."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            hints = [node.returns, *(argument.annotation for argument in arguments)]
+            if any(hint and "dict[str, Any]" in ast.unparse(hint) for hint in hints):
+                found.append(node.name)
     return found
 
 
@@ -90,8 +134,79 @@ def test_every_public_function_and_class_has_a_docstring():
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                inner = isinstance(node, ast.FunctionDef) and node.name in {"tell", "block", "wanted", "times", "entry"}
+                inner = isinstance(node, ast.FunctionDef) and node.name in {
+                    "tell",
+                    "block",
+                    "wanted",
+                    "times",
+                    "entry",
+                    "asked",
+                    "read",
+                }
                 assert ast.get_docstring(node) or inner or node.name == "objective", f"{path.name}: {node.name}"
+
+
+OWN_DICTIONARIES = {"page.py": {"layout", "trace"}, "tables.py": {"seconds"}}  # made where they are used
+
+
+@pytest.mark.parametrize("module", trees("report"))
+def test_the_report_reads_records_and_no_dictionaries_of_somebody_elses(module):
+    allowed = OWN_DICTIONARIES.get(module.rpartition("/")[2], set())
+    assert set(looked_up(trees("report")[module])) <= allowed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['entry["shown"]', "result.metrics[name]", 'study.experiment["tune"]', 'entry.get("shown")', "one.made[two.name]"],
+)
+def test_a_look_up_by_a_name_is_seen(text):
+    assert looked_up(ast.parse(text))
+
+
+@pytest.mark.parametrize("text", ["result.curve[-1]", "panel.lines[0]", "of[column - 1]", "values[name]", "one.x[1:]"])
+def test_an_index_is_no_look_up_by_a_name(text):
+    assert not looked_up(ast.parse(text))
+
+
+LOOSE = {"codec.py", "store.py", "older.py", "page.py"}  # the borders: to files, and to plotly
+
+
+@pytest.mark.parametrize("module", trees("harness", "report", "cli"))
+def test_no_dictionary_of_just_anything_goes_from_function_to_function(module):
+    if module.rpartition("/")[2] not in LOOSE:
+        assert not loose(trees(module.partition("/")[0])[module])
+
+
+def test_a_store_has_one_maker_and_so_has_a_folder_of_results():
+    assert calls_of("Store") == ["harness/store.py"]
+    assert calls_of("ResultsFolder") == ["cli/session.py"]
+
+
+READERS = {  # who takes a text apart that names something: where the text comes from a person, and nowhere else
+    "names/__init__.py",
+    "names/registry.py",
+    "metrics/records.py",
+    "experiments/spaces.py",
+    "harness/plan.py",  # of what was selected
+    "cli/data_verbs.py",
+    "cli/describe.py",
+}
+
+
+def test_names_are_taken_apart_at_the_door_and_nowhere_else():
+    readers = set()
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rankbench.names"):
+                readers |= {module for alias in node.names if alias.name == "parse"}
+    assert readers == READERS
+    of_patterns = {
+        module
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "Pattern.read"
+    }
+    assert of_patterns == {"experiments/__init__.py"}
 
 
 def test_the_version_is_said_once_more_and_alike():

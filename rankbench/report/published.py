@@ -1,5 +1,6 @@
 """The numbers that stand beside measured ones: published in a paper, or computed from a formula."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,7 @@ def remarks(study: Study) -> list[str]:
     return lines + [f"Computed: {how}." for how in sorted({number.computed for number, _ in found if number.computed})]
 
 
-def joined_settings(group: Group) -> dict[str, Any]:
+def joined_settings(group: Group) -> Mapping[str, object]:
     """A group's settings: what all repetitions have, or what each of them has."""
     return {name: joined(values) for name, values in settings_of(group).items()}
 

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from statistics import fmean, pstdev
 from typing import Any
@@ -259,7 +259,7 @@ def _row(study: Study, group: Group, measure: Measure, several: bool) -> Row:
     counted = [found for result in group.good if (found := result.counted_by(measure.label))]
     settings = joined_settings(group)
     pace = _pace_of(study, group) if varies_threads(study) else None
-    return Row(
+    row = Row(
         experiment=study.name,
         data=f"{group.data.full} {group.split.full}" if several else group.data.full,
         solver=group.solver.name,
@@ -281,8 +281,8 @@ def _row(study: Study, group: Group, measure: Measure, several: bool) -> Row:
         chosen=_chosen(study, group),
         pace=pace,
         disturbed=any(result.disturbed for result in group.good),
-        **_numbers_beside(beside(study, group, measure.label)),
     )
+    return _with_number(row, beside(study, group, measure.label))
 
 
 def _pace_of(study: Study, group: Group) -> tuple[int, float | None, float | None]:
@@ -291,18 +291,13 @@ def _pace_of(study: Study, group: Group) -> tuple[int, float | None, float | Non
     return group.threads, fmean(found) if found else None, bound_of(group)
 
 
-def _numbers_beside(found: Beside | None) -> dict[str, Any]:
-    """What stands beside the measured number: a published one with its data, or a computed one."""
+def _with_number(row: Row, found: Beside | None) -> Row:
+    """The row with the number that stands beside the measured one: a published one with its data, or a computed one."""
     if found is None:
-        return {}
+        return row
     if found.computed:
-        return {"computed": found.value}
-    return {
-        "published": found.value,
-        "published_sd": found.sd,
-        "published_on": found.on,
-        "elsewhere": found.elsewhere,
-    }
+        return replace(row, computed=found.value)
+    return replace(row, published=found.value, published_sd=found.sd, published_on=found.on, elsewhere=found.elsewhere)
 
 
 def _skipped_row(study: Study, skip: Skip) -> Row:

@@ -144,7 +144,7 @@ def test_a_sweep_has_a_panel_for_each_value_of_what_parts_it_with_the_curves_of_
         ('kind = "sweep"\ncurves = [3]', r"curves must be tables: \[\[figure.curves\]\]"),
         (
             'kind = "sweep"\ncurves = [{name = "a", x = [1, 2], y = [1]}]',
-            "'a' has 2 numbers in x and 1 in y: give as many in each",
+            "'a' has 2 numbers in x and 1 in y",
         ),
         ('kind = "sweep"\ncurves = [{name = "a", x = [], y = []}]', "x of 'a' must be a list of numbers"),
         ('kind = "sweep"\ncurves = [{name = "a", x = [1], y = ["b"]}]', "y of 'a' must be a list of numbers"),

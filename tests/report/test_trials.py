@@ -183,8 +183,9 @@ def test_nothing_to_tune_is_said_so(tmp_path):
 
 
 def test_bars_in_a_cell_do_not_end_it_in_a_pipe_table(tmp_path):
-    for table in (sheet(stored(tmp_path)), trial_sheet(trials(stored(tmp_path)))):
-        table = replace(table, lines=((table.lines[0][0], "a|b", *table.lines[0][2:]), *table.lines[1:]))
+    for found in (sheet(stored(tmp_path)), trial_sheet(trials(stored(tmp_path)))):
+        first, *others = found.lines
+        table = replace(found, lines=((first[0], "a|b", *first[2:]), *others))
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in to_markdown(table).splitlines()}
         assert widths == {len(table.headings) + 1}
         assert to_latex(table).count(r"\\") == len(table.lines) + 1
