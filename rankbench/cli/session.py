@@ -110,7 +110,7 @@ class Session:
         """Run a plan, its trials first."""
         name = run.plan.experiment.name
         run.open()
-        if count := run.reused():
+        if (count := run.reused()) and not self.conditions.strict:
             self._say(
                 f"note: {name} reuses {count} results made with other kernels, library versions or on another "
                 "processor, whose last digits may differ (--strict runs them again)"

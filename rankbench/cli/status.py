@@ -30,8 +30,7 @@ def described(store: Store, name: str) -> Iterator[str]:
 
 def _run(plan: StoredPlan) -> str:
     """Which run it is, and how to see it."""
-    source = plan.experiment.source
-    how = source or f"{plan.experiment.name} --{plan.profile} --seed {plan.seed}"
+    how = f"{plan.experiment.source or plan.experiment.name} --{plan.profile} --seed {plan.seed}"
     return f"{plan.profile} profile, seed {plan.seed}, last asked for {plan.made[:16]} (rankbench table {how})"
 
 

@@ -119,8 +119,9 @@ def _definitions(study: Study) -> str:
 
 
 def _machines(studies: Sequence[Study]) -> str:
-    """What the results were made on: a line for each fingerprint and commit."""
-    found = {(r.machine.fingerprint, r.machine.git): r for study in studies for r in study.results}
+    """What the results were made on: a line for each machine and version of ours, with its last result."""
+    results = sorted((result for study in studies for result in study.results), key=lambda result: result.finished)
+    found = {result.machine: result for result in results}
     head = "".join(f"<th>{escape(name)}</th>" for name in _machine_of(None))
     lines = ("".join(f"<td>{escape(text)}</td>" for text in _machine_of(result).values()) for result in found.values())
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -130,13 +131,13 @@ def _machines(studies: Sequence[Study]) -> str:
 def _machine_of(result: Result | None) -> dict[str, str]:
     """What is shown of a result's machine, by heading; without a result the headings alone."""
     names = ("fingerprint", "cpu", "cores", "memory GiB", "BLAS", "compiler", "Python", "NumPy", "SciPy")
-    headings = (*names, "commit", "kernels", "last result")
+    headings = (*names, "rankbench", "commit", "kernels", "last result")
     if result is None:
         return dict.fromkeys(headings, "")
     of = result.machine
     values = (of.fingerprint, of.cpu, of.usable_cores, of.memory_gib, ", ".join(of.blas), of.compiler, of.python)
-    versions = (of.version("numpy"), of.version("scipy"), of.git or "", of.kernels, result.finished[:10])
-    return dict(zip(headings, map(str, (*values, *versions)), strict=True))
+    versions = (of.version("numpy"), of.version("scipy"), of.version("rankbench"), of.git or "", of.kernels)
+    return dict(zip(headings, map(str, (*values, *versions, result.finished[:10])), strict=True))
 
 
 def _script_safe(value: Any) -> str:
