@@ -115,10 +115,11 @@ def table(
     found = _study(out, name, seed, full)
     if of_trials and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs as it is written")
-    wanted = trial_sheet(trials(found)) if of_trials else sheet(found)
     if as_csv:
         sys.stdout.write(trials_to_csv(trials(found)) if of_trials else to_csv(rows(found)))
-    elif as_latex:
+        return
+    wanted = trial_sheet(trials(found)) if of_trials else sheet(found)
+    if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:
         sys.stdout.write("\n".join([to_markdown(wanted), *notes(found), *definitions(found), ""]))

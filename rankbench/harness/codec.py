@@ -26,6 +26,8 @@ def encode(record: Any, indent: int | None = 1) -> str:
 
 def plain(value: Any) -> Any:
     """The same as dictionaries, lists, texts, finite numbers and None."""
+    if type(value) in _PLAIN:  # most values by far; `is ascii` is known without a look at the letters
+        return value if type(value) is not str or value.isascii() else printable(value)
     for kind, written in _WRITERS:
         if isinstance(value, kind):
             return written(value)
@@ -73,6 +75,7 @@ def _plain_number(number: Real) -> float | str:
     return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
 
 
+_PLAIN = frozenset({str, int, bool, type(None)})
 _WRITERS: tuple[tuple[Any, Read], ...] = (  # a boolean is an integer too, so it comes before
     (bool | None, lambda value: value),
     (str, printable),
@@ -112,9 +115,10 @@ def _fields_read(cls: Any, value: Any, known: Mapping[str, Any]) -> Any:
     if not isinstance(value, dict):
         raise Unreadable(f"{cls.__name__} is no table")
     readers, needed = _fields_of(cls)
-    if unknown := value.keys() - (readers.keys() - known.keys()):
+    if not value.keys() <= readers.keys() or (known and not known.keys().isdisjoint(value)):
+        unknown = value.keys() - (readers.keys() - known.keys())
         raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, unknown))!r}")
-    if missing := needed - value.keys() - known.keys():
+    if not needed <= value.keys() and (missing := needed - value.keys() - known.keys()):
         raise Unreadable(f"{cls.__name__} has no {min(missing)!r}")
     return cls(**{name: readers[name](entry) for name, entry in value.items()}, **known)
 

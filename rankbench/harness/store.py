@@ -24,7 +24,7 @@ from rankbench.arrays import Arrays, write_npz
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.harness.claims import Claims
-from rankbench.harness.codec import Unreadable, encode, parsed, plain, revived
+from rankbench.harness.codec import Unreadable, encode, parsed, revived
 from rankbench.harness.older import result_of_format_2
 from rankbench.harness.packing import Packed, packed, unpacked
 from rankbench.harness.records import Cell, Measure, Profile, Result, Skip
@@ -154,7 +154,7 @@ class Store:
         path = self.path(result.cell)
         if per_user:
             write_npz(path.with_suffix(".npz"), per_user)
-        write_text(path, encode({"format": FORMAT, "key": result.key, **plain(result)}))
+        write_text(path, encode({"format": FORMAT, "key": result.key, **vars(result)}))
 
     def write_plan(self, plan: StoredPlan) -> StoredPlan:
         """Record what was asked for; cells of earlier runs that asked the same question stay in it."""
@@ -165,8 +165,8 @@ class Store:
         entries = [*(entry.cell for entry in plan.entries), *plan.trials]
         failures = tuple(entry.failure for entry in plan.entries)
         about = (plan.experiment, plan.profile, plan.seed, plan.made, plan.measures, plan.skips)
-        content = plain(_PlanFile(*about, cells=packed(entries), failures=failures))
-        write_text(path, encode({"format": FORMAT, **content}, indent=None))
+        content = _PlanFile(*about, cells=packed(entries), failures=failures)
+        write_text(path, encode({"format": FORMAT, **vars(content)}, indent=None))
         return plan
 
     def plans(self) -> list[StoredPlan]:

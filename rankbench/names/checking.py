@@ -3,6 +3,7 @@
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rankbench.errors import UserError, unknown
@@ -34,6 +35,12 @@ class Limits:
         return " and ".join(f"{word} {limit:g}" for word, limit in parts if limit is not None)
 
 
+@cache
+def hints_of(cls: Any) -> Mapping[str, Any]:
+    """The types of a record's fields, with what is annotated."""
+    return get_type_hints(cls, include_extras=True)
+
+
 def settings_of(record: Any) -> dict[str, Any]:
     """All settings of a record, defaults included."""
     return {f.name: getattr(record, f.name) for f in fields(record) if f.init}
@@ -49,7 +56,7 @@ def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
     if not (isinstance(cls, type) and is_dataclass(cls)):
         raise UserError(f"{name} is no dataclass, whose fields are the settings: put @dataclass(frozen=True) above it")
     known = {f.name for f in fields(cls) if f.init}
-    hints = get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     values = {}
     for key, value in settings.items():
         if key not in known:
@@ -65,8 +72,8 @@ def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
 
 def check(record: Any) -> None:
     """Check every field against its type and its limits; for a record's `__post_init__`."""
-    cls = type(record)
-    hints = get_type_hints(cls, include_extras=True)
+    cls: type = type(record)
+    hints = hints_of(cls)
     for f in fields(cls):
         value = _convert(getattr(record, f.name), hints[f.name], cls.__name__, f.name)
         object.__setattr__(record, f.name, value)

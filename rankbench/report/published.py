@@ -33,7 +33,7 @@ class Beside:
 
 def beside(study: Study, group: Group, label: str) -> Beside | None:
     """The number to stand beside a group's metric; never one beside the scores on a lookalike."""
-    if group.data.entry == LOOKALIKE:
+    if not study.experiment.published or group.data.entry == LOOKALIKE:
         return None
     settings = joined_settings(group)
     data, split = dict(group.data.settings), dict(group.split.settings)

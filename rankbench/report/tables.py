@@ -10,7 +10,7 @@ from typing import Any
 
 from rankbench.contract import Determinism
 from rankbench.experiments.spaces import described as described_tuning
-from rankbench.harness.records import Group, Measure, Skip, Study
+from rankbench.harness.records import Group, Skip, Study
 from rankbench.metrics import RULES
 from rankbench.names import show_settings
 from rankbench.names.grammar import written
@@ -96,8 +96,11 @@ class Column:
 def rows(study: Study) -> list[Row]:
     """Every group and metric, then what was skipped."""
     several = several_splits(study)
-    measured = [_row(study, group, measure, several) for group in groups(study) for measure in study.measures]
-    return measured + [_skipped_row(study, skip) for skip in study.skips]
+    found: list[Row] = []
+    for group in groups(study):
+        row = _row(study, group, several)
+        found += [_measured_row(row, study, group, measure.label) for measure in study.measures]
+    return found + [_skipped_row(study, skip) for skip in study.skips]
 
 
 def notes(study: Study) -> list[str]:
@@ -249,40 +252,56 @@ def _best(
             if column.measured and row and row.measured is not None:
                 found_on.setdefault(row.data, {})[number] = signs[column.label] * round(row.measured, 4)
         for found in found_on.values():
-            if len(set(found.values())) > 1:
-                best |= {(number, index) for number, value in found.items() if value == max(found.values())}
+            most = max(found.values())
+            if min(found.values()) < most:
+                best |= {(number, index) for number, value in found.items() if value == most}
     return frozenset(best)
 
 
-def _row(study: Study, group: Group, measure: Measure, several: bool) -> Row:
-    values = group.values(measure.label)
-    counted = [found for result in group.good if (found := result.counted_by(measure.label))]
+def _row(study: Study, group: Group, several: bool) -> Row:
+    """What all metrics of a group have in common."""
     settings = joined_settings(group)
     pace = _pace_of(study, group) if varies_threads(study) else None
-    row = Row(
+    good = group.good
+    return Row(
         experiment=study.name,
         data=f"{group.data.full} {group.split.full}" if several else group.data.full,
         solver=group.solver.name,
         settings=show_settings({**settings, "threads": group.threads} if pace else settings),
-        metric=measure.label,
-        measured=fmean(values) if values else None,
-        sd=pstdev(values) if values else None,
-        n=len(values),
-        seconds=mean_seconds(group) if group.good else None,
-        peak_mb=mean_of(result.peak_mb for result in group.good),
+        metric="",
+        seconds=mean_seconds(group) if good else None,
+        peak_mb=mean_of(result.peak_mb for result in good),
         determinism=group.determinism.value,
         status=group.status,
-        users=mean_of(found.users for found in counted),
-        left_out=mean_of(found.left_out for found in counted),
-        unscored=mean_of(result.unscored for result in group.good),
-        prepare=mean_of(result.prepare for result in group.good),
-        load=mean_of(result.load for result in group.good),
+        unscored=mean_of(result.unscored for result in good),
+        prepare=mean_of(result.prepare for result in good),
+        load=mean_of(result.load for result in good),
         shown=(f"{group.data.written} {group.split.written}" if several else group.data.written, group.solver.written),
         chosen=_chosen(study, group),
         pace=pace,
-        disturbed=any(result.disturbed for result in group.good),
+        disturbed=any(result.disturbed for result in good),
     )
-    return _with_number(row, beside(study, group, measure.label))
+
+
+def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:
+    """The row of one metric."""
+    values = group.values(label)
+    counted = [found for result in group.good if (found := result.counted_by(label))]
+    row = replace(
+        row,
+        metric=label,
+        measured=fmean(values) if values else None,
+        sd=_spread(values),
+        n=len(values),
+        users=mean_of(found.users for found in counted),
+        left_out=mean_of(found.left_out for found in counted),
+    )
+    return _with_number(row, beside(study, group, label))
+
+
+def _spread(values: list[float]) -> float | None:
+    """The standard deviation between repetitions; of one it is 0, of none there is none."""
+    return pstdev(values) if len(values) > 1 else 0.0 if values else None
 
 
 def _pace_of(study: Study, group: Group) -> tuple[int, float | None, float | None]:
