@@ -1,99 +1,182 @@
 """Runs: isolation, limits, resume, failures, and equal results however they were run."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import TINY, tiny, tiny_toml, with_solver
+from helpers import MACHINE, SPACES, TINY, made_up, prepared, ran, store_in, tiny, tiny_toml, tuned, with_solver
 
+from rankbench.arrays import read_npz
+from rankbench.data.splits import cut
 from rankbench.errors import UserError
+from rankbench.experiments import Budget
+from rankbench.experiments.spaces import Tune
+from rankbench.harness import materials
 from rankbench.harness.isolation import Caps
-from rankbench.harness.plan import Materials, Selection, plan
-from rankbench.harness.run import Conditions, estimate, pending, run
-from rankbench.harness.store import Result, Store
+from rankbench.harness.records import Result, Selection
+from rankbench.harness.store import Store
+
+ONCE = Selection(repetitions=1)
 
 
-def ran(tmp_path, experiment=TINY, selection=None, **conditions):
-    """Run an experiment; the results in the order of the plan."""
-    made = plan(experiment, selection or Selection())
-    run(made, Conditions(tmp_path, **conditions), lambda event: None)
-    store = Store(tmp_path, experiment.name)
-    return [store.load(cell) for cell in made.cells]
+def results_of(run):
+    """The results in the order of the plan."""
+    return [run.result(cell) for cell in run.plan.cells]
+
+
+def values_of(result):
+    """A result's last values by the names of its metrics."""
+    return {measure.label: result.value(measure.label) for measure in result.cell.measures}
 
 
 def alone(tmp_path, *lines, caps=None, **changes):
     """The one result of a user's solver that goes on with these lines."""
     selection = Selection(solvers=(with_solver(tmp_path, *lines),), repetitions=1)
-    (result,) = ran(tmp_path, tiny(**changes), selection, caps=caps or Caps())
+    (result,) = results_of(ran(tmp_path, tiny(**changes), selection, caps=caps or Caps()))
     return result
 
 
-def numbers(results: list[Result]):
+def numbers(run):
     """All that must not depend on when and where a cell ran."""
-    return [(r.key, r.status, r.metrics, [(p["step"], p["metrics"]) for p in r.curve]) for r in results]
+    results: list[Result] = results_of(run)
+    return [(r.key, r.status, values_of(r), [(p.step, p.values) for p in r.curve], r.counted) for r in results]
 
 
 def test_every_cell_ends_well_and_says_what_it_measured(tmp_path):
-    results = ran(tmp_path)
+    results = results_of(ran(tmp_path))
     assert [result.status for result in results] == ["ok"] * 4
     first = results[0]
-    assert set(first.metrics) == {"pairwise-error", "ndcg@5"}
-    assert first.seconds > 0 and first.peak_mb > 10 and first.fingerprint and first.machine["cpu"]
-    assert [point["step"] for point in results[1].curve] == [0, 1, 2, 3]
+    assert set(values_of(first)) == {"pairwise-error", "ndcg@5"} and not any(map(np.isnan, values_of(first).values()))
+    assert first.seconds > 0 and first.peak_mb > 10 and first.machine.fingerprint and first.machine.cpu
+    assert first.machine.kernels and first.users == (20, 20) and first.stopped
+    assert [point.step for point in results[1].curve] == [0, 1, 2, 3]
+    assert results_of(prepared(tmp_path, TINY)) == results  # what is stored is what was told
 
 
 def test_the_same_seed_gives_the_same_numbers_alone_side_by_side_and_in_parts(tmp_path):
     reference = numbers(ran(tmp_path / "one"))
     assert numbers(ran(tmp_path / "two", jobs=2)) == reference
-    ran(tmp_path / "three", selection=Selection(solvers=("sgd",)))
+    ran(tmp_path / "three", selection=Selection(solvers=("sgd[rank=2]",)))
     assert numbers(ran(tmp_path / "three")) == reference
     assert numbers(ran(tmp_path / "four", selection=Selection(seed=1))) != reference
 
 
 def test_threads_change_no_metric(tmp_path):
     one, three = (ran(tmp_path / str(n), selection=Selection(threads=n)) for n in (1, 3))
-    assert [result.metrics for result in one] == [result.metrics for result in three]
+    assert [values_of(result) for result in results_of(one)] == [values_of(result) for result in results_of(three)]
 
 
 def test_each_users_value_is_kept_and_averages_to_the_metric(tmp_path):
-    result = ran(tmp_path)[0]
-    store = Store(tmp_path, "tiny")
-    values = store.per_user(plan(TINY, Selection()).cells[0])["ndcg@5"]
-    assert np.nanmean(values) == result.metrics["ndcg@5"]
-    assert int(np.isnan(values).sum()) == result.left_out["ndcg@5"]
+    run = ran(tmp_path)
+    result = results_of(run)[0]
+    values = read_npz(store_in(tmp_path).path(result.cell).with_suffix(".npz"))["ndcg@5"]
+    assert np.nanmean(values) == result.value("ndcg@5")
+    assert int(np.isnan(values).sum()) == result.counted_by("ndcg@5").left_out
+    assert len(values) == result.counted_by("ndcg@5").users + result.counted_by("ndcg@5").left_out
+
+
+def stamps(out):
+    """When each stored result was written last."""
+    return {path: path.stat().st_mtime_ns for path in out.rglob("*.json") if path.parent.name == "cells"}
 
 
 def test_what_is_there_is_not_run_again(tmp_path):
-    made = plan(TINY, Selection())
-    store = Store(tmp_path, "tiny")
     ran(tmp_path)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json") if path.parent.name == "cells"}
-    assert pending(made, store, Conditions(tmp_path)) == ()
+    before = stamps(tmp_path)
+    assert prepared(tmp_path, TINY).pending == ()
     ran(tmp_path)
-    assert before == {path: path.stat().st_mtime_ns for path in before}
-    assert pending(made, store, Conditions(tmp_path, force=True)) == made.cells
+    assert stamps(tmp_path) == before and len(before) == 4
+    forced = prepared(tmp_path, TINY, force=True)
+    assert forced.pending == forced.plan.cells
 
 
-def test_a_timed_run_replaces_contended_results(tmp_path):
-    assert all(result.contended for result in ran(tmp_path, jobs=2))
-    assert not any(result.contended for result in ran(tmp_path))
+def test_force_runs_each_cell_once(tmp_path):
+    experiment = tuned(Tune(SPACES, trials=2))
+    ran(tmp_path, experiment, ONCE)
+    ended = []
+    run = ran(tmp_path, experiment, ONCE, tell=lambda event: ended.append((event.kind, event.cell.key)), force=True)
+    keys = [cell.key for cell in (*run.plan.trials, *run.plan.cells)]
+    assert Counter(ended) == Counter((kind, key) for kind in ("start", "end") for key in keys)
+    assert run.pending_trials == run.pending == ()
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """A machine on which others keep two cores busy all the time."""
+    monkeypatch.setattr("rankbench.harness.isolation._load", lambda before, verdict: 2.0)
+
+
+def test_a_timed_run_replaces_contended_results(tmp_path, busy):
+    assert all(result.contended for result in results_of(ran(tmp_path, jobs=2)))
+    assert prepared(tmp_path, TINY, jobs=2).pending == ()
+    assert len(prepared(tmp_path, TINY).pending) == 4
+    assert not any(result.contended for result in results_of(ran(tmp_path)))
+
+
+def test_cells_side_by_side_on_a_machine_that_is_free_are_not_contended(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankbench.harness.isolation._load", lambda before, verdict: 0.1)
+    assert not any(result.contended for result in results_of(ran(tmp_path, jobs=2)))
+
+
+def stored(out, experiment=TINY, **changes):
+    """Made-up results of an experiment's cells, stored as if they had been run."""
+    run = prepared(out, experiment)
+    run.store.open()
+    for cell in run.plan.cells:
+        run.store.save(made_up(cell, 0.5, **{"machine": run.machine, **changes}), {})
+    return run.plan.cells
+
+
+def test_cells_timed_while_others_were_busy_are_run_again_on_request(tmp_path):
+    cells = stored(tmp_path, load=1.0)
+    assert prepared(tmp_path, TINY).pending == ()
+    assert prepared(tmp_path, TINY, retry_disturbed=True).pending == cells
+    assert prepared(tmp_path, TINY, retry_disturbed=True, jobs=2).pending == ()  # side by side nothing is timed
+    stored(tmp_path, load=0.1)
+    assert prepared(tmp_path, TINY, retry_disturbed=True).pending == ()
+
+
+def test_results_made_on_another_basis_are_counted_and_run_again_on_request(tmp_path):
+    cells = stored(tmp_path, machine=MACHINE)
+    assert prepared(tmp_path, TINY).pending == ()
+    assert prepared(tmp_path, TINY).reused() == 4
+    strict = prepared(tmp_path, TINY, strict=True)
+    assert strict.pending == cells
+    strict.open()
+    strict.execute(lambda event: None)
+    assert strict.reused() == prepared(tmp_path, TINY).reused() == 0
+    assert prepared(tmp_path, TINY, strict=True).pending == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        ({"kernels": "other"}, 4),
+        ({"blas": ("other",)}, 4),
+        ({"cpu": "other"}, 4),
+        ({"packages": (("numpy", "1"), ("scipy", "1"))}, 4),
+        ({"git": "other", "python": "other", "memory_gib": 1.0, "cores": 99}, 0),
+    ],
+)
+def test_what_may_change_the_last_digits_makes_another_basis(tmp_path, change, again):
+    stored(tmp_path, machine=replace(prepared(tmp_path, TINY).machine, **change))
+    assert len(prepared(tmp_path, TINY, strict=True).pending) == prepared(tmp_path, TINY).reused() == again
 
 
 def test_a_failed_cell_stops_nobody_and_is_retried_on_request(tmp_path):
-    made = plan(TINY, Selection(solvers=(with_solver(tmp_path, "raise ValueError('boom')"), "sgd"), repetitions=1))
-    run(made, Conditions(tmp_path), lambda event: None)
-    store = Store(tmp_path, "tiny")
-    failed, good = (store.load(cell) for cell in made.cells)
+    selection = Selection(solvers=(with_solver(tmp_path, "raise ValueError('boom')"), "sgd"), repetitions=1)
+    run = ran(tmp_path, TINY, selection)
+    failed, good = results_of(run)
     assert (failed.status, failed.reason, good.status) == ("failed", "ValueError: boom", "ok")
     assert "boom" in failed.trace
-    assert pending(made, store, Conditions(tmp_path)) == ()
-    assert pending(made, store, Conditions(tmp_path, retry_failed=True)) == made.cells[:1]
+    assert prepared(tmp_path, TINY, selection).pending == ()
+    assert prepared(tmp_path, TINY, selection, retry_failed=True).pending == run.plan.cells[:1]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +197,7 @@ def test_however_a_process_dies_the_cell_says_so(tmp_path, line, status, reason)
 def test_too_long_is_a_timeout_and_keeps_the_curve_so_far(tmp_path):
     result = alone(tmp_path, "time.sleep(60)", caps=Caps(seconds=1.5))
     assert (result.status, result.reason) == ("timeout", "took longer than 1.5 s")
-    assert [point["step"] for point in result.curve] == [0]
+    assert [point.step for point in result.curve] == [0]
 
 
 def test_too_much_memory_is_said_so(tmp_path):
@@ -138,8 +221,8 @@ def test_the_clock_stands_still_while_a_model_is_scored(tmp_path):
 
 def test_the_last_model_before_the_end_is_always_scored(tmp_path):
     lines = ("for _ in range(4):", "    yield Step(ItemScores(np.ones(train.n_items)))")
-    result = alone(tmp_path, *lines, every=3, budget=TINY.budget.__class__(steps=100))
-    assert [point["step"] for point in result.curve] == [0, 3, 4]
+    result = alone(tmp_path, *lines, every=3, budget=Budget(steps=100))
+    assert [point.step for point in result.curve] == [0, 3, 4]
     assert result.stopped == "solver"
 
 
@@ -157,53 +240,249 @@ def test_a_result_cut_short_is_set_aside_and_made_anew(tmp_path):
     ran(tmp_path)
     path = next((tmp_path / "tiny" / "cells").glob("sgd-*.json"))
     path.write_text(path.read_text()[:200])
-    assert [result.status for result in ran(tmp_path)] == ["ok"] * 4
-    assert path.with_suffix(".json.broken").exists()
+    assert [result.status for result in results_of(ran(tmp_path))] == ["ok"] * 4
+    assert path.with_suffix(".json.broken").exists() and len(stamps(tmp_path)) == 4
 
 
 def test_a_full_disk_is_one_line_and_what_was_finished_stays(tmp_path, monkeypatch):
-    made = plan(TINY, Selection())
+    run = prepared(tmp_path, TINY)
     saved = Store.save
 
-    def save(self, cell, result, per_user):
-        if cell == made.cells[2]:
+    def save(self, result, per_user):
+        if result.cell == run.plan.cells[2]:
             raise OSError(28, "No space left on device")
-        saved(self, cell, result, per_user)
+        saved(self, result, per_user)
 
     monkeypatch.setattr(Store, "save", save)
     with pytest.raises(UserError, match=r"No space left on device; .* are kept"):
-        run(made, Conditions(tmp_path), lambda event: None)
+        run.execute(lambda event: None)
     monkeypatch.undo()
-    assert pending(made, Store(tmp_path, "tiny"), Conditions(tmp_path)) == made.cells[2:]
+    assert prepared(tmp_path, TINY).pending == run.plan.cells[2:]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"cannot write to .* choose another folder with --out"):
-        run(plan(TINY, Selection()), Conditions(tmp_path / "file" / "out"), lambda event: None)
+        ran(tmp_path / "file" / "out")
+
+
+def leftovers(out):
+    """What a run that has ended should have removed."""
+    names = (".scratch-*", "*.partial", ".writable*", "claims")
+    return [path for name in names for path in out.rglob(name)]
 
 
 def test_nothing_is_left_behind(tmp_path):
     ran(tmp_path)
-    assert not list(tmp_path.rglob(".work-*")) and not list(tmp_path.rglob("*.partial"))
+    ran(tmp_path, tuned(), ONCE, jobs=2)
+    assert leftovers(tmp_path) == []
+
+
+def test_what_a_killed_run_left_behind_goes_with_the_next_and_a_living_ones_stays(tmp_path):
+    folder = store_in(tmp_path).folder
+    dead, alive = 2**22 + 1, os.getppid()  # more than any process's number, and one that is there
+    files = {
+        pid: [folder / "cells" / f"sgd-0.{kind}.{pid}.partial" for kind in ("json", "npz")] for pid in (dead, alive)
+    }
+    folders = {pid: folder / f".scratch-{pid}-x" for pid in (dead, alive)}
+    odd = folder / "cells" / "notes.partial"
+    for path in (*folders.values(), folder / "cells"):
+        path.mkdir(parents=True)
+        (path / "0.npz").write_bytes(b"half a split")
+    for path in (*files[dead], *files[alive], odd):
+        path.touch()
+    ran(tmp_path, TINY, ONCE)
+    assert not folders[dead].exists() and not any(path.exists() for path in files[dead])
+    assert (folders[alive] / "0.npz").exists() and all(path.exists() for path in files[alive]) and odd.exists()
 
 
 def test_an_estimate_comes_from_what_is_stored(tmp_path):
-    made = plan(TINY, Selection())
-    store = Store(tmp_path, "tiny")
-    assert estimate(made, made.cells, store) == (0, 4)
-    results = ran(tmp_path)
-    seconds, unknown = estimate(made, made.cells, store)
+    assert prepared(tmp_path, TINY).estimate() == (0, 4)
+    results = results_of(ran(tmp_path))
+    seconds, unknown = prepared(tmp_path, TINY, force=True).estimate()
     assert unknown == 0
     assert 0 < seconds < 4 * max(result.wall for result in results)
+    assert prepared(tmp_path, TINY).estimate() == (0, 0)
 
 
-def test_a_split_is_made_once_for_the_solvers_that_share_it(tmp_path, monkeypatch):
-    made, calls = plan(TINY, Selection()), []
-    original = Materials.split
-    monkeypatch.setattr(Materials, "split", lambda self, *place: calls.append(place) or original(self, *place))
-    run(made, Conditions(tmp_path), lambda event: None)
-    assert len(calls) == TINY.repetitions
+# ---- once each ----
+
+
+@pytest.fixture
+def cuts(monkeypatch):
+    """The data, split, repetition and rows of every split that is cut."""
+    calls = []
+
+    def counted(view, named, seed, repetition, data=None):
+        calls.append((named.identity, seed, repetition, data))
+        return cut(view, named, seed, repetition, data)
+
+    monkeypatch.setattr(materials, "cut", counted)
+    return calls
+
+
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+def test_plan_and_run_together_cut_each_split_once(tmp_path, monkeypatch, cuts, kept):
+    monkeypatch.setattr(materials, "KEPT", kept)
+    run = ran(tmp_path, tiny(splits=("n-per-user[n=8,least=5]", "entries")))
+    assert len(cuts) == len(set(cuts)) == 2 * TINY.repetitions
+    assert [result.status for result in results_of(run)] == ["ok"] * 8
+    del run
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+def test_validation_parts_are_cut_once_too(tmp_path, monkeypatch, cuts, kept):
+    monkeypatch.setattr(materials, "KEPT", kept)
+    run = ran(tmp_path, tuned(Tune(SPACES, trials=2)))
+    assert len(cuts) == len(set(cuts)) == 2 * TINY.repetitions
+    assert [result.status for result in results_of(run)] == ["ok"] * 4
+    del run
+    assert leftovers(tmp_path) == []
+
+
+def test_numbers_do_not_depend_on_where_splits_are_kept(tmp_path, monkeypatch):
+    reference = numbers(ran(tmp_path / "one", tuned()))
+    monkeypatch.setattr(materials, "KEPT", 0)
+    assert numbers(ran(tmp_path / "two", tuned(), jobs=2)) == reference
+
+
+def test_each_result_and_the_plan_are_read_once(tmp_path, monkeypatch):
+    experiment = tuned(Tune(SPACES, trials=2))
+    ran(tmp_path, experiment)
+    read = Counter()
+    original = Store._read
+    monkeypatch.setattr(Store, "_read", lambda self, path: read.update([path]) or original(self, path))
+    run = prepared(tmp_path, experiment)
+    assert run.pending_trials == run.pending == () and run.estimate() == (0, 0) and run.reused() == 0
+    run.study()
+    run.open()
+    run.execute(lambda event: None)
+    results = [run.store.path(cell) for cell in (*run.plan.trials, *run.plan.cells)]
+    (plan,) = (tmp_path / "tiny" / "plans").iterdir()
+    assert read == Counter([*results, plan])
+
+
+def test_results_that_are_made_are_looked_for_only_before_and_when_their_turn_comes(tmp_path, monkeypatch):
+    loaded = Counter()
+    original = Store.load
+    monkeypatch.setattr(Store, "load", lambda self, cell: loaded.update([cell.key]) or original(self, cell))
+    run = ran(tmp_path)
+    run.study()
+    assert loaded == Counter({cell.key: 2 for cell in run.plan.cells})
+
+
+# ---- numbers that are none ----
+
+
+def test_a_metric_that_counts_nobody_stops_nothing(tmp_path):
+    run = ran(tmp_path, tiny(splits=("entries[test=0.003]",)))  # one held-out row: no pair of items to compare
+    results = results_of(run)
+    assert [result.status for result in results] == ["ok"] * 4
+    assert all(np.isnan(result.value("pairwise-error")) for result in results)
+    assert all(result.counted_by("pairwise-error").users == 0 for result in results)
+    again = prepared(tmp_path, tiny(splits=("entries[test=0.003]",)))
+    assert again.pending == ()
+    assert [entry.status for entry in again.study().entries] == ["ok"] * 4
+    assert all(np.isnan(entry.result.value("pairwise-error")) for entry in again.study().entries)
+
+
+@pytest.mark.parametrize(
+    ("model", "objective", "reason"),
+    [
+        ("np.full(train.n_items, np.nan)", "None", "NaN for 240 held-out pairs whose user and item it was trained on"),
+        ("np.where(np.arange(train.n_items) < 3, np.nan, 1.0)", "None", "NaN for "),
+        ("np.ones(train.n_items)", "lambda: float('nan')", "its objective is nan"),
+        ("np.ones(train.n_items)", "lambda: np.float32('inf')", "its objective is inf"),
+        ("np.ones(train.n_items)", "lambda: -np.inf", "its objective is -inf"),
+    ],
+)
+def test_a_model_that_is_no_use_has_diverged(tmp_path, model, objective, reason):
+    result = alone(tmp_path, f"yield Step(ItemScores({model}), objective={objective})")
+    assert result.status == "diverged"
+    assert reason in result.reason
+    assert [point.step for point in result.curve] == [0, 1] and result.trace is None
+
+
+def test_what_diverged_and_came_back_is_well(tmp_path):
+    nan, fine = "np.full(train.n_items, np.nan)", "np.ones(train.n_items)"
+    assert alone(tmp_path, f"yield Step(ItemScores({nan}))", f"yield Step(ItemScores({fine}))").status == "ok"
+
+
+def test_nan_for_items_that_nobody_rated_in_training_is_no_divergence(tmp_path):
+    lines = (
+        "known = np.zeros(train.n_items, bool)",
+        "known[train.items if isinstance(train, Ratings) else [*train.better, *train.worse]] = True",
+        "yield Step(ItemScores(np.where(known, np.arange(train.n_items, dtype=float), np.nan)))",
+    )
+    result = alone(tmp_path, *lines, splits=("cold-items[test=0.3]",))
+    assert (result.status, result.reason, result.unscored) == ("ok", None, 1.0)
+
+
+def test_a_bound_and_an_objective_of_any_kind_of_number_are_kept_as_numbers(tmp_path):
+    number = "lambda: np.float32(1.5)"
+    line = f"yield Step(ItemScores(np.ones(train.n_items)), objective={number}, gap={number}, bound=np.float32(2))"
+    result = alone(tmp_path, line, objective=True)
+    point = result.curve[-1]
+    assert (result.status, point.objective, point.gap, point.bound) == ("ok", 1.5, 1.5, 2.0)
+    assert {type(number) for number in (point.objective, point.gap, point.bound, *point.values)} == {float}
+    assert store_in(tmp_path).load(result.cell) == result
+
+
+def test_an_objective_that_is_infinite_on_the_way_is_kept_as_it_is(tmp_path):
+    step = "yield Step(ItemScores(np.ones(train.n_items)), objective=lambda: float({!r}))"
+    result = alone(tmp_path, *(step.format(value) for value in ("inf", "nan", "1")), objective=True)
+    back = store_in(tmp_path).load(result.cell)
+    assert result.status == "ok" and str([point.objective for point in back.curve]) == "[None, inf, nan, 1.0]"
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "\\x00", "\\n\\n", "x" * 100_000])
+def test_whatever_an_exception_says_is_stored(tmp_path, text):
+    result = alone(tmp_path, f"raise ValueError('boom {text}')")
+    assert result.status == "failed" and result.reason.startswith("ValueError: boom ")
+    back = store_in(tmp_path).load(result.cell)
+    assert (back.status, back.reason, back.trace) == (result.status, result.reason, result.trace)
+
+
+def test_a_part_of_the_data_that_is_broken_leaves_the_others_running(tmp_path):
+    (tmp_path / "own.py").write_text(BROKEN)
+    broken = f"{tmp_path / 'own.py'}:Own"
+    run = ran(tmp_path, tiny(data=(broken, *TINY.data)), ONCE)
+    assert [result.status for result in results_of(run)] == ["ok"] * 2
+    (skip,) = run.study().skips
+    assert skip.failed and skip.data.written == broken and "cannot be read: RuntimeError: gone" in skip.reason
+    with pytest.raises(UserError, match="RuntimeError: gone"):
+        ran(tmp_path, tiny(data=(broken,)))
+
+
+BROKEN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from rankbench import Generated
+
+@dataclass(frozen=True)
+class Own:
+    version: ClassVar = 1
+    origin = Generated("nothing")
+    def view(self, rng):
+        raise RuntimeError("gone")
+"""
+
+
+def test_a_solver_whose_file_is_edited_meanwhile_is_said_so(tmp_path):
+    selection = Selection(solvers=(with_solver(tmp_path),), repetitions=1)
+    run = prepared(tmp_path, TINY, selection)
+    with_solver(tmp_path, "pass")
+    run.execute(lambda event: None)
+    (result,) = results_of(run)
+    assert result.status == "failed" and "mine.py changed while it was in use: run again" in result.reason
+    run = ran(tmp_path, TINY, selection)
+    assert [result.status for result in results_of(run)] == ["ok"]
+    (stored,) = run.store.plans()
+    assert [planned.cell for planned in stored.entries] == list(run.plan.cells)
+
+
+# ---- from the command line ----
 
 
 def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
@@ -234,7 +513,7 @@ def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, delay):
         text=True,
     )
     deadline = time.monotonic() + 60
-    while not list(out.rglob("plan.json")) and time.monotonic() < deadline:
+    while not list(out.rglob("plans/*.json")) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(delay)  # by now the process that cells are forked from is importing
     os.killpg(process.pid, signal.SIGINT)
@@ -246,10 +525,18 @@ def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, delay):
 def test_the_plan_records_what_the_report_needs(tmp_path):
     ran(tmp_path, selection=Selection(solvers=("sgd",)))
     ran(tmp_path, selection=Selection(solvers=("global",)))
-    record = json.loads(Path(tmp_path, "tiny", "plan.json").read_text())
-    assert len(record["cells"]) == 4
-    ran(tmp_path, tiny(title="Another definition"), Selection(solvers=("sgd",)))
-    assert len(json.loads(Path(tmp_path, "tiny", "plan.json").read_text())["cells"]) == 2
+    (stored,) = store_in(tmp_path).plans()
+    assert len(stored.entries) == 4
+    ran(tmp_path, tiny(every=2), Selection(solvers=("sgd",)))
+    (stored,) = store_in(tmp_path).plans()
+    assert len(stored.entries) == 2
+
+
+def test_another_title_is_no_other_experiment(tmp_path):
+    ran(tmp_path, selection=Selection(solvers=("sgd",)))
+    ran(tmp_path, tiny(title="Another title"), Selection(solvers=("global",)))
+    (stored,) = store_in(tmp_path).plans()
+    assert len(stored.entries) == 4 and stored.experiment.title == "Another title"
 
 
 def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):
@@ -257,12 +544,130 @@ def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):
     script.write_text(
         "from pathlib import Path\n"
         "from rankbench import experiments\n"
-        "from rankbench.harness.plan import Selection, plan\n"
-        "from rankbench.harness.run import Conditions, run\n"
+        "from rankbench.harness.materials import Materials\n"
+        "from rankbench.harness.plan import plan\n"
+        "from rankbench.harness.records import Selection\n"
+        "from rankbench.harness.run import Conditions, Run\n"
+        "from rankbench.harness.store import Store\n"
         f"print('imported', file=open({str(tmp_path / 'log')!r}, 'a'))\n"
         f"found = experiments.load({tiny_toml(tmp_path)!r})\n"
-        f"run(plan(found, Selection()), Conditions(Path({str(tmp_path / 'out')!r})), lambda event: None)\n"
+        f"store, materials = Store(Path({str(tmp_path / 'out')!r}), print), Materials(0)\n"
+        "run = Run(plan(found, Selection(), materials), store, Conditions(), materials)\n"
+        "run.execute(lambda event: None)\n"
     )
     subprocess.run([sys.executable, str(script)], check=True, timeout=60)
     assert (tmp_path / "log").read_text() == "imported\n"
     assert len(list((tmp_path / "out").rglob("cells/*.json"))) == 4
+
+
+# ---- two drivers on one folder ----
+
+
+SLOW = "RANKBENCH_TEST_SLOW"  # set for a driver whose cells take long
+
+
+def driver(folder, solver, slow=False):
+    """A driver that runs the tiny experiment with a solver of one's own, in a process of its own."""
+    out = folder / "out"
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(folder), "-s", solver, "-r", "6", "--no-report"]
+    return subprocess.Popen(
+        [*command, "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        env={**os.environ, SLOW: "yes" if slow else ""},
+    )
+
+
+def noting(folder):
+    """A solver that writes down each of its trainings, and takes a while for each."""
+    return with_solver(
+        folder,
+        f"with open({str(folder / 'log')!r}, 'a') as file:",
+        "    print('trained', file=file)",
+        f"time.sleep(60 if os.environ[{SLOW!r}] else 0.3)",
+    )
+
+
+def trainings(folder):
+    """How many trainings have begun so far."""
+    log = folder / "log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def ended(process):
+    """The exit code of a driver and all that it said."""
+    try:
+        said, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return process.returncode, said + errors
+
+
+def shows_all(said):
+    """Whether the one line of the table is over all six repetitions."""
+    (row,) = (line for line in said.splitlines() if line.startswith("|") and ":Mine" in line)
+    return row.endswith("| 6 | ok |")
+
+
+def test_two_drivers_on_one_folder_run_each_cell_once_and_both_show_all(tmp_path):
+    solver = noting(tmp_path)
+    drivers = [driver(tmp_path, solver) for _ in range(2)]
+    for code, said in [ended(process) for process in drivers]:
+        assert code == 0 and shows_all(said), said
+    assert trainings(tmp_path) == 6
+    assert len(stamps(tmp_path)) == 6
+    assert leftovers(tmp_path / "out") == []
+
+
+def test_when_one_of_two_drivers_is_killed_the_other_finishes_everything(tmp_path):
+    solver = noting(tmp_path)
+
+    def wait_for(number):
+        deadline = time.monotonic() + 60
+        while trainings(tmp_path) < number and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert trainings(tmp_path) == number
+
+    doomed = driver(tmp_path, solver, slow=True)
+    wait_for(1)
+    other = driver(tmp_path, solver)
+    wait_for(1 + 5)
+    os.kill(doomed.pid, signal.SIGKILL)
+    code, said = ended(other)
+    ended(doomed)
+    assert code == 0 and shows_all(said), said
+    assert trainings(tmp_path) == 7  # the one that was under way is run again
+    assert len(stamps(tmp_path)) == 6
+
+
+def test_results_of_another_driver_are_taken_over_as_they_come(tmp_path):
+    run = prepared(tmp_path, TINY)
+    ran(tmp_path)  # meanwhile
+    events = []
+    run.execute(events.append)
+    assert [event.kind for event in events] == ["end"] * 4
+    assert results_of(run) == results_of(prepared(tmp_path, TINY)) and run.pending == ()
+
+
+def test_a_cell_that_another_driver_runs_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankbench.harness.run._WAIT", 0.01)
+    run = prepared(tmp_path, TINY)
+    first, *others = run.plan.cells
+    run.store.open()
+    events = []
+    with run.store.claims() as theirs:
+        assert theirs.take(first.key)
+
+        def tell(event):
+            events.append((event.kind, event.cell.key))
+            if event.kind == "wait":
+                assert event.holder.pid == os.getpid()
+                run.store.save(made_up(first, 0.5), {})
+                theirs.release(first.key)
+
+        run.execute(tell)
+    assert events[-2:] == [("wait", first.key), ("end", first.key)]
+    assert [key for kind, key in events if kind == "start"] == [cell.key for cell in others]
+    assert run.result(first).value("ndcg@5") == 0.5
