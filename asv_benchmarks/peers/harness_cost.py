@@ -3,15 +3,16 @@
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from turns import Measure, seconds
 
 from rankbench.experiments import load
-from rankbench.harness.plan import Materials, Selection, plan
-from rankbench.harness.run import Conditions, run
-from rankbench.harness.store import Store
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Selection
+from rankbench.harness.run import Conditions, Run
+from rankbench.harness.store import ResultsFolder
 
 
 def harness_cost(repeats: int) -> Iterator[Measure]:
@@ -23,9 +24,11 @@ def harness_cost(repeats: int) -> Iterator[Measure]:
     experiment = replace(load("cortes2007-unseen"), data=("magnitudes",), repetitions=repeats)
     with tempfile.TemporaryDirectory() as folder:
         for part in ("warm-up", "measured"):
-            planned, out = plan(experiment, Selection()), Path(folder, part)
-            elapsed = seconds(partial(run, planned, Conditions(out), lambda event: None, Materials(0)))
-        store = Store(out, experiment.name)
-        results = [store.load(cell) for cell in planned.cells]
-    beyond = 1e3 * (elapsed - sum(result.seconds for result in results)) / len(results)
+            store = ResultsFolder(Path(folder, part), print).store(experiment.name)
+            materials = Materials(0, store.scratch)
+            run = Run(plan(experiment, Selection(), materials), store, Conditions(), materials)
+            run.open()
+            elapsed = seconds(lambda run=run: run.execute(lambda event: None))
+        results = run.study().results
+    beyond = 1e3 * (elapsed - sum(result.seconds or 0.0 for result in results)) / len(results)
     yield Measure(f"a cell beyond its solver, over {len(results)} cells", "ms", beyond, at_most=60.0)

@@ -16,7 +16,7 @@ from typing import cast
 
 from rankbench.harness import keeper
 from rankbench.harness.keeper import Verdict
-from rankbench.harness.processes import busy_seconds, descendants, exceed, kill, session_members
+from rankbench.harness.processes import busy_seconds, descendants, exceed, kill, kill_group
 from rankbench.harness.records import Point, Status
 from rankbench.harness.worker import Ending, Task
 from rankbench.solvers import SOLVERS
@@ -186,13 +186,14 @@ def _noted(outcome: Outcome, message: Point | Ending) -> bool:
 
 
 def _end(cell: _Running) -> Verdict | None:
-    """End a cell and everything that it started; the keeper's verdict, None if it gave none."""
+    """End a cell and everything that it started; the keeper's verdict, None if it gave none.
+
+    A keeper that has given its verdict has nothing more to do than to leave: nobody need wait for that.
+    """
     with cell.verdict, cell.home:
         cell.lifeline.close()
         verdict = _verdict(cell.verdict)
-        if verdict is not None:
-            cell.keeper.join(_PATIENCE)
-        if verdict is None or cell.keeper.is_alive():
+        if verdict is None:
             _kill_all(cell.keeper)
     return verdict
 
@@ -207,14 +208,13 @@ def _verdict(pipe: Connection) -> Verdict | None:
 def _kill_all(process: ForkServerProcess) -> None:
     """Kill a keeper that does not answer, and what was its to clear up.
 
-    If it was killed itself, its children have other parents now, but most are in its session still.
+    If it was killed itself, its children have other parents by now, but most are still in its group.
     """
-    pid = process.pid
-    if pid is None:
+    if process.pid is None:
         return
-    tree = descendants(pid)
-    process.kill()
-    for orphan in {*tree, *session_members(pid)}:
+    tree = descendants(process.pid)
+    kill_group(process.pid)
+    for orphan in tree:
         kill(orphan, signal.SIGKILL)
     process.join(_PATIENCE)
 

@@ -42,7 +42,7 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
 
     The call returns in the process that trains, once it is done; in the keeper it never returns.
     """
-    os.setsid()  # the terminal's keys are the driver's to handle
+    os.setpgid(0, 0)  # the terminal's keys are the driver's; a session would cost: some kernels schedule by it
     _control(_SUBREAPER, 1)  # whoever loses its parent below us becomes our child
     keeper = os.getpid()
     solver = os.fork()
@@ -50,7 +50,6 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
         _control(_DEATH_SIGNAL, SIGKILL)
         if os.getppid() != keeper:
             os._exit(1)  # the keeper died before it could take us along
-        os.setpgid(0, 0)  # a solver that signals its own group does not mean us
         lifeline.close()
         verdict.close()
         multiprocessing.set_start_method(None, force=True)  # the platform's own again, not that of our server

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from signal import SIGKILL
 
 import psutil
 
@@ -31,18 +32,6 @@ def _searched(pid: int) -> list[int]:
         return [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
         return []
-
-
-def session_members(leader: int) -> list[int]:
-    """Every process of the session that this process started, whether or not it still lives itself."""
-    return [pid for pid in psutil.pids() if _session(pid) == leader]
-
-
-def _session(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except OSError:
-        return None
 
 
 def exceed(pids: list[int], cap: int) -> bool:
@@ -89,3 +78,11 @@ def kill(pid: int, signal: int) -> None:
         os.kill(pid, signal)
     except OSError:
         pass
+
+
+def kill_group(leader: int) -> None:
+    """Kill the group that a process has led, whether or not it still lives itself."""
+    try:
+        os.killpg(leader, SIGKILL)
+    except OSError:
+        pass  # nobody is left in it

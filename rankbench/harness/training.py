@@ -52,8 +52,9 @@ def _packages_beyond(loaded: set[str]) -> tuple[str, ...]:
 
     Left out are our own, users' files among them, and names with an underscore: these are parts of others.
     """
-    now, then = ({name.partition(".")[0] for name in names} for names in (list(sys.modules), loaded))
-    return tuple(sorted(name for name in now - then if not name.startswith(("_", "rankbench"))))
+    added = {name.partition(".")[0] for name in sys.modules.keys() - loaded}
+    known = {name.partition(".")[0] for name in loaded} if added else set()
+    return tuple(sorted(name for name in added - known if not name.startswith(("_", "rankbench"))))
 
 
 def _spent(budget: Budget, index: int, seconds: float) -> bool:
