@@ -10,11 +10,11 @@ import pytest
 from helpers import rankbench
 from test_readme import example
 
-from rankbench import specs
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
 from rankbench.metrics import evaluate, metric, per_user
 from rankbench.models import ItemScores
+from rankbench.names import registry
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,27 @@ def test_a_record_is_measured_user_by_user():
 
 def test_a_plug_in_is_found_by_its_name(monkeypatch):
     point = EntryPoint("score-gap", f"{__name__}:Gap", "rankbench.metrics")
-    monkeypatch.setattr(specs, "entry_points", lambda **wanted: [point] if point.matches(**wanted) else [])
+    monkeypatch.setattr(registry, "entry_points", lambda **wanted: [point] if point.matches(**wanted) else [])
     record = metric("score-gap[least=5]")
     assert (record.label, record.better, record.version) == ("score-gap[least=5]", "higher", 3)
     assert record.formula == Gap.definition  # braces and all
     assert evaluate(MODEL, TEST, ["score-gap"]) == {"score-gap": 4.0}
     with pytest.raises(UserError, match="unknown metric 'score-gab'; did you mean 'score-gap'"):
         metric("score-gab")
+
+
+def test_a_file_is_known_by_its_content_and_shown_as_it_was_written(tmp_path, monkeypatch):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "first.py").write_text(example("metric"))
+    monkeypatch.chdir(tmp_path)
+    here, there = (metric(f"{folder}/first.py:First[places=2]") for folder in ("a", "b"))
+    assert here.identity == there.identity != here.label
+    assert (here.label, there.label) == ("a/first.py:First[places=2]", "b/first.py:First[places=2]")
+    assert metric("a/first.py:First").identity != here.identity
+    (tmp_path / "b" / "first.py").write_text(example("metric") + "# edited\n")
+    assert metric("b/first.py:First[places=2]").identity != here.identity
+    assert metric("ndcg@10[users=all]").identity == "ndcg@10[users=all]"
 
 
 def test_held_out_comparisons_are_refused():
@@ -91,7 +105,10 @@ def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys)
     assert rankbench(monkeypatch, "info", "first.py:First") == 0
     assert "higher is better" in capsys.readouterr().out
     shutil.move("first.py", "second.py")
-    assert rankbench(monkeypatch, "table", "mine") == 1
+    assert rankbench(monkeypatch, "table", "mine") == 0  # what was measured is known without the file
+    shown = capsys.readouterr().out
+    assert "first.py:First[places=2]" in shown and "held-out items by score" in shown
+    assert rankbench(monkeypatch, "run", "mine.toml", "-q") == 1
     assert "no file 'first.py' to take the metric 'First' from" in capsys.readouterr().err
 
 

@@ -41,7 +41,7 @@ class Pattern:
 
     def agrees(self, settings: Mapping[str, Any]) -> bool:
         """Whether every setting that the pattern mentions has this value."""
-        return all(key in settings and written(settings[key]) == value for key, value in self.settings)
+        return all(key in settings and _alike(written(settings[key]), value) for key, value in self.settings)
 
 
 def parse(text: str) -> Spec:
@@ -75,6 +75,14 @@ def show_value(value: Any) -> str:
 def written(value: Any) -> str:
     """The same, with `none` for None."""
     return "none" if value is None else show_value(value)
+
+
+def _alike(text: str, other: str) -> bool:
+    """Whether two settings as they are written say the same: the same text, or the same number."""
+    try:
+        return text == other or float(text) == float(other)
+    except ValueError:
+        return False
 
 
 def show_settings(settings: Mapping[str, Any]) -> str:

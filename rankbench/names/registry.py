@@ -205,7 +205,8 @@ def _named(written: str, spec: Spec, record: Any, home: str) -> Named:
         told |= {key: _content(told[key])} if key in told else {}
     identity_name = base
     if _has_argument(name) and (first := _first_field(type(record))):
-        identity_name = f"{_key(name)}{show_value(told.pop(first))}"
+        argument = told.pop(first, None)
+        identity_name = f"{_key(name)}{'none' if argument is None else show_value(argument)}"
     given = tuple(spec.settings.items())
     return Named(written, name, given, tuple(settings.items()), base, show(identity_name, told), home)
 
@@ -216,7 +217,8 @@ def _frozen(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     for key, value in found.items():
         for part in value if isinstance(value, tuple) else (value,):
             if not isinstance(part, bool | int | float | str | None):
-                problem = f"{key} is a {type(part).__name__}: a setting must be a number, a text, a boolean or none"
+                kind = type(part).__name__
+                problem = f"{key} holds a value of type {kind}: a setting must be a number, a text, a boolean or none"
                 raise UserError(problem, subject=name)
     return found
 

@@ -17,8 +17,11 @@ def is_from_file(name: str) -> bool:
 
 
 def without_folder(name: str) -> str:
-    """The name of a class in a file without the file's folder; any other name as it is."""
-    return name.rsplit("/", 1)[-1] if is_from_file(name) else name
+    """The name without the folder of the file in it: `mine.py:Mine`, `csv:ratings.csv`; any other name as it is."""
+    if is_from_file(name):
+        return name.rsplit("/", 1)[-1]
+    key, colon, argument = name.partition(":")
+    return f"{key}{colon}{argument.rsplit('/', 1)[-1]}"
 
 
 def digest_of(path: Path) -> str:

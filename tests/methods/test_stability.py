@@ -12,7 +12,6 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.methods.stability import admissibility, bound, deviation, stability
-from rankbench.names import parse
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
 
@@ -67,8 +66,9 @@ def test_the_experiments_bounds_are_what_the_functions_say():
     found = experiments.load("cortes2007-bounds")
     assert len(found.published) == 10
     for entry in found.published:
-        m, n = int(parse(entry.split).settings["n"]), 2 if entry.metric.startswith("cost-mp") else 1
+        m, n = int(dict(entry.split.settings)["n"]), 2 if entry.metric.startswith("cost-mp") else 1
         assert entry.value == float(f"{bound(1.0, 1.0, m, n, 9.0):.4g}")
+        assert entry.computed and entry.on is None  # nobody published it
 
 
 def test_no_rating_of_the_experiments_data_is_further_from_its_score_than_it_says():

@@ -12,12 +12,13 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import numpy as np
 import pytest
 
-from rankbench import models, specs
+from rankbench import models
 from rankbench.arrays import fingerprint
 from rankbench.contract import DECLARATIONS, Determinism, Floats, Ints, Model, Solver, Step
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.names import Limits, build, changed_settings, settings_of, show
 from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
 
@@ -190,19 +191,19 @@ class SolverContract:
         assert all(hasattr(solver, declaration) for declaration in DECLARATIONS)
 
     def test_its_settings_survive_the_command_line(self, name):
-        assert SOLVERS.make(specs.show(name, specs.settings_of(self.solver))) == self.solver
-        assert SOLVERS.make(specs.show(name, specs.changed_settings(self.solver))) == self.solver
+        assert SOLVERS.make(show(name, settings_of(self.solver))) == self.solver
+        assert SOLVERS.make(show(name, changed_settings(self.solver))) == self.solver
 
     def test_its_settings_survive_a_toml_file(self, name):
-        settings = {key: value for key, value in specs.settings_of(self.solver).items() if value is not None}
+        settings = {key: value for key, value in settings_of(self.solver).items() if value is not None}
         toml = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
-        assert specs.build(type(self.solver), tomllib.loads(toml), name) == self.solver
+        assert build(type(self.solver), tomllib.loads(toml), name) == self.solver
 
     def test_it_survives_being_pickled(self):
         assert pickle.loads(pickle.dumps(self.solver)) == self.solver
 
     def test_it_is_frozen(self):
-        for name in specs.settings_of(self.solver):
+        for name in settings_of(self.solver):
             with pytest.raises(FrozenInstanceError):
                 setattr(self.solver, name, None)
 
@@ -279,7 +280,7 @@ def refused_values(cls: type) -> Iterator[tuple[str, Any]]:
         values = {int: ["many", 1.5], float: ["much", float("nan")], bool: ["perhaps"]}.get(plain, [])
         if get_origin(plain) is Literal:
             values = ["no-such-value"]
-        for limits in (note for note in notes if isinstance(note, specs.Limits)):
+        for limits in (note for note in notes if isinstance(note, Limits)):
             outside = (_below(limits.low), limits.above, _above(limits.high), limits.below)
             values = values + [value for value in outside if value is not None]
         yield from ((field.name, value) for value in values)

@@ -40,6 +40,7 @@ class OwnPairs:
     ids: IdKind = "auto"
     features: str | None = None
     version: ClassVar[int] = 1
+    paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:
         check(self)

@@ -82,7 +82,7 @@ def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **se
 def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | None = None) -> Split:
     """The split that belongs to this name, seed and repetition; errors name the data too where it is said."""
     name, record = protocol.identity, protocol.record
-    shown = f"the split {name} of {data}" if data else f"the split {name}"
+    shown = f"the split {protocol.full} of {data}" if data else f"the split {protocol.full}"
     try:
         found = record.cut(view, stream(seed, "split", name, repetition), repetition)
     except CannotCut as error:

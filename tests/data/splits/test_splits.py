@@ -4,8 +4,7 @@ import itertools
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import scipy.sparse
 from data.splits.small import EVERY_SPLIT, SEEDS, cut_or_skip, patient, ratings, rows_of, shuffled
 from hypothesis import given, settings
 
-from rankbench.data.splits import SPLITS, CannotCut, Split, cut, split
+from rankbench.data.splits import SPLITS, Split, cut, split
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
@@ -198,9 +197,8 @@ def test_a_condition_that_nobody_meets_is_named_with_how_far_off_it_is(data, pro
 
 
 def test_the_data_is_named_where_its_name_is_known(data):
-    record = SPLITS.make("n-per-user[n=500]")
     with pytest.raises(UserError, match=r"^the split n-per-user\[n=500,least=10\] of ml-100k keeps none of the 60"):
-        cut(data, record, "n-per-user[n=500]", 0, 0, "ml-100k")
+        cut(data, SPLITS.resolve("n-per-user[n=500]"), 0, 0, "ml-100k")
 
 
 @pytest.mark.parametrize("protocol", EVERY_SPLIT)
@@ -260,10 +258,18 @@ def test_every_split_can_be_made_by_its_name_alone_and_has_a_version_and_a_line_
 # ---- a user's own ----
 
 
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankbench.data.splits import CannotCut, Split
+from rankbench.errors import UserError
+
+
 @dataclass(frozen=True)
 class Own:
-    """Every second row tests, from the first or the second on."""
-
     mode: str = "ok"
     version: ClassVar[int] = 1
 
@@ -278,14 +284,24 @@ class Own:
             return view, view
         rows = np.arange(len(view))
         return Split(view.take(rows[repetition::2]), view.take(rows[1 - repetition :: 2]))
+"""
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A user's split, in which every second row tests, from the first or the second on."""
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("own")
 def test_a_users_own_split_is_told_the_repetition_and_loses_the_folds(data):
-    first, second = (cut(data, Own(), "own.py:Own", 0, repetition) for repetition in (0, 1))
+    first, second = (split(data, "own.py:Own", repetition=repetition) for repetition in (0, 1))
     assert rows_of(first.train) == rows_of(second.test) == rows_of(data.take(np.arange(0, len(data), 2)))
     assert first.train.folds is first.test.folds is None
 
 
+@pytest.mark.usefixtures("own")
 @pytest.mark.parametrize(
     ("mode", "message"),
     [
@@ -297,4 +313,4 @@ def test_a_users_own_split_is_told_the_repetition_and_loses_the_folds(data):
 )
 def test_what_a_users_own_split_does_wrong_is_said_after_its_name(data, mode, message):
     with pytest.raises(UserError, match=message):
-        cut(data, Own(mode), f"/somewhere/own.py:Own[mode={mode}]", 0, 0)
+        split(data, f"own.py:Own[mode={mode}]")
