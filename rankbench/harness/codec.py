@@ -26,8 +26,8 @@ def encode(record: Any, indent: int | None = 1) -> str:
 
 def plain(value: Any) -> Any:
     """The same as dictionaries, lists, texts, finite numbers and None."""
-    if type(value) in _PLAIN:  # most values by far; `is ascii` is known without a look at the letters
-        return value if type(value) is not str or value.isascii() else printable(value)
+    if type(value) in _PLAIN:  # most values by far
+        return _plain_text(value) if type(value) is str else value
     for kind, written in _WRITERS:
         if isinstance(value, kind):
             return written(value)
@@ -75,10 +75,20 @@ def _plain_number(number: Real) -> float | str:
     return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
 
 
+def _plain_text(text: str) -> str:
+    """The text as it can be printed, with a mark where it could be taken for the name of a number."""
+    found = text if text.isascii() else printable(text)  # which is known without a look at the letters
+    return f"={found}" if found.lstrip("=") in _NOT_FINITE else found
+
+
+def _unmarked(text: str) -> str:
+    return text.removeprefix("=") if text.lstrip("=") in _NOT_FINITE else text
+
+
 _PLAIN = frozenset({str, int, bool, type(None)})
 _WRITERS: tuple[tuple[Any, Read], ...] = (  # a boolean is an integer too, so it comes before
     (bool | None, lambda value: value),
-    (str, printable),
+    (str, _plain_text),
     (Enum, lambda value: value.value),
     (Integral, int),
     (Real, _plain_number),
@@ -191,13 +201,15 @@ def _scalar(value: Any) -> Any:
         return tuple(_scalar(entry) for entry in value)
     if isinstance(value, dict):
         raise Unreadable("a table where a single value belongs")
+    if isinstance(value, str):
+        return _NOT_FINITE[value] if value in _NOT_FINITE else _unmarked(value)
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise Unreadable(f"expected a text, not {value!r:.60}")
-    return value
+    return _unmarked(value)
 
 
 def _boolean(value: Any) -> bool:

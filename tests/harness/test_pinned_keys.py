@@ -1,0 +1,34 @@
+"""Keys stay what they are: under another key, everything that was measured before would be lost.
+
+pinned_keys.json holds, for every experiment in its quick profile, the key of its first cell, or of its first trial
+where it tunes.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rankbench import experiments
+from rankbench.data import DATASETS
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Selection
+
+PINS = json.loads(Path(__file__).with_name("pinned_keys.json").read_text(encoding="utf-8"))
+
+
+def test_every_experiment_has_its_key_pinned():
+    assert set(PINS) == set(experiments.names())
+
+
+@pytest.mark.parametrize("name", PINS)
+def test_an_experiments_first_key_is_what_it_was(name):
+    experiment = experiments.load(name)
+    first = experiment.data[0]
+    if remedy := DATASETS.make(first).origin.missing():
+        pytest.skip(f"{first} is not at hand: {remedy}")
+    small = replace(experiment, data=(first,), splits=experiment.splits[:1])
+    found = plan(small, Selection(solvers=experiment.solvers[:1], repetitions=1))
+    (cell, *_) = found.trials or found.cells
+    assert cell.key == PINS[name]
