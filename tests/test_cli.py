@@ -70,6 +70,7 @@ def results(tmp_path, monkeypatch, capsys):
         (["table", "tiny", "--csv", "--latex"], "exclude each other"),
         (["table", "tiny", "--out", "empty"], "no results under empty"),
         (["report", "--out", "empty"], "no results under empty"),
+        (["status", "--out", "empty"], "no results under empty"),
         (["plot", "tiny", "--out", "empty"], "no results under empty"),
         (["plot", "basis", "tiny", "--out", "empty"], "no results under empty"),
         (["plot", "one", "two"], "cannot plot 'one two': expected EXPERIMENT or basis EXPERIMENT"),
@@ -261,6 +262,25 @@ def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, resu
     assert "*ndcg@5*: " in printed and RULES in printed
 
 
+def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with_solver(tmp_path)
+    arguments = ["run", tiny_toml(tmp_path), "-r", "1", "--out", "out", "--no-report"]
+    assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
+    assert rankbench(monkeypatch, *arguments, "-s", "elsewhere/mine.py:Mine") == 0
+    assert "tiny: 1 of 1 cells are there" in capsys.readouterr().out
+    (tmp_path / "elsewhere" / "mine.py").rename(tmp_path / "mine.py")
+    with_solver(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
+    assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0
+    assert "tiny 1/1 ok" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", "out") == 0
+    rows = [row for row in csv.DictReader(io.StringIO(capsys.readouterr().out)) if row["solver"] == "mine.py:Mine"]
+    assert [row["metric"] for row in rows] == ["pairwise-error", "ndcg@5"]  # the edited file's, and no older ones
+    assert rows[0]["measured"] == "0.5"
+
+
 def test_a_table_that_is_not_there_names_the_nearest_one(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tinny", "--out", str(results)) == 1
     assert "did you mean 'tiny'?" in capsys.readouterr().err
@@ -320,11 +340,11 @@ def test_info_tells_the_settings_of_what_has_some_without_defaults(monkeypatch, 
 
 
 def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
-    commands = ["run", "tune", "list", "info", "report", "table", "plot", "doctor", "data"]
+    commands = ["run", "tune", "list", "info", "status", "report", "table", "plot", "export", "doctor", "data"]
     for words in ([name] for name in commands):
         assert rankbench(monkeypatch, *words, "--help") == 0
         assert "Example: rankbench" in capsys.readouterr().out
-    for name in ("where", "fetch", "verify"):
+    for name in ("where", "fetch", "import", "verify"):
         assert rankbench(monkeypatch, "data", name, "--help") == 0
         assert "Example: rankbench data" in capsys.readouterr().out
 
