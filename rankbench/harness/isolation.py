@@ -1,13 +1,14 @@
 """A cell in its own process, watched from outside: what it may take in time and memory, and how it ended."""
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from time import monotonic, process_time
@@ -21,6 +22,7 @@ from rankbench.harness.records import Point, Status
 from rankbench.harness.worker import Ending, Task
 from rankbench.solvers import SOLVERS
 
+_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 _START = threading.Lock()  # one process starts at a time: starting touches what all threads share
 _WATCH = 0.05  # seconds between two looks at a running cell
 _LOOKING = 0.05  # the share of its time that the driver may spend on looking at a cell's memory
@@ -75,10 +77,22 @@ class _Running:
 
 
 def server() -> ForkServerContext:
-    """The process that cells are forked from: it has imported all they need, and has no threads."""
+    """The process that cells are forked from: it has imported all they need, and has no threads.
+
+    A cell's BLAS has one thread; where it is told so from the start it makes no threads that a fork must end.
+    """
     context = multiprocessing.get_context("forkserver")
     solvers = sorted({entry.partition(":")[0] for entry in SOLVERS.entries.values()})
     context.set_forkserver_preload(["rankbench.harness.keeper", *solvers])
+    before = {name: os.environ.get(name) for name in _BLAS_THREADS}
+    os.environ |= dict.fromkeys(_BLAS_THREADS, "1")
+    try:
+        with _no_main_module(), _no_interrupts():
+            forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ |= {} if value is None else {name: value}
     return context
 
 
