@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isnan
 from typing import Protocol
 
 from rich.console import Console
@@ -139,4 +140,6 @@ def _line(event: Event, result: Result) -> str:
     if result.status != "ok":
         return f"{event.cell.label}: {result.reason}"
     first = event.cell.measures[0].label
-    return f"{event.cell.label}: {first} {result.value(first):.4f}, {result.seconds or 0.0:.3f} s"
+    value = result.value(first)
+    said = "without a value" if isnan(value) else f"{value:.4f}"
+    return f"{event.cell.label}: {first} {said}, {result.seconds or 0.0:.3f} s"

@@ -115,7 +115,7 @@ def test_a_metric_without_a_value_is_an_empty_cell_everywhere(command, tmp_path)
     for figure in ('{kind = "bars"}', '{kind = "curve", x = "step"}'):
         tiny_toml(tmp_path, data=json.dumps([data]), solvers='["mine.py:Mine"]', metrics=metrics, figure=figure)
         code, printed, people, scripts, latex = every_format(command, "run", "tiny.toml")
-        assert code == 0 and "Traceback" not in printed
+        assert code == 0 and "Traceback" not in printed and " nan" not in printed
         for line in csv.DictReader(io.StringIO(scripts)):
             assert (line["measured"], line["sd"], line["n"], line["status"]) == ("", "", "0", "ok")
         (row,) = [line for line in people.splitlines() if line.startswith("| csv:alike.csv")]
