@@ -114,7 +114,7 @@ def tiny_toml(folder: Path, **changes: str) -> str:
 MACHINE = Machine(
     cpu="a processor", cores=2, usable_cores=2, memory_gib=8.0, system="Linux 6 x86_64", python="3.12.0",
     blas=("openblas 0.3 (Haswell)",), compiler="gcc 12", openmp=201511, native=False, debug=False,
-    packages=(("rankbench", "0.1.0"), ("numpy", "2.4.0"), ("scipy", "1.16.0")), git="abc123", kernels="0123456789abcdef",
+    packages=(("rankbench", "0.1.0"), ("numpy", "2.4.0"), ("scipy", "1.16.0")), git="abc123", kernels="0123456789abcde",
 )  # fmt: skip
 
 

@@ -118,7 +118,7 @@ def test_the_same_random_state_gives_the_same_rounds(problem):
     [
         (MPRank(C=0.0), "MPRank: C=0 is out of range"),
         (MPRank(kernel="gaussian", width=-1.0), "MPRank: width=-1 is out of range"),
-        (MPRank(kernel="cubic"), "unknown value of MPRank: kernel: 'cubic'"),
+        (MPRank(kernel="cubic"), "MPRank: unknown value of kernel: 'cubic'"),
         (RankBoost(held_out=1.0), "RankBoost: held_out=1 is out of range"),
     ],
 )

@@ -15,9 +15,11 @@ from rankbench.experiments.spaces import Tune, first_candidate
 from rankbench.harness.materials import Materials
 from rankbench.harness.records import Cell, Measure, Place, Plan, Search, Selection, Skip
 from rankbench.metrics import metric, unusable
-from rankbench.names import Named, parse, with_settings, without_settings
+from rankbench.names import Named, ReadsFiles, parse, with_settings, without_settings
 from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
+
+_NOT_HERE = "the data is not at hand"
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,10 @@ def _with_trials(experiment: Experiment, trials: int | None) -> Experiment:
 
 def _of_data(question: Question, materials: Materials, data: Named) -> Iterator[Cell | Skip]:
     """The cells of a data set, and what of it must be left out."""
-    if remedy := data.record.origin.missing():
-        yield Skip(data, None, None, "the data is not at hand", remedy)
+    source = data.record
+    if remedy := source.origin.missing():
+        own = isinstance(source, ReadsFiles)  # a file that somebody named and that is not there is a mistake
+        yield Skip(data, None, None, remedy, failed=True) if own else Skip(data, None, None, _NOT_HERE, remedy)
         return
     try:
         materials.view(data)

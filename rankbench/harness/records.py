@@ -330,6 +330,10 @@ class Result:
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, where the model has them
     users: tuple[int, int] | None = None  # how many have held-out data, and how many there are
 
+    def __post_init__(self) -> None:
+        if any(len(point.values) != len(self.cell.measures) for point in self.curve):
+            raise ValueError("a point of its curve has not one value for each metric")
+
     @property
     def key(self) -> str:
         """The key of its cell."""

@@ -137,7 +137,10 @@ class Store:
         """The stored result of a cell, None where there is none that can be read."""
         path = self.path(cell)
         content = self._read(path)
-        if content is None or content.get("key") != cell.key:
+        if content is None:
+            return None
+        if content.get("key") != cell.key:
+            self._set_aside(path, "it is no result of this cell")
             return None
         without_cell = {name: value for name, value in content.items() if name not in ("format", "key", "cell")}
         try:

@@ -2,13 +2,14 @@
 
 from rankbench.names.checking import Limits, build, changed_settings, check, settings_of
 from rankbench.names.grammar import Pattern, Settings, Spec, parse, show, show_settings, show_value
-from rankbench.names.registry import Named, Registry, with_settings, without_settings
+from rankbench.names.registry import Named, ReadsFiles, Registry, with_settings, without_settings
 from rankbench.names.user_files import without_folder
 
 __all__ = [
     "Limits",
     "Named",
     "Pattern",
+    "ReadsFiles",
     "Registry",
     "Settings",
     "Spec",

@@ -91,7 +91,7 @@ def _convert(value: Any, hint: Any, subject: str, key: str) -> Any:
         return converted
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise unknown(f"value of {subject}: {key}:", str(value), map(str, get_args(hint)))
+            raise unknown(f"value of {key}:", str(value), map(str, get_args(hint))).about(subject)
         return value
     if get_origin(hint) in (Union, types.UnionType):
         return _convert_optional(value, hint, subject, key)

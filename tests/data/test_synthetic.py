@@ -345,7 +345,7 @@ def test_noise_is_as_loud_as_it_says(source):
         ("magnitudes[features=0]", "magnitudes: features=0 is out of range: must be at least 1"),
         ("magnitudes[per_user=301]", "per_user=301 is out of range: there are only 300 items"),
         ("magnitudes[bends=1]", "unknown setting of magnitudes: 'bends'; did you mean 'bend'"),
-        ("monotone[curve=cubes]", "unknown value of monotone: curve: 'cubes'; did you mean 'cube'"),
+        ("monotone[curve=cubes]", "monotone: unknown value of curve: 'cubes'; did you mean 'cube'"),
         ("monotone[per_user=201]", "per_user=201 is out of range: there are only 200 items"),
         ("monotone[spread=-1]", "monotone: spread=-1 is out of range: must be at least 0"),
         ("partial-orders[density=0]", "partial-orders: density=0 is out of range: must be at most 1 and above 0"),

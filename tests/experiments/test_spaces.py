@@ -187,7 +187,7 @@ SGD = "[tune.space.sgd]\n"
         (SPACE.replace("low=0.01", "low=0"), "sgd: step=0 is out of range: must be above 0"),
         (SPACE.replace("step", "stpe"), "unknown setting of sgd: 'stpe'; did you mean 'step'"),
         (SPACE.replace("step=", "rank="), r"sgd\[rank=2\] fixes rank, which its space varies"),
-        (SPACE.replace("step={low=0.01, high=1}", "loss={low=1, high=2}"), "unknown value of sgd: loss"),
+        (SPACE.replace("step={low=0.01, high=1}", "loss={low=1, high=2}"), "sgd: unknown value of loss"),
         (SPACE.replace("high=1}", "high=1, points=3}"), "points are for method"),
         ("[tune]\nmethod='grid'\n" + SPACE, "space of global: lam: a grid needs the number of its points"),
         (

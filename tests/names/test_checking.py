@@ -85,7 +85,7 @@ def test_a_setting_is_read_by_its_type(settings, expected):
         ({"limit": 0}, "thing: limit=0 is out of range: must be at least 1"),
         ({"flag": "yes"}, "thing: flag=yes is not of type bool"),
         ({"flag": 1}, "thing: flag=1 is not of type bool"),
-        ({"kind": "gren"}, "unknown value of thing: kind: 'gren'; did you mean 'green'"),
+        ({"kind": "gren"}, "thing: unknown value of kind: 'gren'; did you mean 'green'"),
         ({"kind": "x"}, "known: green, red"),
         ({"cuont": 3}, "unknown setting of thing: 'cuont'; did you mean 'count'"),
         ({"version": 2}, "unknown setting of thing: 'version'"),

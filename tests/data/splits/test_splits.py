@@ -235,7 +235,7 @@ def test_comparisons_are_split_like_ratings(data, protocol):
         ("entries[test=0.5,validation=0.3,train=0.3]", {}, "entries: test=0.5, validation=0.3, train=0.3 are more tha"),
         ("cold-items[test=nan]", {}, "test=nan is out of range"),
         ("half-per-user[least=1]", {}, "least=1 is out of range: must be at least 2"),
-        ("comparisons[of=pair]", {}, "unknown value of comparisons: of: 'pair'; did you mean 'pairs'"),
+        ("comparisons[of=pair]", {}, "comparisons: unknown value of of: 'pair'; did you mean 'pairs'"),
         ("given-folds[fold=0]", {}, "given-folds: fold=0 is out of range: must be at least 1"),
     ],
 )
