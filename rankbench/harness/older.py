@@ -20,7 +20,7 @@ def result_of_format_2(content: Mapping[str, Any], cell: Cell) -> Result:
             "machine": _machine(content["machine"]),
             "functions": [_function(function) for function in content.get("basis") or []],
         }
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Unreadable(f"no result of format 2: {error!r}") from None
     found: Result = revived(Result, table, cell=cell)
     return found

@@ -1,0 +1,140 @@
+"""Materials: each data set loaded once in a row, each split cut once, and nothing left where it was kept."""
+
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from helpers import TINY
+
+from rankbench.arrays import read_npz
+from rankbench.data import DATASETS, load
+from rankbench.data.splits import SPLITS, cut
+from rankbench.errors import UserError
+from rankbench.harness import materials
+from rankbench.harness.materials import Materials, packed, read_split, size_of
+from rankbench.harness.records import Place
+
+DATA = TINY.data[0]
+FIRST = Place(DATASETS.resolve(DATA), SPLITS.resolve(TINY.splits[0]), 0)
+SECOND = replace(FIRST, repetition=1)
+INNER = replace(FIRST, validation=SPLITS.resolve("entries[test=0.2]"))
+
+
+@pytest.fixture
+def cuts(monkeypatch):
+    """The split and the repetition of each cut, as they are made."""
+    calls = []
+
+    def counted(view, named, seed, repetition, data=None):
+        calls.append((named.name, repetition))
+        return cut(view, named, seed, repetition, data)
+
+    monkeypatch.setattr(materials, "cut", counted)
+    return calls
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    """Makes folders, and says which it has made."""
+    made = []
+
+    def make():
+        made.append(TemporaryDirectory(dir=tmp_path))
+        return made[-1]
+
+    make.made = made
+    return make
+
+
+def same(one, other):
+    """Whether two splits hold the same, to the last byte."""
+    first, second = packed(one), packed(other)
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+def test_a_split_is_cut_once_and_comes_back_the_same(monkeypatch, tmp_path, cuts, scratch, kept):
+    monkeypatch.setattr(materials, "KEPT", kept)
+    found = Materials(0, scratch)
+    first, second, inner = (found.split(place) for place in (FIRST, SECOND, INNER))
+    assert cuts == [("n-per-user", 0), ("n-per-user", 1), ("entries", 0)]
+    for place, split in ((FIRST, first), (SECOND, second), (INNER, inner)):
+        again = found.split(place)
+        assert same(again, split) and again.hash == split.hash == Materials(0).split(place).hash
+    assert len(cuts) == 3 + 4  # those of fresh materials: the inner one needs its outer
+    assert len(scratch.made) == (kept == 0) and bool(list(tmp_path.rglob("*.npz"))) == (kept == 0)
+
+
+def test_what_is_too_much_for_memory_goes_to_files_and_leaves_them_when_dropped(monkeypatch, tmp_path, cuts, scratch):
+    monkeypatch.setattr(materials, "KEPT", size_of(Materials(0).split(FIRST)))
+    cuts.clear()
+    found = Materials(0, scratch)
+    for place in (FIRST, SECOND, INNER):
+        found.split(place)
+    assert len(list(tmp_path.rglob("*.npz"))) == 2
+    found.drop([SECOND, SECOND])
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
+    found.keep_only([INNER])
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
+    assert len(cuts) == 3 and found.split(INNER) is not None and len(cuts) == 3
+    found.split(FIRST)  # there is room for it again
+    assert len(cuts) == 4 and len(list(tmp_path.rglob("*.npz"))) == 1
+    found.keep_only([])
+    assert list(tmp_path.rglob("*.npz")) == []
+    del found, scratch.made[:]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_scratch_folder_what_is_too_much_is_cut_again(monkeypatch, cuts):
+    monkeypatch.setattr(materials, "KEPT", 0)
+    found = Materials(0)
+    assert same(found.split(FIRST), found.split(FIRST)) and len(cuts) == 2
+
+
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+@pytest.mark.parametrize("place", [FIRST, INNER])
+def test_a_split_is_written_as_the_file_that_cells_read(monkeypatch, tmp_path, cuts, scratch, kept, place):
+    monkeypatch.setattr(materials, "KEPT", kept)
+    found, path = Materials(0, scratch), tmp_path / "split.npz"
+    expected = found.split(place)
+    before = len(cuts)
+    found.write(place, path)
+    back = read_split(path)
+    assert same(back, expected) and back.hash == expected.hash and len(cuts) == before
+    assert set(read_npz(path)) == set(packed(expected))
+    found.drop([place])
+    assert same(found.split(place), expected) and len(cuts) > before  # it was ours no more
+
+
+def test_a_split_that_nobody_asked_for_is_cut_when_it_is_written(tmp_path, cuts):
+    Materials(0).write(FIRST, tmp_path / "split.npz")
+    assert read_split(tmp_path / "split.npz").hash == Materials(0).split(FIRST).hash and len(cuts) == 2
+
+
+def test_a_damaged_file_of_a_split_is_one_line(tmp_path):
+    path = tmp_path / "split.npz"
+    Materials(0).write(FIRST, path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"split\.npz is damaged"):
+        read_split(path)
+
+
+def test_data_is_loaded_once_for_all_that_needs_it_in_a_row(monkeypatch):
+    calls = []
+    monkeypatch.setattr("rankbench.data.load", lambda named, seed: calls.append(named.written) or load(named, seed))
+    found = Materials(0)
+    spelled = DATASETS.resolve("low-rank[per_user=20,items=30,users=20]")
+    assert found.view(FIRST.data) is found.view(spelled)
+    for place in (FIRST, SECOND, INNER):
+        found.split(place)
+    assert calls == [DATA]
+    other = DATASETS.resolve("low-rank[users=21,items=30,per_user=20]")
+    found.view(other)
+    found.view(FIRST.data)
+    assert calls == [DATA, other.written, DATA]
+
+
+def test_another_seed_cuts_other_rows():
+    assert Materials(0).split(FIRST).hash != Materials(1).split(FIRST).hash
+    assert Materials(0).split(INNER).hash != Materials(1).split(INNER).hash
