@@ -1,5 +1,5 @@
 # make run     build everything, run every experiment in its quick profile, write the report
-# make test    build everything, run the whole test suite
+# make test    build everything, run the whole test suite on all cores
 # make lint    ruff, mypy, cython-lint
 # make bench   time HEAD with airspeed velocity
 # make peers   compare with other libraries, side by side in one process
@@ -21,7 +21,7 @@ run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
 
 test: .venv/.extra-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto $(ARGS)
 
 lint: .venv/.extra-lint
 	$(BIN)/ruff check .
