@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, SPACES, TINY, made_up, prepared, ran, store_in, tiny, tiny_toml, tuned, with_solver
+from helpers import MACHINE, SPACES, TINY, made_up, prepared, ran, silent, store_in, tiny, tiny_toml, tuned, with_solver
 
 from rankbench.arrays import read_npz
 from rankbench.data.splits import cut
@@ -20,7 +20,10 @@ from rankbench.experiments.spaces import Tune
 from rankbench.harness import materials
 from rankbench.harness.isolation import Caps
 from rankbench.harness.records import Result, Selection
-from rankbench.harness.store import Store
+from rankbench.harness.store import ResultsFolder, Store
+from rankbench.report.study import groups
+from rankbench.report.tables import sheet
+from rankbench.report.writing import write_report
 
 ONCE = Selection(repetitions=1)
 
@@ -381,6 +384,7 @@ def test_a_metric_that_counts_nobody_stops_nothing(tmp_path):
     assert [result.status for result in results] == ["ok"] * 4
     assert all(np.isnan(result.value("pairwise-error")) for result in results)
     assert all(result.counted_by("pairwise-error").users == 0 for result in results)
+    assert len(shown(run)) == 2
     again = prepared(tmp_path, tiny(splits=("entries[test=0.003]",)))
     assert again.pending == ()
     assert [entry.status for entry in again.study().entries] == ["ok"] * 4
@@ -402,6 +406,34 @@ def test_a_model_that_is_no_use_has_diverged(tmp_path, model, objective, reason)
     assert result.status == "diverged"
     assert reason in result.reason
     assert [point.step for point in result.curve] == [0, 1] and result.trace is None
+
+
+def shown(run):
+    """The statuses of a run's table, of which a page can be made too."""
+    assert write_report(ResultsFolder(run.store.folder.parent, silent), silent).is_file()
+    return [line[-1] for line in sheet(run.study()).lines]
+
+
+def test_ratings_that_are_all_alike_stop_nothing(tmp_path):
+    rows = "".join(f"{user},{item},3\n" for user in range(20) for item in range(15))
+    (tmp_path / "alike.csv").write_text("user,item,value\n" + rows)
+    alike = f"csv:{tmp_path / 'alike.csv'}"
+    solvers = (with_solver(tmp_path), "sgd")
+    run = ran(tmp_path, tiny(data=(alike, *TINY.data), solvers=solvers, splits=("entries[test=0.3]",)), ONCE)
+    (mine, *_), others = results_of(run)[:2], results_of(run)[2:]
+    assert mine.status == "ok" and np.isnan(mine.value("pairwise-error"))
+    assert mine.counted_by("pairwise-error").users == 0
+    assert [result.status for result in others] == ["ok"] * 2 and not np.isnan(others[0].value("pairwise-error"))
+    assert len(shown(run)) == 4
+
+
+def test_what_diverged_is_shown_and_its_values_count_for_nothing(tmp_path):
+    selection = Selection(solvers=(with_solver(tmp_path, "yield Step(ItemScores(np.full(train.n_items, np.nan)))"),))
+    run = ran(tmp_path, TINY, selection)
+    assert [entry.status for entry in run.study().entries] == ["diverged"] * 2
+    assert shown(run) == ["diverged"]
+    (group,) = groups(run.study())
+    assert group.good == () and group.values("ndcg@5") == []
 
 
 def test_what_diverged_and_came_back_is_well(tmp_path):
