@@ -742,14 +742,14 @@ def test_each_metric_is_listed_under_its_own_name_and_code():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("ndcg@10", ["2^rating - 1", "1/log2(1 + place)", "min(10, candidates)", "all rated alike"]),
-        ("ndcg-linear", ["gain the rating itself", "all places"]),
+        ("ndcg@10", ["2^rating - 1", "1/log2(1 + rank)", "min(10, candidates)", "all rated alike"]),
+        ("ndcg-linear", ["gain the rating itself", "all ranks"]),
         (
             "precision@5[candidates=catalogue,users=all]",
-            ["first 5 places", "rating >= 4", "count 0", "no training rating"],
+            ["first 5 ranks", "rating >= 4", "count 0", "no training rating"],
         ),
         ("recall@5[relevant=any]", ["any held-out item", "min(5, candidates)", "without a relevant held-out item"]),
-        ("mrr@7", ["0 beyond place 7"]),
+        ("mrr@7", ["0 beyond rank 7"]),
         ("pairwise-error[pairs=test-train,average=pairs]", ["a held-out and a training item", "weighted by its pairs"]),
         ("cost-svr[n=2,eps=0.25]", ["- 0.25, 0)^2", "scale of the scores", "n^2 ordered pairs", "i = j included"]),
         ("misranking", ["a tie is wrong"]),

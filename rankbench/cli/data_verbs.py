@@ -20,10 +20,10 @@ def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) 
 
     Example: rankbench data where ml-1m
     """
-    from rankbench.cli.describe import data_folders, places
+    from rankbench.cli.describe import data_folders, locations
     from rankbench.cli.printer import show
 
-    show(places(name) if name else data_folders())
+    show(locations(name) if name else data_folders())
 
 
 @app.command()

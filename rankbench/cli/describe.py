@@ -84,7 +84,7 @@ def data_folders() -> str:
     return f"cache            {cache_folder()}\nRANKBENCH_DATA   {own}\noffline          {offline}"
 
 
-def places(name: str) -> str:
+def locations(name: str) -> str:
     """The files of one data set, or the folders they belong in and the command that gets them."""
     origin = data_sets.DATASETS.make(name).origin
     if held := origin.held():
@@ -160,8 +160,8 @@ def _dataset(name: str) -> str:
         return about  # csv:PATH is a name with a gap
     origin = data_sets.DATASETS.make(name).origin
     remedy = origin.missing()
-    place = f"missing; to get it: {remedy}" if remedy else "at hand"
-    return f"{about}\n\n{origin.size}; {origin.home}; licence: {origin.licence}\n{place}"
+    availability = f"missing; to get it: {remedy}" if remedy else "at hand"
+    return f"{about}\n\n{origin.size}; {origin.home}; licence: {origin.licence}\n{availability}"
 
 
 def _metric(name: str) -> str:

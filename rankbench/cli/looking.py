@@ -33,11 +33,11 @@ def list_names(
     from rankbench.cli.describe import everything
     from rankbench.cli.printer import show
 
-    catalogue = everything()
-    if kind not in catalogue:
-        raise unknown("kind", kind, catalogue)
-    width = max(map(len, catalogue[kind]))
-    for name, about in catalogue[kind].items():
+    kinds = everything()
+    if kind not in kinds:
+        raise unknown("kind", kind, kinds)
+    width = max(map(len, kinds[kind]))
+    for name, about in kinds[kind].items():
         show(f"{name:<{width}}  {about}")
 
 
@@ -169,7 +169,7 @@ def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
 
 def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
     """Draw every solver's basic functions; their files without ending."""
-    from rankbench.report.functions import bases, draw_basis
+    from rankbench.report.ranking_functions import bases, draw_basis
 
     if not (each := bases(found)):
         raise UserError(

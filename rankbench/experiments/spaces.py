@@ -59,7 +59,7 @@ class Range:
         """`points` values from low to high."""
         if self.points is None:
             raise UserError("a grid needs the number of its points: { low = 1, high = 1000, points = 4 }")
-        shares = [place / (self.points - 1) for place in range(self.points)]
+        shares = [index / (self.points - 1) for index in range(self.points)]
         values = tuple(self._written(self._at(share, self.low, self.high)) for share in shares)
         if len(set(values)) < len(values):
             raise UserError(f"points={self.points} give a value twice: ask for fewer")

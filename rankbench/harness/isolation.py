@@ -187,6 +187,8 @@ def _received(home: Connection) -> Point | Ending | None:
         return None
     except Exception as error:  # a solver's own objects may travel in it, and fail in whatever way they like
         return Ending("failed", f"what the cell sent cannot be read: {type(error).__name__}: {error}")
+    if not isinstance(message, Point | Ending):  # a solver that found the pipe
+        return Ending("failed", f"the cell sent a {type(message).__name__}, which says nothing")
     return message
 
 

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import psutil
@@ -30,6 +31,7 @@ from rankbench.harness.packing import Packed, packed, unpacked
 from rankbench.harness.records import Cell, Measure, Profile, Result, Skip
 from rankbench.names import without_folder
 
+_PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another driver is writing
 FORMAT = 3  # of the files; those of format 2 are read too
 ASIDE = (".broken", ".newer")  # what the names of files end in that could not be read
 Warn = Callable[[str], None]
@@ -160,17 +162,25 @@ class Store:
         write_text(path, encode({"format": FORMAT, "key": result.key, **vars(result)}))
 
     def write_plan(self, plan: StoredPlan) -> StoredPlan:
-        """Record what was asked for; cells of earlier runs that asked the same question stay in it."""
+        """Record what was asked for; cells of earlier runs that asked the same question stay in it.
+
+        One driver at a time: else of two that read, join and write, one would lose the other's cells.
+        """
         path = self._plan_path(plan)
-        earlier = self._read_plan(path)
-        if earlier and earlier.same_question(plan):
-            plan = _joined(earlier, plan)
+        with self.claims() as claims:
+            while not claims.take(f"plan-{path.stem}"):
+                sleep(_PLAN_WAIT)
+            earlier = self._read_plan(path)
+            plan = _joined(earlier, plan) if earlier and earlier.same_question(plan) else plan
+            self._write_plan(path, plan)
+        return plan
+
+    def _write_plan(self, path: Path, plan: StoredPlan) -> None:
         entries = [*(entry.cell for entry in plan.entries), *plan.trials]
         failures = tuple(entry.failure for entry in plan.entries)
         about = (plan.experiment, plan.profile, plan.seed, plan.made, plan.measures, plan.skips)
         content = _PlanFile(*about, cells=packed(entries), failures=failures)
         write_text(path, encode({"format": FORMAT, **vars(content)}, indent=None))
-        return plan
 
     def plans(self) -> list[StoredPlan]:
         """Everything that was asked for, the latest last."""

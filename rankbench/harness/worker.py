@@ -19,9 +19,9 @@ from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.codec import printable
-from rankbench.harness.functions import leading_functions
 from rankbench.harness.materials import read_split
 from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status
+from rankbench.harness.strongest_features import leading_functions
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
 from rankbench.metrics import Metric

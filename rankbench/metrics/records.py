@@ -153,12 +153,12 @@ class _Phrases(dict[str, str]):
     def __init__(self, record: Metric) -> None:
         settings = record.settings
         least = f"rating >= {settings.relevant:g}"
-        places = f"the first {record.k} places" if record.whole else f"the first min({record.k}, candidates) places"
+        ranks = f"the first {record.k} ranks" if record.whole else f"the first min({record.k}, candidates) ranks"
         super().__init__(
             pairs=_PAIRS[settings.pairs],
             relevant="any held-out item" if settings.relevant == -inf else least,
-            places=places if record.k else "all places",
-            beyond=f", 0 beyond place {record.k}" if record.k else "",
+            ranks=ranks if record.k else "all ranks",
+            beyond=f", 0 beyond rank {record.k}" if record.k else "",
             n=str(settings.n),
             power="" if settings.n == 1 else "^2",
             eps=f"{settings.eps:g}",
@@ -183,10 +183,10 @@ def _clauses(record: Metric) -> list[str]:
 
 
 _NDCG = (
-    "sum over {places} of gain x discount / the same of the best order; gain %s, discount 1/log2(1 + place), places "
+    "sum over {ranks} of gain x discount / the same of the best order; gain %s, discount 1/log2(1 + rank), ranks "
     "counted from 1"
 )
-_OF_PLACES = ("candidates", "relevant", "users")
+_OF_RANKS = ("candidates", "relevant", "users")
 _OF_PAIRS = ("pairs", "average")
 _ALL_PAIRS = (
     "mean over all n^2 ordered pairs (i, j) of the user's held-out items, i = j included, of %s, with h the scores "
@@ -254,40 +254,40 @@ _RECORDS = (
     ),
     Metric(
         "precision",
-        "share of {places} that hold a relevant candidate ({relevant})",
+        "share of {ranks} that hold a relevant candidate ({relevant})",
         "higher",
         (0, 1),
         kernel.PRECISION,
-        _OF_PLACES,
+        _OF_RANKS,
         True,
         users="ordered",
     ),
     Metric(
         "recall",
-        "share of the user's relevant candidates ({relevant}) that stand on {places}",
+        "share of the user's relevant candidates ({relevant}) that stand on {ranks}",
         "higher",
         (0, 1),
         kernel.RECALL,
-        _OF_PLACES,
+        _OF_RANKS,
         True,
     ),
     Metric(
         "mrr",
-        "1 / place of the first relevant candidate ({relevant}){beyond}",
+        "1 / rank of the first relevant candidate ({relevant}){beyond}",
         "higher",
         (0, 1),
         kernel.RECIPROCAL_RANK,
-        _OF_PLACES,
+        _OF_RANKS,
         True,
     ),
     Metric(
         "map",
         "average precision: mean over the user's relevant candidates ({relevant}) of the share of relevant ones up to "
-        "and with their places{beyond}",
+        "and with their ranks{beyond}",
         "higher",
         (0, 1),
         kernel.AVERAGE_PRECISION,
-        _OF_PLACES,
+        _OF_RANKS,
         True,
     ),
     Metric(

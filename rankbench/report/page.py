@@ -12,8 +12,8 @@ from plotly.offline import get_plotlyjs
 from rankbench.harness.records import Result, Study
 from rankbench.metrics import RULES
 from rankbench.report.figures import COLOURS
-from rankbench.report.functions import bases
-from rankbench.report.functions import described as described_basis
+from rankbench.report.ranking_functions import bases
+from rankbench.report.ranking_functions import described as described_basis
 from rankbench.report.sections import Section
 from rankbench.report.series import Drawing, Line
 from rankbench.report.tables import Sheet, notes, sheet
@@ -73,11 +73,11 @@ def _table(table: Sheet) -> str:
     head = "".join(f'<th class="{kind}">{escape(text)}</th>' for kind, text in zip(kinds, table.headings, strict=True))
     body, above = "", ""
     for line in table.written(_breakable, lambda text: f"<b>{_breakable(text)}</b>"):
-        place = "" if line[0] == above else line[0]
+        first = "" if line[0] == above else line[0]
         cells = "".join(
-            f'<td class="{kind}">{text}</td>' for kind, text in zip(kinds, [place, *line[1:-1]], strict=False)
+            f'<td class="{kind}">{text}</td>' for kind, text in zip(kinds, [first, *line[1:-1]], strict=False)
         )
-        body += f'<tr{" class=new" if place else ""}>{cells}<td class="{line[-1]}">{line[-1]}</td></tr>'
+        body += f'<tr{" class=new" if first else ""}>{cells}<td class="{line[-1]}">{line[-1]}</td></tr>'
         above = line[0]
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -169,7 +169,7 @@ def _plotly(drawn: Drawing) -> dict[str, Any]:
             "title": {"text": drawn.y_label.replace("\n", "<br>") if number % columns == 0 else ""}
         }
         layout["annotations"].append(_title(panel.title, suffix))
-        data += [_trace(line, drawn, suffix, place, number == 0) for place, line in enumerate(panel.lines)]
+        data += [_trace(line, drawn, suffix, index, number == 0) for index, line in enumerate(panel.lines)]
         names = [line.name for line in panel.lines]
         for line in panel.beside:
             owner = names.index(line.owner)
@@ -192,23 +192,23 @@ def _curve(trace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _title(text: str, suffix: str) -> dict[str, Any]:
-    place = {"xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0.5, "y": 1.1}
-    return {"text": text, "showarrow": False, "font": {"size": 11}, **place}
+    middle = {"xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0.5, "y": 1.1}
+    return {"text": text, "showarrow": False, "font": {"size": 11}, **middle}
 
 
-def _trace(line: Line, drawn: Drawing, suffix: str, place: int, first: bool) -> dict[str, Any]:
+def _trace(line: Line, drawn: Drawing, suffix: str, index: int, first: bool) -> dict[str, Any]:
     error = {
         "type": "data",
         "symmetric": False,
         "array": line.above,
         "arrayminus": line.below,
     }
-    colour = COLOURS[place % len(COLOURS)]
+    colour = COLOURS[index % len(COLOURS)]
     kind = {"type": "bar"} if drawn.kind == "bars" else {"type": "scatter", "mode": "lines+markers"}
     look = (
         {"marker": {"color": colour}}
         if drawn.kind == "bars"
         else {"marker": {"color": colour}, "line": {"color": colour}}
     )
-    place_of = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "legendgroup": line.name, "showlegend": first}
-    return {**kind, "x": line.x, "y": line.y, "error_y": error, "name": line.name, **look, **place_of}
+    axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "legendgroup": line.name, "showlegend": first}
+    return {**kind, "x": line.x, "y": line.y, "error_y": error, "name": line.name, **look, **axes}

@@ -174,7 +174,7 @@ def _swept(study: Study, part: str, members: list[Group], names: dict[str, str],
 
 
 def _bars(study: Study, good: list[Group], label: str) -> list[Panel]:
-    """One panel per data set and split; each solver is a bar at its own place."""
+    """One panel per data set and split; each solver is a bar of its own."""
     names = _names(good)
     panels = []
     for title, members in _by_place(study, good).items():

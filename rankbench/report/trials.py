@@ -43,11 +43,11 @@ def trials(study: Study) -> list[Trial]:
 def best_first(found: Iterable[Trial]) -> list[Trial]:
     """The trials by what they gave; those that gave nothing last, equals in their order."""
 
-    def place(trial: Trial) -> float:
+    def order(trial: Trial) -> float:
         """Low for what is good."""
         return float("inf") if trial.value is None or isnan(trial.value) else -trial.measure.sign * trial.value
 
-    return sorted(found, key=place)
+    return sorted(found, key=order)
 
 
 def trial_sheet(found: Iterable[Trial]) -> Sheet:
@@ -102,12 +102,12 @@ def _trial(experiment: str, entry: Entry, chosen: bool) -> Trial:
 
 def _line(trial: Trial, several: bool) -> tuple[str, ...]:
     data, split = trial.shown
-    place = f"{data} {split}" if several else data
+    rows = f"{data} {split}" if several else data
     value = "" if trial.value is None else f"{trial.value:.4f}"
     seconds = "" if trial.seconds is None else f"{trial.seconds:.3f}"
     chosen = "chosen" if trial.chosen else ""
     return (
-        place,
+        rows,
         str(trial.repetition),
         trial.solver,
         trial.settings or "nothing to tune",

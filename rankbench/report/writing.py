@@ -7,7 +7,7 @@ from pathlib import Path
 from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study
 from rankbench.harness.store import ResultsFolder, write_text
-from rankbench.report.functions import bases, draw_basis
+from rankbench.report.ranking_functions import bases, draw_basis
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
 from rankbench.report.study import studies

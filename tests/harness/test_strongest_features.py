@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 
 from rankbench.contract import RankingFunctions
-from rankbench.harness.functions import COLUMNS, SHOWN, leading_functions
 from rankbench.harness.records import RankingFunction, Weight
+from rankbench.harness.strongest_features import COLUMNS, SHOWN, leading_functions
 from rankbench.models import MODELS, Factors, FeatureFactors
 
 NAMES = np.array(["drama", "war", "comedy", "noir"])

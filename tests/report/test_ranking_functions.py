@@ -5,8 +5,8 @@ from helpers import made_up, prepared, rankbench, tiny
 
 from rankbench.errors import UserError
 from rankbench.harness.records import RankingFunction, Weight
-from rankbench.report.functions import bases, chosen, described, draw_basis
 from rankbench.report.page import page
+from rankbench.report.ranking_functions import bases, chosen, described, draw_basis
 from rankbench.report.sections import Section
 
 LEARNED = (
