@@ -109,13 +109,17 @@ def notes(study: Study) -> list[str]:
     if tune := study.experiment.tune:
         labels = [measure.label for measure in study.measures]
         lines.append(f"Tuned equally: {described_tuning(tune, labels)}.")
-    lines += _lookalikes(study)
-    if any(result.disturbed and not result.contended for result in study.results):
-        lines.append(
-            f"{_DISTURBED} Timed while other processes used more than a quarter of a core on average: "
-            "--retry-disturbed runs these cells again."
-        )
-    return lines + list(study.notes)
+    return [*lines, *_lookalikes(study), *timing_notes(study), *study.notes]
+
+
+def timing_notes(study: Study) -> list[str]:
+    """What the mark behind some seconds means, where there is one."""
+    if not any(result.disturbed and not result.contended for result in study.results):
+        return []
+    return [
+        f"{_DISTURBED} Timed while other processes used more than a quarter of a core on average: "
+        "--retry-disturbed runs these cells again."
+    ]
 
 
 def definitions(study: Study) -> list[str]:
