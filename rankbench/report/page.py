@@ -79,7 +79,7 @@ def _table(table: Sheet) -> str:
         )
         body += f'<tr{" class=new" if first else ""}>{cells}<td class="{line[-1]}">{line[-1]}</td></tr>'
         above = line[0]
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _breakable(text: str) -> str:

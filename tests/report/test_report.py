@@ -185,3 +185,12 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
 def test_a_report_on_nothing_is_an_error(tmp_path):
     with pytest.raises(UserError, match="no results under"):
         write_report(ResultsFolder(tmp_path, silent), silent)
+
+
+def test_every_table_of_the_page_scrolls_by_itself(tmp_path):
+    run = prepared(tmp_path, tiny())
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.5), {})
+    text = page([Section(run.study(), "tiny")])
+    assert text.count("<table>") == text.count('<div class="wide"><table>') == 2  # the experiment's, the machines'
