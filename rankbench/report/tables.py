@@ -30,6 +30,7 @@ COLUMNS = tuple(
     "experiment data solver settings metric published measured sd n seconds peak_mb determinism status "
     "users left_out unscored published_on computed prepare load".split()
 )
+_COUNTS = ("users", "left_out")  # whole numbers, where all repetitions agree
 _FEW = 3  # repetitions whose choices are listed one by one
 _DISTURBED = "*"  # behind seconds that are in doubt
 
@@ -150,7 +151,7 @@ def to_csv(table: Iterable[Row]) -> str:
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for row in table:
-        writer.writerow({name: _exact(getattr(row, name)) for name in COLUMNS})
+        writer.writerow({name: _exact(name, getattr(row, name)) for name in COLUMNS})
     return out.getvalue()
 
 
@@ -360,10 +361,10 @@ def _brief(values: list[Any]) -> str:
     return " / ".join(map(written, found))
 
 
-def _exact(value: object) -> object:
-    """The value with all its digits, empty where there is none."""
+def _exact(name: str, value: object) -> object:
+    """The value of a column with all its digits, empty where there is none."""
     if isinstance(value, float):
-        return "" if isnan(value) else repr(value)
+        return "" if isnan(value) else repr(value).removesuffix(".0" if name in _COUNTS else "")
     return "" if value is None else value
 
 
