@@ -1,7 +1,6 @@
 """Frozen records of arrays to and from npz files, without pickle; and their fingerprints."""
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.errors import UserError
+from rankbench.leftovers import partial_of
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -46,7 +46,7 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
 
 def write_npz(path: Path, arrays: Arrays) -> None:
     """Write arrays uncompressed, first under a temporary name: a reader never sees half a file."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")  # two processes may write the same cache
+    partial = partial_of(path)  # two processes may write the same cache
     try:
         with partial.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)

@@ -8,7 +8,6 @@ DIR/split.json            data, split, seed, repetition, hash, counts and versio
 
 import csv
 import json
-import os
 import shutil
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +21,7 @@ from rankbench.contract import Ints
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, View
 from rankbench.errors import UserError
+from rankbench.leftovers import partial_of
 
 FORMAT = 1  # raised when the files change
 _COLUMNS = {"Ratings": ("user", "item", "rating"), "Comparisons": ("user", "better", "worse")}
@@ -48,7 +48,7 @@ def export(parts: Split, folder: Path, *, data: str, split: str, seed: int, repe
     record = {"data": data, "split": split, "seed": seed, "repetition": repetition, **_facts(parts)}
     folder = folder.absolute()
     _check_free(folder)
-    partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
+    partial = partial_of(folder)
     try:
         partial.mkdir(parents=True)
         for name, part in parts.parts.items():

@@ -19,8 +19,6 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-import psutil
-
 from rankbench.arrays import Arrays, write_npz
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
@@ -29,6 +27,7 @@ from rankbench.harness.codec import Unreadable, encode, parsed, revived
 from rankbench.harness.older import result_of_format_2
 from rankbench.harness.packing import Packed, packed, unpacked
 from rankbench.harness.records import Cell, Measure, Profile, Result, Skip
+from rankbench.leftovers import is_left_behind, owner, partial_of
 from rankbench.names import without_folder
 
 _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another driver is writing
@@ -108,7 +107,7 @@ class Store:
         try:
             for folder in (self._cells, self._plans):
                 folder.mkdir(parents=True, exist_ok=True)
-            probe = self._cells / f".writable-{os.getpid()}"
+            probe = self._cells / f".writable{owner()}"
             probe.touch()
             probe.unlink()
         except OSError as error:
@@ -119,13 +118,12 @@ class Store:
     def scratch(self) -> "tempfile.TemporaryDirectory[str]":
         """A folder for what a run needs only while it lasts; what a killed run left behind goes first."""
         self.open()
-        for left in self.folder.glob(".scratch-*"):
-            if not psutil.pid_exists(int(left.name.split("-")[1])):
-                shutil.rmtree(left, ignore_errors=True)
-        for left in self._cells.glob("*.partial"):
-            if not _writer_lives(left):
+        for left in filter(is_left_behind, self.folder.glob(".scratch*")):
+            shutil.rmtree(left, ignore_errors=True)
+        for folder in (self._cells, self._plans):
+            for left in filter(is_left_behind, folder.glob("*.partial")):
                 left.unlink(missing_ok=True)
-        return tempfile.TemporaryDirectory(prefix=f".scratch-{os.getpid()}-", dir=self.folder)
+        return tempfile.TemporaryDirectory(prefix=f".scratch{owner()}", dir=self.folder)
 
     def claims(self) -> Claims:
         """The claims of drivers that share this folder."""
@@ -301,7 +299,7 @@ class ResultsFolder:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial = partial_of(path)
     try:
         partial.write_text(text, encoding="utf-8", errors="backslashreplace")
         partial.replace(path)
@@ -346,9 +344,3 @@ def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:
         return [path for path in folder.iterdir() if path.name.endswith(ending)]
     except OSError:
         return []
-
-
-def _writer_lives(partial: Path) -> bool:
-    """Whether the process that began to write a file is still there."""
-    writer = partial.name.split(".")[-2]
-    return not writer.isdecimal() or psutil.pid_exists(int(writer))

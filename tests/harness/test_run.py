@@ -1,6 +1,7 @@
 """Runs: isolation, limits, resume, failures, and equal results however they were run."""
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -271,7 +272,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
 
 def leftovers(out):
     """What a run that has ended should have removed."""
-    names = (".scratch-*", "*.partial", ".writable*", "claims")
+    names = (".scratch*", "*.partial", ".writable*", "claims")
     return [path for name in names for path in out.rglob(name)]
 
 
@@ -283,20 +284,25 @@ def test_nothing_is_left_behind(tmp_path):
 
 def test_what_a_killed_run_left_behind_goes_with_the_next_and_a_living_ones_stays(tmp_path):
     folder = store_in(tmp_path).folder
-    dead, alive = 2**22 + 1, os.getppid()  # more than any process's number, and one that is there
+    dead, alive, far = 2**22 + 1, os.getppid(), 2**22 + 2  # more than any process's number, and one that is there
+    here = platform.node()
+    processes = {dead: here, alive: here, far: f"not-{here}"}
     files = {
-        pid: [folder / "cells" / f"sgd-0.{kind}.{pid}.partial" for kind in ("json", "npz")] for pid in (dead, alive)
+        pid: [folder / "cells" / f"sgd-0.{kind}~{node}~{pid}~.partial" for kind in ("json", "npz")]
+        for pid, node in processes.items()
     }
-    folders = {pid: folder / f".scratch-{pid}-x" for pid in (dead, alive)}
+    folders = {pid: folder / f".scratch~{node}~{pid}~x" for pid, node in processes.items()}
     odd = folder / "cells" / "notes.partial"
     for path in (*folders.values(), folder / "cells"):
         path.mkdir(parents=True)
         (path / "0.npz").write_bytes(b"half a split")
-    for path in (*files[dead], *files[alive], odd):
+    for path in (*files[dead], *files[alive], *files[far], odd):
         path.touch()
     ran(tmp_path, TINY, ONCE)
     assert not folders[dead].exists() and not any(path.exists() for path in files[dead])
-    assert (folders[alive] / "0.npz").exists() and all(path.exists() for path in files[alive]) and odd.exists()
+    for pid in (alive, far):  # what another machine's process is writing is no leftover, whatever its number
+        assert (folders[pid] / "0.npz").exists() and all(path.exists() for path in files[pid])
+    assert odd.exists()
 
 
 def test_an_estimate_comes_from_what_is_stored(tmp_path):

@@ -4,6 +4,7 @@ compare."""
 import errno
 import json
 import os
+import platform
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,8 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
 
 def test_what_a_killed_run_left_behind_is_cleared_and_a_running_ones_is_not(tmp_path):
     store = opened(tmp_path)
-    dead, alive = store.folder / ".scratch-999999999-x", store.folder / f".scratch-{os.getpid()}-x"
+    here = platform.node()
+    dead, alive = (store.folder / f".scratch~{here}~{pid}~x" for pid in (999999999, os.getpid()))
     dead.mkdir()
     alive.mkdir()
     with store.scratch() as scratch:
