@@ -1,22 +1,46 @@
-"""What the harness itself costs."""
+"""What the harness itself costs: a cell beyond its solver, and the resumption of a run that is finished."""
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 
 from turns import Measure, seconds
 
 from rankbench.experiments import load
 from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
-from rankbench.harness.records import Selection
+from rankbench.harness.records import Cell, Counted, Point, Result, Selection
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
 
+SOLVERS, REPETITIONS = 20, 500
+FINISHED = """
+title = "Ten thousand cells"
+paper = "none"
+about = "For the harness's own cost."
+data = ["low-rank[users=20,items=30,per_user=20]"]
+splits = ["n-per-user[n=8,least=5]"]
+solvers = [{solvers}]
+metrics = ["pairwise-error", "ndcg@5"]
+repetitions = {repetitions}
+budget = {{ steps = 3 }}
+"""
+
 
 def harness_cost(repeats: int) -> Iterator[Measure]:
-    """What a cell costs beyond its solver: process, split, evaluation and result file, alone and one by one.
+    """A cell's cost beyond its solver, and the seconds and the memory that ten thousand finished cells take."""
+    yield _cell(repeats)
+    yield from _resumed()
+
+
+def _cell(repeats: int) -> Measure:
+    """What a cell costs beyond its solver: processes, split, evaluation and result file, alone and one by one.
 
     The process that cells are forked from starts once in a run, for about a third of a second; it is
     started here before the clock.
@@ -24,11 +48,44 @@ def harness_cost(repeats: int) -> Iterator[Measure]:
     experiment = replace(load("cortes2007-unseen"), data=("magnitudes",), repetitions=repeats)
     with tempfile.TemporaryDirectory() as folder:
         for part in ("warm-up", "measured"):
-            store = ResultsFolder(Path(folder, part), print).store(experiment.name)
-            materials = Materials(0, store.scratch)
-            run = Run(plan(experiment, Selection(), materials), store, Conditions(), materials)
-            run.open()
+            run = _prepared(experiment, Path(folder, part))
             elapsed = seconds(lambda run=run: run.execute(lambda event: None))
         results = run.study().results
     beyond = 1e3 * (elapsed - sum(result.seconds or 0.0 for result in results)) / len(results)
-    yield Measure(f"a cell beyond its solver, over {len(results)} cells", "ms", beyond, at_most=60.0)
+    return Measure(f"a cell beyond its solver, over {len(results)} cells", "ms", beyond, at_most=60.0)
+
+
+def _resumed() -> Iterator[Measure]:
+    """A run of which all is there already, in a process of its own, from its start to its printed table."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder, "finished.toml"), Path(folder, "results")
+        solvers = json.dumps([f"sgd[rank={rank}]" for rank in range(1, SOLVERS + 1)])[1:-1]
+        file.write_text(FINISHED.format(solvers=solvers, repetitions=REPETITIONS))
+        run = _prepared(load(str(file)), out)
+        for cell in run.plan.cells:
+            run.keep(_made_up(cell, run), {})
+        command = [sys.executable, "-m", "rankbench", "run", str(file), "--out", str(out), "--no-report", "-q"]
+        started = perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        elapsed = perf_counter() - started
+    assert status == 0
+    what = f"a finished run of {SOLVERS * REPETITIONS:,} cells, resumed"
+    yield Measure(what, "s", elapsed, at_most=3.0)
+    yield Measure(f"{what}: peak memory", "MB", usage.ru_maxrss / 1e3, at_most=300.0)
+
+
+def _prepared(experiment, out: Path) -> Run:
+    """A run that has been planned and whose folder is there."""
+    store = ResultsFolder(out, print).store(experiment.name)
+    materials = Materials(0, store.scratch)
+    run = Run(plan(experiment, Selection(), materials), store, Conditions(), materials)
+    run.open()
+    return run
+
+
+def _made_up(cell: Cell, run: Run) -> Result:
+    """A result like any other, without the training."""
+    curve = tuple(Point(step, 0.01 * step, (0.3, 0.6)) for step in range(4))
+    counted = (Counted(20, 0), Counted(20, 0))
+    return Result(cell, "ok", None, curve, counted, 0.0, 0.1, 60.0, False, run.machine, "2026-01-01T00:00:00+00:00")
