@@ -328,7 +328,6 @@ class Result:
     trace: str | None = None  # of a failure
     stopped: str | None = None  # what ended the training: the budget or the solver
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, where the model has them
-    users: tuple[int, int] | None = None  # how many have held-out data, and how many there are
 
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):

@@ -304,5 +304,4 @@ def _result(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> Res
         trace=ending.trace if ending else None,
         stopped=ending.stopped if ending else None,
         functions=ending.functions if ending else (),
-        users=ending.users if ending else None,
     )

@@ -45,7 +45,6 @@ class Ending:
     trace: str | None = None
     per_user: Mapping[str, Floats] = field(default_factory=dict)
     counted: tuple[Counted, ...] = ()
-    users: tuple[int, int] | None = None
     unscored: float | None = None
     peak_mb: float | None = None
     prepare: float | None = None
@@ -132,13 +131,11 @@ def _ending(last: Checkpoint, split: Split, train: View, per_user: Mapping[str, 
     model = last.step.model
     missing = _missing(model, split.test)
     reason = _diverged(last, split.test, train, missing)
-    held_out = int((np.diff(split.test.indptr) > 0).sum())
     return Ending(
         status="diverged" if reason else "ok",
         reason=reason,
         per_user=per_user,
         counted=tuple(_counted(values) for values in per_user.values()),
-        users=(held_out, split.test.n_users),
         unscored=float(np.mean([column.mean() for _, column in missing])),
         peak_mb=memory.megabytes,
         stopped="budget" if last.spent else "solver",

@@ -71,7 +71,7 @@ RECORDS = [
     RankingFunction((Weight("a feature", nan),), ()),
     MACHINE,
     replace(MACHINE, git=None, blas=(), packages=()),
-    made_up(TRIAL, 0.5, users=(3, 4), functions=(RankingFunction((), (Weight("x", -1.0),)),), imported=("scipy",)),
+    made_up(TRIAL, 0.5, functions=(RankingFunction((), (Weight("x", -1.0),)),), imported=("scipy",)),
     made_up(cell(), nan, status="diverged", reason="«?»", curve=(), counted=(), unscored=None, peak_mb=None, load=0.5),
     Selection(("sgd[rank=2]",), (), None, 3, 2, True, 5),
     EXPERIMENT,

@@ -84,8 +84,8 @@ def test_the_run_above_had_everything_in_it(made):
 
 def test_what_could_be_changed_would_be_found():
     (cell, *_) = plan(TINY, Selection(repetitions=1)).cells
-    odd = replace(made_up(cell, 0.5), imported=["scipy"], users=({1: 2}, 3))
-    assert list(changeable(odd)) == [".imported is a list", ".users[0] is a dict"]
+    odd = replace(made_up(cell, 0.5), imported=["scipy"], functions=({1: 2}, 3))
+    assert list(changeable(odd)) == [".imported is a list", ".functions[0] is a dict"]
 
 
 @pytest.mark.parametrize("name", experiments.names())

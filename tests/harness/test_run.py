@@ -58,7 +58,7 @@ def test_every_cell_ends_well_and_says_what_it_measured(tmp_path):
     first = results[0]
     assert set(values_of(first)) == {"pairwise-error", "ndcg@5"} and not any(map(np.isnan, values_of(first).values()))
     assert first.seconds > 0 and first.peak_mb > 10 and first.machine.fingerprint and first.machine.cpu
-    assert first.machine.kernels and first.users == (20, 20) and first.stopped
+    assert first.machine.kernels and first.stopped
     assert [point.step for point in results[1].curve] == [0, 1, 2, 3]
     assert results_of(prepared(tmp_path, TINY)) == results  # what is stored is what was told
 
