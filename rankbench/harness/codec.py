@@ -147,7 +147,14 @@ def _tuple(arguments: tuple[Any, ...]) -> Read:
         each = _reader(arguments[0])
         return lambda value: tuple([each(entry) for entry in _list(value)])
     readers = [_reader(argument) for argument in arguments]
-    return lambda value: tuple([read(entry) for read, entry in zip(readers, _list(value), strict=True)])
+
+    def read(value: Any) -> Any:
+        found = _list(value)
+        if len(found) != len(readers):
+            raise Unreadable(f"expected {len(readers)} values, not {len(found)}")
+        return tuple([each(entry) for each, entry in zip(readers, found, strict=True)])
+
+    return read
 
 
 def _mapping(argument: Any) -> Read:
