@@ -205,7 +205,7 @@ def _note_imports(found: Study) -> None:
             by_solver.setdefault(entry.cell.solver.name, {})[module] = None
     for solver, modules in by_solver.items():
         show(
-            f"note: {solver} imported {', '.join(modules)} in its first step, and that counts as training: "
+            f"note: {solver} imported {', '.join(modules)} while its clock ran, and that counts as training: "
             "import at the top of its file"
         )
 

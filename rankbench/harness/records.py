@@ -324,7 +324,7 @@ class Result:
     finished: str
     prepare: float | None = None  # seconds to make the view that the solver learns from, before its clock starts
     load: float | None = None  # what other processes used of the machine meanwhile, in cores
-    imported: tuple[str, ...] = ()  # packages imported on the clock, in the first step
+    imported: tuple[str, ...] = ()  # packages imported on the clock
     trace: str | None = None  # of a failure
     stopped: str | None = None  # what ended the training: the budget or the solver
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, where the model has them

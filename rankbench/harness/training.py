@@ -21,7 +21,7 @@ class Checkpoint:
     seconds: float
     step: Step
     spent: bool
-    imported: tuple[str, ...] = ()  # packages that the first step loaded: their loading is in its seconds
+    imported: tuple[str, ...] = ()  # packages that this step loaded: their loading is in its seconds
 
 
 def checkpoints(
@@ -29,12 +29,12 @@ def checkpoints(
 ) -> Iterator[Checkpoint]:
     """The steps with their training seconds, until the solver ends by itself or the budget does."""
     seconds, index, previous = 0.0, 0, None
-    loaded = set(sys.modules)
     while True:
+        loaded = set(sys.modules)
         start = clock()
         step = next(steps, None)
         seconds += clock() - start
-        imported = () if index else _packages_beyond(loaded)
+        imported = _packages_beyond(loaded)
         if step is None:
             return
         if index and step.objective is None and budget.steps is None and budget.seconds is None:

@@ -114,7 +114,7 @@ def _run(home: Connection, task: Task) -> Ending:
         memory.restart()
         for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
             memory.note()
-            last, imported = checkpoint, imported or checkpoint.imported
+            last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0 or checkpoint.spent:
                 per_user = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
