@@ -19,6 +19,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from rankbench.contract import Floats, Ints
+from rankbench.data.by_item import ByItem, users_of
 from rankbench.kernels import completion as kernel
 from rankbench.models import Factors
 
@@ -93,23 +94,18 @@ class ObservedEntries:
 
     indptr: Ints
     items: Ints
-    item_indptr: Ints
-    users: Ints
-    by_item: Ints  # the entries in the order by item, as numbers in the order by user
+    by_item: ByItem
     threads: int
 
     @classmethod
     def of(cls, indptr: Ints, items: Ints, n_items: int, threads: int) -> "ObservedEntries":
         """The entries (user, item), the items of a user being items[indptr[user]:indptr[user + 1]]."""
-        users = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-        by_item = np.argsort(items, kind="stable")
-        item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
-        return cls(indptr, items, item_indptr.astype(np.int64), users[by_item], by_item, threads)
+        return cls(indptr, items, ByItem.of(users_of(indptr), items, n_items), threads)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Users and items."""
-        return len(self.indptr) - 1, len(self.item_indptr) - 1
+        return len(self.indptr) - 1, len(self.by_item.indptr) - 1
 
     def values_of(self, matrix: LowRankMatrix) -> Floats:
         """What a matrix holds there."""
@@ -120,7 +116,7 @@ class ObservedEntries:
 
     def holding(self, values: Floats) -> "Sparse":
         """The sparse matrix with these values there."""
-        return Sparse(self, values, values[self.by_item])
+        return Sparse(self, values, values[self.by_item.rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +137,7 @@ class Sparse:
     def transposed_times(self, dense: Floats) -> Floats:
         """S^T dense."""
         out = np.empty((self.observed.shape[1], dense.shape[1]))
-        rows = self.observed.item_indptr, self.observed.users, self.by_item
+        rows = self.observed.by_item.indptr, self.observed.by_item.users, self.by_item
         kernel.products(*rows, np.ascontiguousarray(dense), out, self.observed.threads)
         return out
 

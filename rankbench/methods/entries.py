@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Floats, Ints
+from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Comparisons
 from rankbench.kernels import entries as kernel
 
@@ -25,29 +26,25 @@ class ComparedEntries:
     worse: Ints
     indptr: Ints  # whose entries belong to which user
     items: Ints
-    item_indptr: Ints  # the same entries item by item
-    item_users: Ints
-    by_item: Ints  # entry numbers in that order
+    by_item: ByItem  # the same entries item by item
     threads: int
 
     @classmethod
     def of(cls, train: Comparisons, threads: int) -> "ComparedEntries":
         """The entries of these comparisons."""
         indptr, items, better, worse = kernel.gather(train.indptr, train.better, train.worse, train.n_items)
-        users = np.repeat(np.arange(train.n_users, dtype=np.int32), np.diff(indptr))
-        by_item = np.argsort(items, kind="stable")
-        item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=train.n_items))])
-        return cls(train.indptr, better, worse, indptr, items, item_indptr, users[by_item], by_item, threads)
+        by_item = ByItem.of(users_of(indptr), items, train.n_items)
+        return cls(train.indptr, better, worse, indptr, items, by_item, threads)
 
     @property
     def shape(self) -> tuple[int, int]:
         """How many users and items there are."""
-        return len(self.indptr) - 1, len(self.item_indptr) - 1
+        return len(self.indptr) - 1, len(self.by_item.indptr) - 1
 
     @property
     def seen(self) -> tuple[Ints, Ints]:
         """The users and the items that are in some comparison."""
-        return np.flatnonzero(np.diff(self.indptr)), np.flatnonzero(np.diff(self.item_indptr))
+        return np.flatnonzero(np.diff(self.indptr)), np.flatnonzero(self.by_item.counts)
 
     def slopes(self, loss: str, scores: Floats) -> tuple[float, Floats]:
         """The sum of losses at these scores of the entries, and its derivative by each."""
@@ -70,7 +67,7 @@ class ComparedEntries:
 
     def transposed_times(self, weights: Floats, users: Floats) -> Floats:
         """Its transpose times a matrix with a row for each user."""
-        return self._sums(self.item_indptr, self.item_users, weights[self.by_item], users)
+        return self._sums(self.by_item.indptr, self.by_item.users, weights[self.by_item.rows], users)
 
     def matrix(self, weights: Floats) -> scipy.sparse.csr_array:
         """The users x items matrix itself, sparse."""

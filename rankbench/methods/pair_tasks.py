@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Floats, Ints
+from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Ratings, View
 from rankbench.kernels import all_pairs as pairs_kernel
 from rankbench.kernels import ranksvm as kernel
@@ -54,6 +55,10 @@ class PairTasks:
         """Whether each item is in some pair."""
         held = np.repeat(self.paired, np.diff(self.indptr))
         return np.bincount(self.items[held], minlength=n_items) > 0
+
+    def by_item(self, n_items: int) -> ByItem:
+        """The rows in the order of the items."""
+        return ByItem.of(users_of(self.indptr), self.items, n_items)
 
     @property
     def pairs(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:

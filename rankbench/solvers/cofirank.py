@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels import cofirank as kernel
 from rankbench.kernels import pairs as pairs_kernel
@@ -96,9 +97,7 @@ class Problem:
     scales: Floats
     weights: Floats
     discounts: Floats
-    item_indptr: Ints
-    raters: Ints
-    positions: Ints
+    by_item: ByItem
     lam: float
     threads: int
 
@@ -110,11 +109,8 @@ class Problem:
         discounts = 1 / np.log2(np.arange(2.0, min(k, longest) + 2))
         makers = {"ndcg": _gains, "ordinal": _levels, "regression": _ratings}
         rows = makers[loss](train, weights, discounts)
-        by_item = np.argsort(train.items, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(train.items, minlength=train.n_items))])
         return cls(
-            _LOSSES[loss], train.indptr, train.items, *rows, weights, discounts,
-            indptr, train.users[by_item], by_item, lam, threads,
+            _LOSSES[loss], train.indptr, train.items, *rows, weights, discounts, train.by_item(), lam, threads
         )  # fmt: skip
 
     def rows(self) -> tuple[int, Ints, Ints, Floats, Floats, Floats, Floats, Floats]:
@@ -130,8 +126,9 @@ class Problem:
 
     def item_slopes(self, slopes: Floats, users: Floats) -> Floats:
         """The sum of the losses' slope along each item's vector."""
-        out = np.empty((len(self.item_indptr) - 1, users.shape[1]))
-        kernel.item_slopes(self.item_indptr, self.raters, self.positions, slopes, users, out, self.threads)
+        index = self.by_item
+        out = np.empty((len(index.indptr) - 1, users.shape[1]))
+        kernel.item_slopes(index.indptr, index.users, index.rows, slopes, users, out, self.threads)
         return out
 
     def objective(self, users: Floats, items: Floats) -> float:

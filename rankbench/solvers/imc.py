@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
@@ -85,9 +85,8 @@ class _BasisSystem:
 
     def __init__(self, features: Any, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
         self.features, self.lam, self.threads = features, lam, threads
-        order = np.argsort(kept.items, kind="stable")
-        self.indptr: Ints = np.concatenate([[0], np.cumsum(np.bincount(kept.items, minlength=kept.n_items))])
-        self.raters, self.values = kept.users[order], values[order]
+        self.by_item = kept.by_item()
+        self.values = values[self.by_item.rows]
 
     def improve(self, basis: Floats, users: Floats, inner: int) -> None:
         """Conjugate gradients on the system from `basis` on, in place."""
@@ -96,8 +95,8 @@ class _BasisSystem:
             product = self._through(flat.reshape(basis.shape), users)
             return np.asarray(product + self.lam * flat.reshape(basis.shape)).ravel()
 
-        sums = np.empty((len(self.indptr) - 1, basis.shape[1]))
-        kernel.weighted_sums(self.indptr, self.raters, self.values, users, sums, self.threads)
+        sums = np.empty((self.features.shape[0], basis.shape[1]))
+        kernel.weighted_sums(self.by_item.indptr, self.by_item.users, self.values, users, sums, self.threads)
         operator = LinearOperator((basis.size, basis.size), times, dtype=np.float64)
         known = np.asarray(self.features.T @ sums).ravel()
         solution, _ = cg(operator, known, x0=basis.ravel(), rtol=_SOLVED, maxiter=inner)
@@ -105,9 +104,9 @@ class _BasisSystem:
 
     def _through(self, direction: Floats, users: Floats) -> Floats:
         """X^T M of this direction."""
-        sums = np.empty((len(self.indptr) - 1, direction.shape[1]))
+        sums = np.empty((self.features.shape[0], direction.shape[1]))
         left = _rows(self.features @ direction)
-        kernel.gram_times(self.indptr, self.raters, users, left, sums, self.threads)
+        kernel.gram_times(self.by_item.indptr, self.by_item.users, users, left, sums, self.threads)
         return np.asarray(self.features.T @ sums)
 
 

@@ -74,7 +74,7 @@ class _Problem:
     def start(self, rng: np.random.Generator) -> Floats:
         """Small random factors, 0 for whoever is in no comparison or out of a model's reach: they stay so."""
         factors = _START * rng.standard_normal(self.spread.shape) * (self.spread > 0)
-        factors[np.concatenate([np.diff(self.entries.indptr), np.diff(self.entries.item_indptr)]) == 0] = 0.0
+        factors[np.concatenate([np.diff(self.entries.indptr), self.entries.by_item.counts]) == 0] = 0.0
         return factors.ravel()
 
     def weighed(self, x: Floats) -> tuple[Floats, Floats]:

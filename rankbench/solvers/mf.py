@@ -44,7 +44,8 @@ class MF:
         users[np.diff(train.indptr) == 0] = np.nan
         items[np.bincount(kept.items, minlength=train.n_items) == 0] = np.nan
         by_user = kept.indptr, kept.items, targets(kept, self.centre)
-        by_item = _transposed(kept.users, kept.items, by_user[2], train.n_items)
+        index = kept.by_item()
+        by_item = index.indptr, index.users, by_user[2][index.rows]
 
         def objective() -> float:
             errors = np.zeros(train.n_users)
@@ -68,10 +69,3 @@ class MF:
         if failed >= 0:
             problem = f"the system of {kind} {failed} has no finite solution: scale the ratings or raise lam"
             raise UserError(problem, subject="MF")
-
-
-def _transposed(users: Ints, items: Ints, values: Floats, n_items: int) -> tuple[Ints, Ints, Floats]:
-    """The ratings by item."""
-    order = np.argsort(items, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
-    return indptr, users[order], values[order]

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, svds
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels import als as als_kernel
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
@@ -105,10 +105,7 @@ class _Problem:
         self.small = features.shape[1] * tasks.n_tasks <= _DENSE
         self.rows = TaskFeatures.of(tasks, features)
         self.squared = TaskFeatures.of(tasks, features**2)
-        self.order = np.argsort(tasks.items, kind="stable")
-        n_items = features.shape[0]
-        self.item_indptr: Ints = np.concatenate([[0], np.cumsum(np.bincount(tasks.items, minlength=n_items))])
-        self.raters = np.repeat(np.arange(tasks.n_tasks, dtype=np.int32), np.diff(tasks.indptr))[self.order]
+        self.by_item = tasks.by_item(features.shape[0])
 
     def at(self, basis: Floats, users: Floats) -> _Point:
         """The point with these factors."""
@@ -149,10 +146,10 @@ class _Problem:
 
     def _times(self, slope: Floats, users: Floats) -> Floats:
         """The gradient times a matrix, by way of a sum per item."""
-        sums = np.zeros((len(self.item_indptr) - 1, users.shape[1]))
+        index, sums = self.by_item, np.zeros((self.features.shape[0], users.shape[1]))
         if len(slope):
-            weights = slope[self.order], _rows(users)
-            als_kernel.weighted_sums(self.item_indptr, self.raters, *weights, sums, self.tasks.threads)
+            weights = slope[index.rows], _rows(users)
+            als_kernel.weighted_sums(index.indptr, index.users, *weights, sums, self.tasks.threads)
         return np.asarray(self.C * (self.features.T @ sums))
 
     def _transposed_times(self, slope: Floats, basis: Floats) -> Floats:
