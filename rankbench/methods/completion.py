@@ -21,9 +21,9 @@ import scipy.sparse.linalg
 from rankbench.contract import Floats, Ints
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.kernels import completion as kernel
+from rankbench.methods.factors import padded
 from rankbench.models import Factors
 
-_LANES = 4  # the kernel's rows of factors are padded to whole lanes
 _SPARE = 10  # singular vectors looked for beyond those of the last step
 _FIRST_PASSES = 3  # of the subspace iteration, when it begins at random
 _BETWEEN_CHECKS = 10  # steps between two looks at the gap, which costs about as much as a step
@@ -110,7 +110,7 @@ class ObservedEntries:
     def values_of(self, matrix: LowRankMatrix) -> Floats:
         """What a matrix holds there."""
         out = np.empty(len(self.items))
-        factors = _padded(matrix.users * matrix.values), _padded(matrix.items)
+        factors = padded(matrix.users * matrix.values), padded(matrix.items)
         kernel.entries(self.indptr, self.items, *factors, out, self.threads)
         return out
 
@@ -361,10 +361,3 @@ def _widened(basis: Floats, width: int, widest: int, rng: np.random.Generator) -
     if width <= basis.shape[1]:
         return basis[:, :width]
     return np.hstack([basis, rng.standard_normal((len(basis), width - basis.shape[1]))])
-
-
-def _padded(factors: Floats) -> Floats:
-    """Rows padded with zeros to whole lanes."""
-    out = np.zeros((len(factors), -(-factors.shape[1] // _LANES) * _LANES))
-    out[:, : factors.shape[1]] = factors
-    return out

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbench.contract import Floats
+from rankbench.methods.line_search import sufficient
 
 Function = Callable[[Floats], tuple[float, Floats]]  # a value, and the gradient
 
-_SUFFICIENT = 1e-4  # of the decrease that the slope promises (Armijo)
 _CURVATURE = 0.9  # of the slope may be left (Wolfe)
 _TRIALS = 20
 
@@ -73,7 +73,7 @@ def _line_search(function: Function, point: Point, direction: Floats, length: fl
     for _ in range(_TRIALS):
         x = point.x + length * direction
         trial = Point(x, *function(x))
-        if not trial.value < point.value + _SUFFICIENT * length * slope:
+        if not sufficient(trial.value, point.value, length, slope):
             high = length
         else:
             best = trial

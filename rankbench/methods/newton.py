@@ -7,11 +7,11 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rankbench.contract import Floats, Model, Step
+from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 
 CONVERGED = 1e-12  # relative gap, about what rounding leaves
-_SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
-_SHORTEST = 2.0**-20
+_TRIALS = 20  # of the line search
 _INNER = 100  # conjugate gradients per Newton step, at most
 
 
@@ -105,11 +105,9 @@ def _search(
     """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough, and the pairs there."""
     promised = float(point.gradient @ direction)
     along, own = float(point.unknowns @ direction), float(direction @ direction)
-    length = 1.0
-    while length > _SHORTEST:
+    for length in halved(_TRIALS):
         pairs = tasks.at(point.pairs.scores + length * moves)
         change = length * (along + length / 2 * own) + C * (pairs.loss - point.pairs.loss)
-        if change < _SUFFICIENT * length * promised:
+        if sufficient(change, 0.0, length, promised):
             return length, pairs
-        length /= 2
     return 0.0, None

@@ -19,13 +19,15 @@ import scipy.linalg
 
 from rankbench.contract import Floats, Ints
 from rankbench.kernels import residuals as kernel
+from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
+from rankbench.methods.line_search import halved, sufficient
 
 _FALL = 0.2  # of mu, from level to level
 _LEAST = 1e-11  # of mu, against the spread of the targets: below, rounding rules
 _NEWTON = 50  # steps at a level, at most
 _CONJUGATE = 500  # steps of conjugate gradients for one step of Newton's method, at most
-_SUFFICIENT = 1e-4  # of the decrease that the slope promises
-_HALVINGS = 30
+_SOLVED = 1e-4  # of the residual, in the squared norm of the space, at which a Newton direction is exact enough
+_TRIALS = 30  # of the line search
 _ROUNDING = 1e-14  # of the trace of a system, by which it is no longer definite
 
 
@@ -153,22 +155,24 @@ class KernelSpace:
 
     def direction(self, gradient: Floats, pairs: Pairs, c: float) -> Floats:
         """The Newton direction to a hundredth of its residual, or as far as the steps allow."""
-        x, left = self.start, -gradient
-        left_scores = self.scores(left)
-        size = goal = float(left @ left_scores)
-        ahead, ahead_scores = left, left_scores
-        for _ in range(_CONJUGATE):
-            curved = 2.0 * ahead + c * pairs.hessian_times(ahead_scores[:, None])[:, 0]
-            step = size / float(curved @ ahead_scores)
-            x = x + step * ahead
-            left = left - step * curved
-            left_scores = self.scores(left)
-            size, before = float(left @ left_scores), size
-            if size <= 1e-4 * goal:
-                break
-            ahead = left + size / before * ahead
-            ahead_scores = left_scores + size / before * ahead_scores
-        return x
+
+        def times(ahead: Blocks) -> Blocks:
+            """(2 I + c H K) x from x and its scores K x."""
+            x, scores = ahead
+            return (2.0 * x + c * pairs.hessian_times(scores[:, None])[:, 0],)
+
+        def with_scores(left: Blocks) -> Blocks:
+            """x and K x: the products with K that the inner product needs, one for each iteration."""
+            return left[0], self.scores(left[0])
+
+        def inner(left: Blocks, ahead: Blocks) -> float:
+            """left^T K ahead."""
+            return float(left[0] @ ahead[1])
+
+        found = conjugate_gradients(
+            times, (-gradient,), lambda start: _SOLVED * start, _CONJUGATE, precondition=with_scores, inner=inner
+        )
+        return found[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +223,8 @@ def level(space: FunctionSpace, problem: ResidualProblem, start: SmoothedPoint, 
             break
         move = space.direction(2.0 * half, pairs, problem.c)
         moved = space.scores(move)
-        decrease = -2.0 * space.inner(half, move, moved)
-        length = _length(space, problem, (x, scores), (move, moved), pairs, decrease)
+        slope = 2.0 * space.inner(half, move, moved)
+        length = _length(space, problem, (x, scores), (move, moved), pairs, slope)
         x, scores = x + length * move, scores + length * moved
     return SmoothedPoint(x, scores, primal, away + slack, _FALL * mu, start.least)
 
@@ -231,16 +235,14 @@ def _length(
     here: tuple[Floats, Floats],
     move: tuple[Floats, Floats],
     pairs: Pairs,
-    decrease: float,
+    slope: float,
 ) -> float:
-    """A step along the move that lowers the rounded objective enough: 1, or 1/2, 1/4, ..."""
+    """The length of the step along the move, 1 or 1/2 or 1/4, ..., that decreases the rounded loss sufficiently."""
     (x, scores), (dx, moved) = here, move
     across, square = 2.0 * space.inner(x, dx, moved), space.inner(dx, dx, moved)
-    length = 1.0
-    for _ in range(_HALVINGS):
+    for length in halved(_TRIALS):
         rounded = problem.pairs(scores + length * moved, pairs.mu).rounded
         change = length * (across + length * square) + problem.c * (rounded - pairs.rounded)
-        if change <= -_SUFFICIENT * length * decrease:
-            break
-        length *= 0.5
-    return length
+        if sufficient(change, 0.0, length, slope):
+            return length
+    return length / 2  # rounding hides the decrease: a step so short does no harm

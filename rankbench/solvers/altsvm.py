@@ -10,7 +10,8 @@ from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import altsvm as kernel
 from rankbench.methods import schedules
-from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss
+from rankbench.methods.losses import OF_FACTORS
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
@@ -141,7 +142,7 @@ class Machines:
 
     def losses(self) -> float:
         """The sum of losses, added up by user."""
-        return total_loss(LOSSES[self.solver.loss], self.rows, self.users, self.items, self.threads)
+        return total_loss(OF_FACTORS[self.solver.loss], self.rows, self.users, self.items, self.threads)
 
     def bound(self) -> float:
         """How many times faster the threads make both halves at most: no task and no user is ever shared out.

@@ -12,13 +12,14 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels import bpr as kernel
 from rankbench.kernels import sgd
-from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss
+from rankbench.methods.losses import OF_FACTORS
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
-_LOSS = LOSSES["logistic"]
+_LOSS = OF_FACTORS["logistic"]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
+from rankbench.methods.factors import ProductSVD
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
@@ -213,7 +214,7 @@ def _corrected(problem: _Problem, point: _Point, corrections: int) -> _Point:
         if not on_the_sphere and np.linalg.norm(x) > size:
             break
     norm = float(np.linalg.norm(x))
-    corrected = _balanced(problem, point, x * (size / norm if on_the_sphere or norm > size else 1.0), rank)
+    corrected = _point_of(problem, point, x * (size / norm if on_the_sphere or norm > size else 1.0), rank)
     return corrected if corrected.objective < point.objective else point
 
 
@@ -236,17 +237,15 @@ def _on_factors(problem: _Problem, rank: int, size: float | None) -> Function:
     return objective
 
 
-def _balanced(problem: _Problem, point: _Point, x: Floats, rank: int) -> _Point:
+def _point_of(problem: _Problem, point: _Point, x: Floats, rank: int) -> _Point:
     """The decomposition of the product of both factors; the vectors to spare stay as they were, as far as they can."""
-    users = problem.entries.shape[0]
+    users, width = problem.entries.shape[0], len(point.sizes)
     both = x.reshape(-1, rank)
-    (left, one), (right, other) = np.linalg.qr(both[:users]), np.linalg.qr(both[users:])
-    turned, sizes, back = np.linalg.svd(one @ other.T)
-    sizes = np.where(sizes > _VANISHED * problem.radius, sizes, 0.0)
-    width = len(point.sizes)
-    right = right @ back.T
+    product = ProductSVD.of(both[:users], both[users:])
+    sizes = np.where(product.values > _VANISHED * problem.radius, product.values, 0.0)
+    right = product.right
     spare = _orthonormal(np.hstack([right, point.right[:, rank:]]))[:, rank:]
-    left = np.hstack([left @ turned, np.zeros((users, width - rank))])
+    left = np.hstack([product.left, np.zeros((users, width - rank))])
     return problem.at(left, np.concatenate([sizes, np.zeros(width - rank)]), np.hstack([right, spare]))
 
 

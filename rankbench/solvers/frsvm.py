@@ -12,15 +12,17 @@ from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels import frsvm as kernel
+from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
+from rankbench.methods.factors import ProductSVD, whole_lanes
+from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import check_features
 from rankbench.models import Factors, FeatureFactors
 from rankbench.names import Limits, check
 
-_LANES = 4  # the kernels' rows are padded to whole lanes; the padding is zero and stays so
 _CACHE = 1 << 16  # numbers that a block of items may hold while tasks pass by
 _SPARE, _ITERATIONS = 8, 3  # columns and rounds more than the spectral start needs, for its exactness
-_HALVINGS = 30  # of a step before it is given up
+_TRIALS = 30  # of the line search
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,9 @@ class _Fit:
         return scale * basis, scale * users
 
     def _zeros(self, rank: int) -> tuple[Floats, Floats]:
-        padded = -(-rank // _LANES) * _LANES
-        return np.zeros((self.design.width, padded)), np.zeros((self.tasks.n_tasks, padded))
+        """U and V of zeros, with columns for the kernels to work on."""
+        width = whole_lanes(rank)
+        return np.zeros((self.design.width, width)), np.zeros((self.tasks.n_tasks, width))
 
     def _spread(self, weights: Floats, matrix: Floats) -> Floats:
         """For each task the sum of weight times x_j^T matrix over its rows."""
@@ -219,38 +222,29 @@ class _Fit:
         for _ in range(self.solver.newton):
             gradient = basis + self._gathered(now.slope, users)
             direction = self._newton_direction(gradient, now, users)
-            fall = np.vdot(gradient, direction)
-            if not fall < 0:
+            slope = float(np.vdot(gradient, direction))
+            if not slope < 0:
                 break
             change = self._scores(self.design.times(direction), users)
-            length, loss, scores = 1.0, now.loss, now.scores
-            for _ in range(_HALVINGS):
+            loss, scores = now.loss, now.scores
+            for length in halved(_TRIALS):
                 trial, now = basis + length * direction, self.tasks.at(scores + length * change, self.windows)
-                if self.solver.C * (now.loss - loss) + _half(trial) - _half(basis) <= 1e-4 * length * fall:
+                if sufficient(self.solver.C * (now.loss - loss) + _half(trial) - _half(basis), 0.0, length, slope):
                     basis = trial
                     break
-                length /= 2
             else:
                 break
         return basis
 
     def _newton_direction(self, gradient: Floats, now: ScoredPairs, users: Floats) -> Floats:
         """-(I + C d^2 losses)^-1 gradient, roughly, by conjugate gradients."""
-        direction, residual = np.zeros_like(gradient), -gradient
-        search = residual.copy()
-        size = np.vdot(residual, residual)
-        enough = self.solver.forcing**2 * size
-        for _ in range(self.solver.cg):
-            if size <= enough:
-                break
-            curved = search + self._curved(search, now, users)
-            length = size / np.vdot(search, curved)
-            direction += length * search
-            residual -= length * curved
-            before, size = size, np.vdot(residual, residual)
-            search *= size / before
-            search += residual
-        return direction
+
+        def times(direction: Blocks) -> Blocks:
+            """The Hessian of the objective times a direction of U."""
+            return (direction[0] + self._curved(direction[0], now, users),)
+
+        found = conjugate_gradients(times, (-gradient,), lambda size: self.solver.forcing**2 * size, self.solver.cg)
+        return found[0]
 
     def _scores(self, factors: Floats, users: Floats) -> Floats:
         scores = np.empty(len(self.tasks.items))
@@ -271,12 +265,10 @@ class _Fit:
 
 def _balanced(basis: Floats, users: Floats, rank: int) -> tuple[Floats, Floats]:
     """A S^1/2 and B S^1/2 where U V^T = A S B^T: the same product, and of all that give it the least norm."""
-    left, left_size = np.linalg.qr(basis[:, :rank])
-    right, right_size = np.linalg.qr(users[:, :rank])
-    a, sizes, b = np.linalg.svd(left_size @ right_size.T, full_matrices=False)
+    product = ProductSVD.of(basis[:, :rank], users[:, :rank])
     out = np.zeros_like(basis), np.zeros_like(users)
-    for part, vectors in zip(out, (left @ a, right @ b.T), strict=True):
-        part[:, : len(sizes)] = vectors * np.sqrt(sizes)
+    for part, vectors in zip(out, (product.left, product.right), strict=True):
+        part[:, : len(product.values)] = vectors * np.sqrt(product.values)
     return out
 
 

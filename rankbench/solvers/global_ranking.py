@@ -10,14 +10,14 @@ import scipy.sparse.linalg
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import global_ranking as kernel
+from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.losses import OF_ITEMS
 from rankbench.models import ItemScores
 from rankbench.names import Limits, check
 
-_LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
 _CONVERGED = 1e-12  # relative gap, about what rounding leaves
-_SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
 _ROUNDING = 1e-14  # of the objective
-_SHORTEST = 2.0**-30
+_TRIALS = 30  # of the line search
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class GlobalRanking:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each Newton iteration, until the gap vanishes or no step helps any more."""
-        problem = _Problem(train, _LOSSES[self.loss], self.lam, threads)
+        problem = _Problem(train, OF_ITEMS[self.loss], self.lam, threads)
         compared = np.diff(problem.indptr) > 0
         first = problem.at(np.zeros(train.n_items))
         point: _Point | None = first
@@ -113,14 +113,12 @@ def _descend(problem: _Problem, point: _Point, progress: float) -> _Point | None
     """
     direction = problem.newton_direction(point, min(0.1, np.sqrt(progress)))
     slope = float(point.gradient @ direction)
-    length = 1.0
-    while length > _SHORTEST:
+    for length in halved(_TRIALS):
         candidate = problem.at(point.scores + length * direction)
-        fallen = candidate.objective < point.objective + _SUFFICIENT * length * slope
+        fallen = sufficient(candidate.objective, point.objective, length, slope)
         level = candidate.objective <= point.objective * (1 + _ROUNDING)
         if fallen or (level and candidate.gap < point.gap / 2):
             return candidate
-        length /= 2
     return None
 
 

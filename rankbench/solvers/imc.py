@@ -12,11 +12,11 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
+from rankbench.methods.factors import whole_lanes
 from rankbench.methods.tasks import Centre, check_features, ordered, targets
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check
 
-_LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero and stays so
 _POWERS = 3  # of X^T R^T, at the start
 _SOLVED = 1e-10  # residual, relative to the right-hand side, at which the basis is not improved any more
 
@@ -115,8 +115,7 @@ def _start(rng: np.random.Generator, features: Any, rated: Any, rank: int) -> tu
 
     By powers of the matrix on a random block (Halko, Martinsson and Tropp 2011).
     """
-    padded = -(-rank // _LANES) * _LANES
-    basis, users = np.zeros((features.shape[1], padded)), np.zeros((rated.shape[0], padded))
+    basis, users = (np.zeros((size, whole_lanes(rank))) for size in (features.shape[1], rated.shape[0]))
     block = rng.standard_normal((rated.shape[0], rank))
     for _ in range(_POWERS):
         basis[:, :rank], _ = np.linalg.qr(features.T @ (rated.T @ block))

@@ -11,6 +11,9 @@ from scipy.sparse.linalg import LinearOperator, svds
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels import als as als_kernel
+from rankbench.methods.conjugate_gradients import conjugate_gradients, inner_product
+from rankbench.methods.factors import ProductSVD
+from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.tasks import check_features
 from rankbench.models import FeatureFactors
@@ -19,8 +22,7 @@ from rankbench.names import Limits, check
 _CONVERGED = 1e-10  # relative gap
 _STALLED = 0.05  # a step that gains less of the objective makes room for a larger subspace
 _GAINED = 1e-14  # a step that gains less of the objective gained nothing
-_SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
-_HALVINGS = 20
+_TRIALS = 20  # of a line search
 _INNER = 50  # conjugate gradients per Newton step, at most
 _BATCH = 10  # directions by which the subspace grows at first; then by as many as it has
 _VANISHED = 1e-12  # singular values that are so small beside the largest are dropped
@@ -28,6 +30,7 @@ _DENSE = 50_000_000  # numbers in a gradient that is written out
 _MARGIN = 1e-12  # by which a largest singular value may be found too small
 
 Matrix = Any  # an array, or a LinearOperator for its products
+Factors = tuple[Floats, Floats]  # U and V, or a direction of both
 
 
 @dataclass(frozen=True)
@@ -66,26 +69,6 @@ class RankSVMNuclear:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
-    """A direction of both factors."""
-
-    basis: Floats
-    users: Floats
-
-    def dot(self, other: "_Pair") -> float:
-        """The inner product."""
-        return float(np.vdot(self.basis, other.basis) + np.vdot(self.users, other.users))
-
-    def plus(self, scale: float, other: "_Pair") -> "_Pair":
-        """self + scale other"""
-        return _Pair(self.basis + scale * other.basis, self.users + scale * other.users)
-
-    def over(self, other: "_Pair") -> "_Pair":
-        """Entry by entry."""
-        return _Pair(self.basis / other.basis, self.users / other.users)
-
-
-@dataclass(frozen=True, eq=False)
 class _Point:
     """Factors of W, the pairs at their scores, and the gradient of the losses for W."""
 
@@ -116,7 +99,7 @@ class _Problem:
         size = 0.5 * float(np.square(basis).sum() + np.square(users).sum())
         return _Point(basis, users, pairs, size + self.C * pairs.loss, self.gradient(pairs.slope))
 
-    def scores(self, *products: tuple[Floats, Floats]) -> Floats:
+    def scores(self, *products: Factors) -> Floats:
         """A score per row by the sum of U V^T over these pairs of factors."""
         if self.small:
             whole: Floats = np.sum([users @ basis.T for basis, users in products], axis=0)
@@ -137,12 +120,12 @@ class _Problem:
             dtype=np.float64,
         )
 
-    def diagonal(self, point: _Point) -> _Pair:
+    def diagonal(self, point: _Point) -> Factors:
         """The Hessian's diagonal, about: as if a pair moved one of its items only, and features were apart."""
         counts = self.C * self.squared.sums(2 * point.pairs.degree).T if self.small else None
         if counts is None:
-            return _Pair(np.ones_like(point.basis), np.ones_like(point.users))
-        return _Pair(1 + counts @ np.square(point.users), 1 + counts.T @ np.square(point.basis))
+            return np.ones_like(point.basis), np.ones_like(point.users)
+        return 1 + counts @ np.square(point.users), 1 + counts.T @ np.square(point.basis)
 
     def _times(self, slope: Floats, users: Floats) -> Floats:
         """The gradient times a matrix, by way of a sum per item."""
@@ -203,75 +186,69 @@ def _grow(problem: _Problem, point: _Point) -> _Point | None:
     left, right = left[:, grown] * weights, -right[:, grown] * weights
     moves = problem.scores((left, right))
     slope, C = -float(np.square(weights**2).sum()), problem.C
-    length = -slope / (C * float(moves @ point.pairs.curve(moves)))
-    for _ in range(_HALVINGS):
+    first = -slope / (C * float(moves @ point.pairs.curve(moves)))
+    for length in halved(_TRIALS, first):
         pairs = problem.tasks.at(point.pairs.scores + length * moves)
         change = length * float(weights @ weights) + C * (pairs.loss - point.pairs.loss)
-        if change < _SUFFICIENT * length * slope:
+        if sufficient(change, 0.0, length, slope):
             root = np.sqrt(length)
             factors = np.hstack([point.basis, root * left]), np.hstack([point.users, root * right])
             return problem.scored(*factors, pairs)
-        length /= 2
     return None
 
 
 def _newton(problem: _Problem, point: _Point) -> _Point | None:
-    """The point after a truncated Newton step on both factors, halved until it helps; None if it never does."""
-    gradient = _Pair(point.basis + point.slope @ point.users, point.users + point.slope.T @ point.basis)
-    step = _conjugate_gradients(problem, point, gradient)
-    first = problem.scores((step.basis, point.users), (point.basis, step.users))
-    second = problem.scores((step.basis, step.users))
-    promised, length = gradient.dot(step), 1.0
-    for _ in range(_HALVINGS):
+    """The point after a truncated Newton step on both factors, by line search; None if no length decreases enough."""
+    gradient = point.basis + point.slope @ point.users, point.users + point.slope.T @ point.basis
+    step = _direction(problem, point, gradient)
+    basis_step, users_step = step
+    first = problem.scores((basis_step, point.users), (point.basis, users_step))
+    second = problem.scores(step)
+    slope = inner_product(gradient, step)
+    for length in halved(_TRIALS):
         pairs = problem.tasks.at(point.pairs.scores + length * (first + length * second))
-        basis, users = point.basis + length * step.basis, point.users + length * step.users
+        basis, users = point.basis + length * basis_step, point.users + length * users_step
         found = 0.5 * float(np.square(basis).sum() + np.square(users).sum()) + problem.C * pairs.loss
-        if found < point.objective + _SUFFICIENT * length * promised:
+        if sufficient(found, point.objective, length, slope):
             return problem.scored(basis, users, pairs)
-        length /= 2
     return None
 
 
-def _conjugate_gradients(problem: _Problem, point: _Point, gradient: _Pair) -> _Pair:
-    """About -H^-1 gradient, scaled by H's diagonal; ends where the curvature is not positive."""
-    scale = problem.diagonal(point)
-    direction = _Pair(np.zeros_like(point.basis), np.zeros_like(point.users))
-    residual = _Pair(-gradient.basis, -gradient.users)
-    conjugate = residual.over(scale)
-    squared = start = residual.dot(conjugate)
-    tolerance = min(0.1, np.sqrt(start / point.objective)) ** 2 * start
-    for iteration in range(_INNER):
-        product = _hessian_times(problem, point, conjugate)
-        curvature = conjugate.dot(product)
-        if curvature <= 0:
-            return direction if iteration else conjugate
-        direction = direction.plus(squared / curvature, conjugate)
-        residual = residual.plus(-squared / curvature, product)
-        scaled = residual.over(scale)
-        before, squared = squared, residual.dot(scaled)
-        if squared <= tolerance:
-            break
-        conjugate = scaled.plus(squared / before, conjugate)
-    return direction
+def _direction(problem: _Problem, point: _Point, gradient: Factors) -> Factors:
+    """About -H^-1 gradient by conjugate gradients, the Hessian's diagonal as preconditioner."""
+    basis_scale, users_scale = problem.diagonal(point)
+
+    def enough(start: float) -> float:
+        """The level that the residual must fall to: the nearer the optimum, the lower."""
+        return float(min(0.1, np.sqrt(start / point.objective)) ** 2 * start)
+
+    found = conjugate_gradients(
+        lambda step: _hessian_times(problem, point, *step),
+        (-gradient[0], -gradient[1]),
+        enough,
+        _INNER,
+        precondition=lambda residual: (residual[0] / basis_scale, residual[1] / users_scale),
+    )
+    return found[0], found[1]
 
 
-def _hessian_times(problem: _Problem, point: _Point, step: _Pair) -> _Pair:
-    """The Hessian of the objective as a function of the factors, times a direction."""
-    moves = problem.scores((step.basis, point.users), (point.basis, step.users))
+def _hessian_times(problem: _Problem, point: _Point, basis: Floats, users: Floats) -> Factors:
+    """The Hessian of the objective as a function of both factors, times a direction."""
+    moves = problem.scores((basis, point.users), (point.basis, users))
     curved = problem.gradient(point.pairs.curve(moves))
-    return _Pair(
-        step.basis + curved @ point.users + point.slope @ step.users,
-        step.users + curved.T @ point.basis + point.slope.T @ step.basis,
+    return (
+        basis + curved @ point.users + point.slope @ users,
+        users + curved.T @ point.basis + point.slope.T @ basis,
     )
 
 
 def _balanced(problem: _Problem, point: _Point) -> _Point:
     """The same W in factors U = A sqrt(s), V = B sqrt(s) of its singular values, those that vanished left out."""
-    (basis, upper), (users, other) = (np.linalg.qr(factor) for factor in (point.basis, point.users))
-    left, sizes, right = np.linalg.svd(upper @ other.T)
-    kept = slice(0, max(1, int((sizes > _VANISHED * sizes[0]).sum())))
-    roots = np.sqrt(sizes[kept])
-    return problem.at(basis @ (left[:, kept] * roots), users @ (right[kept].T * roots))
+    product = ProductSVD.of(point.basis, point.users, whole=True)
+    kept = slice(0, max(1, int((product.values > _VANISHED * product.values[0]).sum())))
+    roots = np.sqrt(product.values[kept])
+    basis = product.left_basis @ (product.left_turn[:, kept] * roots)
+    return problem.at(basis, product.right_basis @ (product.right_turn[:, kept] * roots))
 
 
 def _rank(point: _Point) -> int:

@@ -9,7 +9,8 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import sgd as kernel
-from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss
+from rankbench.methods.losses import OF_FACTORS
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
@@ -69,7 +70,7 @@ class SGD:
             check_rank("SGD", self.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), loads(train.better, train.worse, train.n_items)
         users, items = (start(rng, counts, self.rank) for counts in (per_user, per_item))
-        loss, rows = LOSSES[self.loss], (train.indptr, train.better, train.worse)
+        loss, rows = OF_FACTORS[self.loss], (train.indptr, train.better, train.worse)
         model = Factors(users[:, : self.rank], items[:, : self.rank])
         seen = per_user > 0, per_item > 0
 
