@@ -1,7 +1,7 @@
 """The two views that solvers learn from, both CSR by user, immutable, validated once at the door."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -9,9 +9,10 @@ import scipy.sparse
 from rankbench.contract import Flags, Floats, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Matrix
 from rankbench.kernels import pairs as pairs_kernel
 
-ItemFeatures = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
+ItemFeatures: TypeAlias = Matrix | None
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 

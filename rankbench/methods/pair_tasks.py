@@ -1,14 +1,13 @@
 """Many tasks' pairs over items with features: the loss of scores, its curvature, and products with features."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Flags, Floats, Ints
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Ratings, View
+from rankbench.feature_matrix import Features, SparseFeatures
 from rankbench.kernels import all_pairs as pairs_kernel
 from rankbench.kernels import ranksvm as kernel
 
@@ -47,14 +46,14 @@ class PairTasks:
         return len(self.indptr) - 1
 
     @property
-    def paired(self) -> Any:
+    def paired(self) -> Flags:
         """Whether each task holds any pair at all."""
-        return self.levels > 1 if len(self.levels) else np.diff(self.pair_indptr) > 0
+        return np.asarray(self.levels > 1 if len(self.levels) else np.diff(self.pair_indptr) > 0)
 
-    def met(self, n_items: int) -> Any:
+    def met(self, n_items: int) -> Flags:
         """Whether each item is in some pair."""
         held = np.repeat(self.paired, np.diff(self.indptr))
-        return np.bincount(self.items[held], minlength=n_items) > 0
+        return np.asarray(np.bincount(self.items[held], minlength=n_items) > 0)
 
     def by_item(self, n_items: int) -> ByItem:
         """The rows in the order of the items."""
@@ -111,41 +110,50 @@ class ScoredPairs:
 
 @dataclass(frozen=True, eq=False)
 class TaskFeatures:
-    """The features of each row of the tasks, dense or CSR; they are never copied out row by row."""
+    """The features of each row of the tasks, dense or sparse, without a copy for each row."""
 
     tasks: PairTasks
-    parts: tuple[Any, ...]  # dense: the matrix; CSR: values, indptr, columns
-    d: int
+    features: Features
 
-    @classmethod
-    def of(cls, tasks: PairTasks, features: Any) -> "TaskFeatures":
-        """These features as the kernels take them."""
-        if scipy.sparse.issparse(features):
-            parts = features.data, features.indptr.astype(np.int32), features.indices.astype(np.int32)
-            return cls(tasks, parts, features.shape[1])
-        return cls(tasks, (features,), features.shape[1])
+    @property
+    def d(self) -> int:
+        """How many features an item has."""
+        return self.features.shape[1]
 
     def scores(self, weights: Floats) -> Floats:
         """A score per row: its item's features times its task's weights."""
-        out = np.zeros(len(self.tasks.items))
-        if len(out):
-            act: Any = kernel.scores_dense if len(self.parts) == 1 else kernel.scores_sparse
-            act(self.tasks.indptr, self.tasks.items, *self.parts, weights, out, self.tasks.threads)
+        out, tasks = np.zeros(len(self.tasks.items)), self.tasks
+        if len(out) and isinstance(self.features, SparseFeatures):
+            parts = _parts(self.features)
+            kernel.scores_sparse(tasks.indptr, tasks.items, *parts, weights, out, tasks.threads)
+        elif len(out):
+            kernel.scores_dense(tasks.indptr, tasks.items, self.features.matrix, weights, out, tasks.threads)
         return out
 
     def sums(self, slope: Floats) -> Floats:
         """tasks x features: each task's sum of its items' features, weighted by its rows of `slope`."""
-        out = np.zeros((self.tasks.n_tasks, self.d))
-        if len(slope):
-            act: Any = kernel.sums_dense if len(self.parts) == 1 else kernel.sums_sparse
-            act(self.tasks.indptr, self.tasks.items, *self.parts, slope, out, self.tasks.threads)
+        out, tasks = np.zeros((self.tasks.n_tasks, self.d)), self.tasks
+        if len(slope) and isinstance(self.features, SparseFeatures):
+            parts = _parts(self.features)
+            kernel.sums_sparse(tasks.indptr, tasks.items, *parts, slope, out, tasks.threads)
+        elif len(slope):
+            kernel.sums_dense(tasks.indptr, tasks.items, self.features.matrix, slope, out, tasks.threads)
         return out
 
     def newton(self, C: float, tolerance: float, weights: Floats, done: Ints) -> None:
-        """One Newton step of min 1/2 |w|^2 + C loss for every task not done yet, which may then be done."""
-        if len(self.tasks.items):
-            act: Any = kernel.newton_dense if len(self.parts) == 1 else kernel.newton_sparse
-            rows = (*self.tasks.pairs, self.tasks.items)
-            act(*rows, *self.parts, C, tolerance, weights, done, self.tasks.threads)
-        else:
+        """One Newton step of min 1/2 |w|^2 + C loss, in place, for every task not done yet, which may then be done."""
+        tasks = self.tasks
+        if not len(tasks.items):
             done[:] = 1
+        elif isinstance(self.features, SparseFeatures):
+            sparse_rows = *tasks.pairs, tasks.items, *_parts(self.features)
+            kernel.newton_sparse(*sparse_rows, C, tolerance, weights, done, tasks.threads)
+        else:
+            rows = *tasks.pairs, tasks.items
+            kernel.newton_dense(*rows, self.features.matrix, C, tolerance, weights, done, tasks.threads)
+
+
+def _parts(features: SparseFeatures) -> tuple[Floats, Ints, Ints]:
+    """The values, starts of rows and columns of sparse features, as the kernels take them."""
+    matrix = features.matrix
+    return matrix.data, matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False)

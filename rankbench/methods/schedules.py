@@ -2,7 +2,6 @@
 
 import heapq
 import importlib
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -87,14 +86,14 @@ def missing() -> str | None:
     return None
 
 
-def _item_graph(better: Ints, worse: Ints, n_items: int) -> Any:
+def _item_graph(better: Ints, worse: Ints, n_items: int) -> scipy.sparse.csr_array:
     """How many comparisons there are between any two items, symmetric, as CSR."""
     ones = np.ones(len(better), np.int32)
     one_way = scipy.sparse.coo_array((ones, (better, worse)), (n_items, n_items)).tocsr()
     return scipy.sparse.csr_array(one_way + one_way.T)
 
 
-def _cut(graph: Any, load: Ints, parts: int) -> Ints:
+def _cut(graph: scipy.sparse.csr_array, load: Ints, parts: int) -> Ints:
     try:
         import pymetis  # noqa: PLC0415
     except ImportError:

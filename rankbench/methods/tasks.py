@@ -1,13 +1,13 @@
 """Ranking tasks as their solvers see them: who has an order to learn, and features that can tell items apart."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import scipy.sparse
 
 from rankbench.contract import Flags, Floats
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Features, Matrix, features_of
 
 Centre = Literal["user", "none"]
 
@@ -42,10 +42,11 @@ def targets(train: Ratings, centre: Centre) -> Floats:
     return np.asarray(train.values - means[users])
 
 
-def check_features(features: Any, rank: int = 1) -> None:
-    """Refuse features that are all zero, and a rank above their number."""
+def checked_features(matrix: Matrix | None, rank: int = 1) -> Features:
+    """The item features of a view; refused are features that are all zero, and a rank above their number."""
+    features = features_of(matrix)
     if rank > features.shape[1]:
         raise UserError(f"rank={rank} is above the number of item features, {features.shape[1]}: lower rank")
-    values = features.data if scipy.sparse.issparse(features) else features
-    if features.shape[0] and not np.any(values):
+    if features.shape[0] and not np.any(features.stored):
         raise UserError("item features are all zero: no function of them ranks anything")
+    return features

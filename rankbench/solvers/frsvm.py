@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse
 
 from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Features, SparseFeatures
 from rankbench.kernels import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.factors import ProductSVD, whole_lanes
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors
 from rankbench.names import Limits, check
 
@@ -71,12 +71,10 @@ class FRSVM:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, then a model after each epoch."""
-        features = train.item_features if self.needs_features else None
-        if self.needs_features:
-            if features is None:
-                problem = "features=given, but the data has none: give item features, or features=none"
-                raise UserError(problem, subject="FRSVM")
-            check_features(features, self.rank)
+        if self.needs_features and train.item_features is None:
+            problem = "features=given, but the data has none: give item features, or features=none"
+            raise UserError(problem, subject="FRSVM")
+        features = checked_features(train.item_features, self.rank) if self.needs_features else None
         design = _Design.of(features, train.n_items, threads)
         fit = _Fit(self, PairTasks.of(train, threads), design, threads)
         basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
@@ -94,40 +92,39 @@ class _Design:
     """The items' features X, dense, CSR, or none for X = I, and what X and its transpose make of a matrix."""
 
     n_items: int
-    features: Any
-    parts: tuple[Ints, Ints, Floats] | None  # of X and of its transpose, where X is CSR
-    transposed: tuple[Ints, Ints, Floats] | None
+    features: Features | None
+    rows: tuple[Ints, Ints, Floats] | None  # of X and of its transpose, where X is sparse
+    columns: tuple[Ints, Ints, Floats] | None
     threads: int
 
     @classmethod
-    def of(cls, features: Any, n_items: int, threads: int) -> "_Design":
+    def of(cls, features: Features | None, n_items: int, threads: int) -> "_Design":
         """The design of these features, or of none."""
-        if not scipy.sparse.issparse(features):
-            return cls(n_items, features, None, None, threads)
-        return cls(n_items, features, _parts(features), _parts(features.T), threads)
+        if isinstance(features, SparseFeatures):
+            return cls(n_items, features, features.compressed(), features.compressed_columns(), threads)
+        return cls(n_items, features, None, None, threads)
 
     @property
     def width(self) -> int:
         """How many features an item has."""
-        return int(self.n_items if self.features is None else self.features.shape[1])
+        return self.n_items if self.features is None else self.features.shape[1]
 
     @property
     def size(self) -> float:
         """The mean squared norm of an item's features."""
         if self.features is None:
             return 1.0
-        entries = self.features.data if self.parts else self.features.ravel()
-        return float(np.vdot(entries, entries)) / self.n_items
+        return float(np.vdot(self.features.stored, self.features.stored)) / self.n_items
 
     def times(self, matrix: Floats) -> Floats:
         """X times a matrix; the matrix itself where X = I."""
         if self.features is None:
             return matrix
         out = np.empty((self.n_items, matrix.shape[1]))
-        if self.parts:
-            kernel.sparse_times(*self.parts, matrix, out, self.threads)
+        if self.rows:
+            kernel.sparse_times(*self.rows, matrix, out, self.threads)
         else:
-            kernel.dense_times(self.features, matrix, out, self.threads)
+            kernel.dense_times(self.features.matrix, matrix, out, self.threads)
         return out
 
     def transposed_times(self, matrix: Floats) -> Floats:
@@ -135,10 +132,10 @@ class _Design:
         if self.features is None:
             return matrix
         out = np.empty((self.width, matrix.shape[1]))
-        if self.transposed:
-            kernel.sparse_times(*self.transposed, matrix, out, self.threads)
+        if self.columns:
+            kernel.sparse_times(*self.columns, matrix, out, self.threads)
         else:
-            kernel.transposed_times(self.features, matrix, out, self.threads)
+            kernel.transposed_times(self.features.matrix, matrix, out, self.threads)
         return out
 
 
@@ -202,7 +199,7 @@ class _Fit:
         if self.solver.fallback == "mean" and self.paired.any():
             shown = np.where(self.paired[:, None], shown, shown[self.paired].mean(axis=0))
         if self.design.features is not None:
-            return FeatureFactors(shown, basis, self.design.features)
+            return FeatureFactors(shown, basis, self.design.features.matrix)
         return Factors(shown, np.where(self.unmet[:, None], np.nan, basis))
 
     def objective(self, basis: Floats, users: Floats) -> float:
@@ -279,10 +276,3 @@ def _half(matrix: Floats) -> float:
 def _block(n_items: int, rank: int, threads: int) -> int:
     """Items in a block: as many as stay in cache, but blocks enough for all threads."""
     return max(1, min(_CACHE // rank, -(-n_items // (4 * threads))))
-
-
-def _parts(matrix: Any) -> tuple[Ints, Ints, Floats]:
-    """CSR as kernels take it, each row in order."""
-    matrix = scipy.sparse.csr_array(matrix)
-    matrix.sort_indices()
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), np.asarray(matrix.data)

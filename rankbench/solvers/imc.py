@@ -1,8 +1,8 @@
 """Inductive matrix completion: ratings fitted in squares by a low-rank function of features (Jain and Dhillon 2013)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -11,9 +11,10 @@ from scipy.sparse.linalg import LinearOperator, cg
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Features
 from rankbench.kernels import als as kernel
 from rankbench.methods.factors import whole_lanes
-from rankbench.methods.tasks import Centre, check_features, ordered, targets
+from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check
 
@@ -48,8 +49,7 @@ class IMC:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, no opinion of any user, then a model after each half step: users, basis, users, ..."""
-        features = train.item_features
-        check_features(features, self.rank)
+        features = checked_features(train.item_features, self.rank)
         kept = ordered(train)
         values = targets(kept, self.centre)
         shape = train.n_users, train.n_items
@@ -61,7 +61,7 @@ class IMC:
         def objective() -> float:
             errors = np.zeros(train.n_users)
             if len(kept):
-                kernel.squared_errors(kept.indptr, kept.items, values, users, _rows(features @ basis), errors, threads)
+                kernel.squared_errors(kept.indptr, kept.items, values, users, features.times(basis), errors, threads)
             return float(errors.sum() + self.lam * (np.square(basis).sum() + np.square(users).sum()))
 
         while True:
@@ -69,21 +69,21 @@ class IMC:
             if not len(kept):
                 return
             rows = kept.indptr, kept.items, values
-            if (failed := kernel.ridge(*rows, _rows(features @ basis), self.lam, users, threads)) >= 0:
+            if (failed := kernel.ridge(*rows, features.times(basis), self.lam, users, threads)) >= 0:
                 raise UserError(
                     f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"
                 )
             yield self._step(features, basis, users, objective)
             system.improve(basis, users, self.inner)
 
-    def _step(self, features: Any, basis: Floats, users: Floats, objective: Any) -> Step:
-        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features), objective)
+    def _step(self, features: Features, basis: Floats, users: Floats, objective: Callable[[], float]) -> Step:
+        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features.matrix), objective)
 
 
 class _BasisSystem:
     """The linear system that the best U solves, for any V."""
 
-    def __init__(self, features: Any, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
+    def __init__(self, features: Features, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
         self.features, self.lam, self.threads = features, lam, threads
         self.by_item = kept.by_item()
         self.values = values[self.by_item.rows]
@@ -98,19 +98,21 @@ class _BasisSystem:
         sums = np.empty((self.features.shape[0], basis.shape[1]))
         kernel.weighted_sums(self.by_item.indptr, self.by_item.users, self.values, users, sums, self.threads)
         operator = LinearOperator((basis.size, basis.size), times, dtype=np.float64)
-        known = np.asarray(self.features.T @ sums).ravel()
+        known = self.features.transposed_times(sums).ravel()
         solution, _ = cg(operator, known, x0=basis.ravel(), rtol=_SOLVED, maxiter=inner)
         basis[:] = solution.reshape(basis.shape)
 
     def _through(self, direction: Floats, users: Floats) -> Floats:
         """X^T M of this direction."""
         sums = np.empty((self.features.shape[0], direction.shape[1]))
-        left = _rows(self.features @ direction)
+        left = self.features.times(direction)
         kernel.gram_times(self.by_item.indptr, self.by_item.users, users, left, sums, self.threads)
-        return np.asarray(self.features.T @ sums)
+        return self.features.transposed_times(sums)
 
 
-def _start(rng: np.random.Generator, features: Any, rated: Any, rank: int) -> tuple[Floats, Floats]:
+def _start(
+    rng: np.random.Generator, features: Features, rated: scipy.sparse.csr_array, rank: int
+) -> tuple[Floats, Floats]:
     """About the first singular vectors of X^T R^T, and no opinion, padded to whole lanes.
 
     By powers of the matrix on a random block (Halko, Martinsson and Tropp 2011).
@@ -118,10 +120,6 @@ def _start(rng: np.random.Generator, features: Any, rated: Any, rank: int) -> tu
     basis, users = (np.zeros((size, whole_lanes(rank))) for size in (features.shape[1], rated.shape[0]))
     block = rng.standard_normal((rated.shape[0], rank))
     for _ in range(_POWERS):
-        basis[:, :rank], _ = np.linalg.qr(features.T @ (rated.T @ block))
-        block, _ = np.linalg.qr(rated @ (features @ basis[:, :rank]))
+        basis[:, :rank], _ = np.linalg.qr(features.transposed_times(rated.T @ block))
+        block, _ = np.linalg.qr(rated @ features.times(basis[:, :rank]))
     return basis, users
-
-
-def _rows(matrix: Any) -> Floats:
-    return np.ascontiguousarray(matrix)

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.item_kernels import ItemKernel, KernelName, dense
+from rankbench.feature_matrix import features_of
+from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
@@ -92,7 +93,7 @@ class _Run:
     matrices: KernelMatrices
     threads: int
     users: Ints
-    by_primal: Any
+    by_primal: Flags  # of each of them, whether the primal system is solved
 
     @classmethod
     def of(cls, solver: MPRank, train: Ratings, threads: int) -> "_Run":
@@ -103,7 +104,7 @@ class _Run:
         users = np.flatnonzero(counts >= 2).astype(np.int32)
         by_primal = np.full(len(users), solver.form == "primal")
         if solver.form == "auto" and solver.kernel == "linear":
-            by_primal = train.item_features.shape[1] <= counts[users]
+            by_primal = features_of(train.item_features).shape[1] <= counts[users]
         return cls(train, KernelMatrices(between, train, threads), threads, users, by_primal)
 
     @property
@@ -113,26 +114,26 @@ class _Run:
 
     def linear(self, C: Floats) -> Model:
         """Weights and offsets, each user's from the smaller of the two systems."""
-        features, users = self.train.item_features, self.users[self.by_primal]
+        features, users = features_of(self.train.item_features), self.users[self.by_primal]
         weights = np.full((self.train.n_users, features.shape[1]), np.nan)
         offsets = np.full(self.train.n_users, np.nan)
         if len(users):
-            _succeed(kernel.primal(dense(features), *self.rows, users, C, weights, offsets, self.threads))
+            _succeed(kernel.primal(features.dense(), *self.rows, users, C, weights, offsets, self.threads))
         if not self.by_primal.all():
             users = self.users[~self.by_primal]
             coefficients, dual_offsets = self.dual(C)
             shape = self.train.n_users, self.train.n_items
             expansion = scipy.sparse.csr_array((coefficients, self.train.items, self.train.indptr), shape)
-            weights[users] = dense(expansion @ features)[users]
+            weights[users] = features.combined(expansion)[users]
             offsets[users] = dual_offsets[users]
-        return UserWeights(features, weights, offsets)
+        return UserWeights(features.matrix, weights, offsets)
 
     def left_out(self, C: Floats) -> Floats:
         """The leave-one-out errors, users x C."""
         errors = np.full((self.train.n_users, len(C)), np.nan)
         users = self.users[self.by_primal]
         if len(users) and len(C):
-            features = dense(self.train.item_features)
+            features = features_of(self.train.item_features).dense()
             _succeed(kernel.primal_path(features, *self.rows, users, C, errors, self.threads))
         for part in self.matrices.parts(self.users[~self.by_primal]) if len(C) else ():
             rows = self.train.indptr, part.rows, self.train.values

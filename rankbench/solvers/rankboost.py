@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
+from rankbench.feature_matrix import Matrix, features_of
 from rankbench.kernels import metrics as metrics_kernel
 from rankbench.kernels import pairs as pairs_kernel
 from rankbench.kernels import rankboost as kernel
@@ -102,7 +103,7 @@ class _Rounds:
             column[:-2, number] = values
         return _Rounds(*columns)
 
-    def model(self, item_features: Any, rows: Ints, rounds: int) -> Stumps:
+    def model(self, item_features: Matrix | None, rows: Ints, rounds: int) -> Stumps:
         """The first rounds as a model; `rows` say which row is whose."""
         kept, offsets = slice(rounds), np.zeros(len(self.features))
         offsets[-1] = np.nan
@@ -206,7 +207,7 @@ def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
     best = 0
     yield best
     for made, (features, cuts, weights) in enumerate(_boost(train, np.zeros(train.n_users), threads), start=1):
-        values = np.asarray(held.item_features[held.items, features[users]]).ravel()
+        values = features_of(held.item_features).at(held.items, features[users])
         scores += np.where(values > cuts[users], weights[users], 0.0)
         if (error := _error(held, scores, threads)) < least:
             least, best = error, made

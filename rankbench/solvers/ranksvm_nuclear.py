@@ -10,12 +10,13 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.feature_matrix import DenseFeatures, Features
 from rankbench.kernels import als as als_kernel
 from rankbench.methods.conjugate_gradients import conjugate_gradients, inner_product
 from rankbench.methods.factors import ProductSVD
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check
 
@@ -58,13 +59,13 @@ class RankSVMNuclear:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zero, then a model after each step, until the gap vanishes or no step helps any more."""
-        check_features(train.item_features)
-        problem = _Problem(PairTasks.of(train, threads), train.item_features, self.C)
+        features = checked_features(train.item_features)
+        problem = _Problem(PairTasks.of(train, threads), features, self.C)
         point: _Point | None = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
         stalled = True
         while point is not None:
             gap = _Gap(problem, point)
-            yield Step(FeatureFactors(point.users, point.basis, train.item_features), gap.objective, gap)
+            yield Step(FeatureFactors(point.users, point.basis, features.matrix), gap.objective, gap)
             point, stalled = _improve(problem, point, stalled, gap)
 
 
@@ -82,12 +83,12 @@ class _Point:
 class _Problem:
     """The objective, and the products with its data that everything else is made of."""
 
-    def __init__(self, tasks: PairTasks, features: Any, C: float) -> None:
+    def __init__(self, tasks: PairTasks, features: Features, C: float) -> None:
         self.tasks, self.features, self.C = tasks, features, C
         self.shape = features.shape[1], tasks.n_tasks
         self.small = features.shape[1] * tasks.n_tasks <= _DENSE
-        self.rows = TaskFeatures.of(tasks, features)
-        self.squared = TaskFeatures.of(tasks, features**2)
+        self.rows = TaskFeatures(tasks, features)
+        self.squared = TaskFeatures(tasks, features.squared())
         self.by_item = tasks.by_item(features.shape[0])
 
     def at(self, basis: Floats, users: Floats) -> _Point:
@@ -104,7 +105,7 @@ class _Problem:
         if self.small:
             whole: Floats = np.sum([users @ basis.T for basis, users in products], axis=0)
             return self.rows.scores(whole)
-        parts = [TaskFeatures.of(self.tasks, _rows(self.features @ basis)).scores(_rows(v)) for basis, v in products]
+        parts = [self._through(basis).scores(np.ascontiguousarray(users)) for basis, users in products]
         return np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, slope: Floats) -> Matrix:
@@ -131,12 +132,16 @@ class _Problem:
         """The gradient times a matrix, by way of a sum per item."""
         index, sums = self.by_item, np.zeros((self.features.shape[0], users.shape[1]))
         if len(slope):
-            weights = slope[index.rows], _rows(users)
+            weights = slope[index.rows], np.ascontiguousarray(users)
             als_kernel.weighted_sums(index.indptr, index.users, *weights, sums, self.tasks.threads)
-        return np.asarray(self.C * (self.features.T @ sums))
+        return self.C * self.features.transposed_times(sums)
 
     def _transposed_times(self, slope: Floats, basis: Floats) -> Floats:
-        return self.C * TaskFeatures.of(self.tasks, _rows(self.features @ basis)).sums(slope)
+        return self.C * self._through(basis).sums(slope)
+
+    def _through(self, basis: Floats) -> TaskFeatures:
+        """The functions of the basis as features of the items, X U."""
+        return TaskFeatures(self.tasks, DenseFeatures(self.features.times(basis)))
 
 
 class _Gap:
@@ -286,7 +291,3 @@ def _leading(matrix: Matrix, count: int) -> tuple[Floats, Floats, Floats]:
         left, sizes, right = svds(matrix, k=min(count, min(matrix.shape) - 1), v0=start)
         left, sizes, right = left[:, ::-1], sizes[::-1], right[::-1]
     return left[:, :count], sizes[:count], right[:count].T
-
-
-def _rows(matrix: Any) -> Floats:
-    return np.ascontiguousarray(matrix)

@@ -10,7 +10,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check
 
@@ -36,18 +36,19 @@ class RankSVMSeparate:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zero, then a model after each Newton step of all tasks that are not done, until all are."""
-        check_features(train.item_features)
         tasks = PairTasks.of(train, threads)
-        features = TaskFeatures.of(tasks, train.item_features)
+        features = TaskFeatures(tasks, checked_features(train.item_features))
         weights = np.zeros((tasks.n_tasks, features.d))
         done = np.zeros(tasks.n_tasks, np.int32)
         while True:
-            yield self._step(tasks, features, train, weights)
+            yield self._step(features, weights)
             if done.all():
                 return
             features.newton(self.C, CONVERGED, weights, done)
 
-    def _step(self, tasks: PairTasks, features: TaskFeatures, train: View, weights: Floats) -> Step:
+    def _step(self, features: TaskFeatures, weights: Floats) -> Step:
+        tasks = features.tasks
+
         def objective() -> float:
             return float(0.5 * np.square(weights).sum() + self.C * tasks.at(features.scores(weights)).loss)
 
@@ -56,4 +57,4 @@ class RankSVMSeparate:
             pairs = tasks.at(features.scores(weights))
             return gap_of(weights.ravel(), -self.C * features.sums(pairs.slope).ravel(), pairs, self.C)
 
-        return Step(UserWeights(train.item_features, weights, np.zeros(len(weights))), objective, gap)
+        return Step(UserWeights(features.features.matrix, weights, np.zeros(len(weights))), objective, gap)

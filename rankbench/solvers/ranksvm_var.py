@@ -10,7 +10,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check
 
@@ -38,13 +38,12 @@ class RankSVMVar:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zero, then a model after each Newton step, until the gap vanishes or no step helps any more."""
-        check_features(train.item_features)
+        given = checked_features(train.item_features)
         tasks = PairTasks.of(train, threads)
-        features = TaskFeatures.of(tasks, train.item_features)
-        squared = TaskFeatures.of(tasks, train.item_features**2)
+        features, squared = TaskFeatures(tasks, given), TaskFeatures(tasks, given.squared())
         for point in minimise(tasks, self._scaled(features, squared), self.C):
             weights = self._weights(point.unknowns, features.d)
-            yield point.step(UserWeights(train.item_features, weights, np.zeros(len(weights))))
+            yield point.step(UserWeights(given.matrix, weights, np.zeros(len(weights))))
 
     def _scaled(self, features: TaskFeatures, squared: TaskFeatures) -> Linear:
         """The unknowns are sqrt(shared) w, then sqrt(private) v_i: their penalty is half their square."""

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
-from rankbench.item_kernels import ItemKernel, KernelName, dense
+from rankbench.feature_matrix import features_of
+from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
@@ -75,7 +76,7 @@ class _Run:
     train: Ratings
     threads: int
     users: Ints  # those with an order to learn from
-    few: Any  # which of these have few pairs
+    few: Flags  # which of these have few pairs
     coefficients: Floats  # by rating
     weights: Floats | None  # by user, of a linear kernel
     offsets: Floats
@@ -90,7 +91,7 @@ class _Run:
         counts, linear = np.diff(train.indptr), solver.kernel == "linear"
         users = np.flatnonzero(counts >= 2).astype(np.int32)
         few = counts[users] <= {"auto": _PAIRS, "pairs": np.inf, "residuals": 0}[solver.form]
-        weights = np.full((train.n_users, train.item_features.shape[1]), np.nan) if linear else None
+        weights = np.full((train.n_users, features_of(train.item_features).shape[1]), np.nan) if linear else None
         offsets = np.full(train.n_users, np.nan)
         figures = np.zeros(len(train)), weights, offsets, np.zeros(train.n_users), np.zeros(train.n_users)
         matrices = KernelMatrices(between, train, threads)
@@ -142,7 +143,7 @@ def _weights(run: _Run, users: Ints) -> Floats:
     """What the coefficients of these users come to over the features."""
     shape = run.train.n_users, run.train.n_items
     expansion = scipy.sparse.csr_array((run.coefficients, run.train.items, run.train.indptr), shape)[users]
-    return dense(expansion @ run.train.item_features)
+    return features_of(run.train.item_features).combined(expansion)
 
 
 def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
@@ -172,7 +173,7 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | 
     y = run.train.values[rows]
     problem = ResidualProblem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)
     if part is None:
-        own = dense(run.train.item_features[run.train.items[rows]])
+        own = features_of(run.train.item_features).rows(run.train.items[rows]).dense()
         means = own.mean(axis=0)
         own = own - means
         direct = own.shape[1] <= _COLUMNS
