@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
+from rankbench import item_kernels
 from rankbench.contract import Floats
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
