@@ -1,4 +1,4 @@
-"""Kernels between items, by name: linear, Gaussian, polynomial, or a matrix that is given."""
+"""Kernel functions of item features by name: linear, Gaussian, polynomial, or a given kernel matrix."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,13 +13,13 @@ from rankbench.feature_matrix import Features, Matrix, SparseFeatures, features_
 from rankbench.streams import stream
 
 KernelName = Literal["linear", "gaussian", "polynomial", "precomputed"]
-_WIDE, _SAMPLE, _SPARSE = 32, 101, 0.05  # columns, rows to guess from, and share of other values to move features for
-_ROUNDING = 1e-10  # an eigenvalue so far below zero, against the largest entry, is rounding
+_WIDE, _SAMPLE, _SPARSE = 32, 101, 0.05  # least columns, sampled rows, and share of other values for `_moved`
+_ROUNDING = 1e-10  # negative eigenvalues up to this size, relative to the largest entry, are rounding errors
 
 
 @dataclass(frozen=True)
 class ItemKernel:
-    """K(x, x'): x . x', exp(-|x - x'|^2 / (2 width^2)), (1 + x . x' / width^2)^degree, or the features themselves.
+    """A kernel: x . x', exp(-|x - x'|^2 / (2 width^2)), (1 + x . x' / width^2)^degree, or a given matrix.
 
     Precomputed, the item features are the kernel matrix: a row and a column for every item.
     """
@@ -87,7 +87,7 @@ class ItemKernel:
         return self._powered(features.gram(threads))
 
     def _powered(self, products: Floats) -> Floats:
-        """The products as they are, or through the polynomial, in place."""
+        """The kernel of these inner products, linear or polynomial, in place."""
         if self.name == "polynomial":
             products /= self.width * self.width
             products += 1.0
@@ -132,7 +132,7 @@ def _distinct(features: Features) -> tuple[Features, Ints]:
 
 
 def _least_eigenvalue(matrix: Floats, rounding: float) -> float | None:
-    """The smallest eigenvalue, if it is negative beyond rounding; a Cholesky factor settles the rest cheaply."""
+    """The smallest eigenvalue if it is negative beyond rounding, else None; tried first by a cheap Cholesky."""
     if len(matrix) == 0 or not matrix.any():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Comparisons as functions of the scores of the (user, item) pairs that they name, and nothing else."""
+"""The loss of comparisons as a function of the scores of the (user, item) pairs that occur in them."""
 
 from dataclasses import dataclass
 
@@ -14,18 +14,18 @@ from rankbench.methods.losses import OF_ENTRIES
 
 @dataclass(frozen=True, eq=False)
 class ComparedEntries:
-    """The distinct (user, item) pairs of comparisons: the entries of a sparse matrix, and sums over them.
+    """The distinct (user, item) pairs that occur in comparisons, as the entries of a sparse matrix.
 
-    Whatever scores the entries is trained through them: `slopes` gives the loss of the scores and its
-    derivatives, `times` and `transposed_times` carry these on to the factors of users and items.
+    `slopes` gives the loss of the entries' scores with its derivatives; by the chain rule, `times` and
+    `transposed_times` turn these into gradients of the factors of users and items.
     """
 
-    comparisons: Ints  # whose rows belong to which user
-    better: Ints  # numbers among the user's entries
+    comparisons: Ints  # where each user's comparisons begin
+    better: Ints  # of each comparison, as a position among the user's entries
     worse: Ints
-    indptr: Ints  # whose entries belong to which user
+    indptr: Ints  # where each user's entries begin
     items: Ints
-    by_item: ByItem  # the same entries item by item
+    by_item: ByItem  # the index of the entries by item
     threads: int
 
     @classmethod
@@ -80,7 +80,7 @@ class ComparedEntries:
 
 
 def known_rows(rows: Floats, known: Ints) -> Floats:
-    """The rows of those who are known, NaN for the others."""
+    """The rows of the known users or items, NaN for the others."""
     out = np.full(rows.shape, np.nan)
     out[known] = rows[known]
     return out

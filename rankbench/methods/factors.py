@@ -24,7 +24,7 @@ def padded(factors: Floats) -> Floats:
 
 
 def start(rng: np.random.Generator, counts: Ints, rank: int) -> Floats:
-    """Normal rows of expected length one, padded to whole lanes; NaN for whoever is in no training row."""
+    """Random normal rows of expected squared norm 1, padded for the kernels; NaN where there is no training row."""
     rows = np.zeros((len(counts), whole_lanes(rank)))
     rows[:, :rank] = rng.standard_normal((len(counts), rank)) / np.sqrt(rank)
     rows[counts == 0] = np.nan
@@ -64,7 +64,7 @@ class ProductSVD:
 
 
 def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:
-    """Refuse a rank that no matrix of these sides can have."""
+    """Raise an error for a rank above both the number of users and of items."""
     if rank > max(n_users, n_items):
         raise UserError(
             f"{solver}: rank={rank} is larger than both sides, {n_users} users and {n_items} items: "
@@ -73,7 +73,7 @@ def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:
 
 
 def total_loss(loss: int, rows: tuple[Ints, Ints, Ints], users: Floats, items: Floats, threads: int) -> float:
-    """What comparisons lose, their indptr, better and worse given, added up by user."""
+    """The sum of the losses of comparisons, given as indptr, better and worse, under these factors."""
     by_user = np.zeros(len(users))
     if len(rows[1]):
         margins.losses(loss, *rows, users, items, by_user, threads)
@@ -81,5 +81,5 @@ def total_loss(loss: int, rows: tuple[Ints, Ints, Ints], users: Floats, items: F
 
 
 def seed_of(rng: np.random.Generator) -> int:
-    """A seed for the streams of a parallel pass."""
+    """A random seed for the generators of a parallel pass."""
     return int(rng.integers(2**63))

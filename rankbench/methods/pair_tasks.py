@@ -1,4 +1,4 @@
-"""Many tasks' pairs over items with features: the loss of scores, its curvature, and products with features."""
+"""The squared hinge loss over the pairs of many tasks, with its curvature and products with item features."""
 
 from dataclasses import dataclass
 
@@ -16,16 +16,17 @@ _NONE = np.zeros(0, np.int32)
 
 @dataclass(frozen=True, eq=False)
 class PairTasks:
-    """A row per task and item, and per task its pairs: all strict ones of its ratings, never listed, or a list.
+    """Ranking tasks: rows of (task, item), and for each task the pairs of rows that are to be ordered.
 
-    The loss is the sum over pairs of max(0, 1 - (s_better - s_worse))^2, of a score per row.
+    The pairs are all strict ones that the task's ratings imply, which are never listed, or a list of comparisons.
+    The loss is the sum over pairs of max(0, 1 - (s_better - s_worse))^2, with a score s per row.
     """
 
     indptr: Ints
     items: Ints
-    level: Ints  # of each row among its task's ratings; empty if pairs are listed
-    levels: Ints
-    pair_indptr: Ints  # the list, as row numbers within the task; empty if all pairs count
+    level: Ints  # the rank of each row's rating among the task's distinct ones; empty if pairs are listed
+    levels: Ints  # the number of each task's distinct ratings; empty if pairs are listed
+    pair_indptr: Ints  # the listed pairs, as row numbers within the task; empty if the ratings imply them
     better: Ints
     worse: Ints
     threads: int
@@ -47,11 +48,11 @@ class PairTasks:
 
     @property
     def paired(self) -> Flags:
-        """Whether each task holds any pair at all."""
+        """Whether each task has any pair."""
         return np.asarray(self.levels > 1 if len(self.levels) else np.diff(self.pair_indptr) > 0)
 
     def met(self, n_items: int) -> Flags:
-        """Whether each item is in some pair."""
+        """Whether each item occurs in a task that has pairs."""
         held = np.repeat(self.paired, np.diff(self.indptr))
         return np.asarray(np.bincount(self.items[held], minlength=n_items) > 0)
 
@@ -61,20 +62,20 @@ class PairTasks:
 
     @property
     def pairs(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-        """What the kernels take first."""
+        """The pairs as the kernels take them."""
         return self.indptr, self.level, self.levels, self.pair_indptr, self.better, self.worse
 
     def unsorted(self) -> Ints:
-        """Windows that know no order yet: each row's position within its task, and room for what `at` adds."""
+        """Scratch arrays for `at`, in which no order of scores is known: each row's position within its task first."""
         windows = np.empty((3, len(self.items)), np.int32)
         windows[0] = np.arange(len(self.items)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
         return windows
 
     def at(self, scores: Floats, windows: Ints | None = None) -> "ScoredPairs":
-        """The loss of these scores, with what its curvature needs.
+        """The loss and slope at these scores, with what its curvature needs.
 
-        `windows` are those of scores that lie near, whose order leaves less to sort; they become these scores',
-        and the curvature of the earlier ones is lost.
+        `windows` are the scratch arrays of an earlier call. If its scores were similar, there is little to sort. They
+        are overwritten, so that `curve` of the earlier result must not be called any more.
         """
         windows = self.unsorted() if windows is None else windows
         degree, slope, losses = np.zeros(len(scores)), np.zeros(len(scores)), np.zeros(self.n_tasks)
@@ -85,7 +86,7 @@ class PairTasks:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """The loss at a score per row, per task, with its slope per row."""
+    """The loss of each task at some scores, with its derivative by each row's score."""
 
     tasks: PairTasks
     scores: Floats

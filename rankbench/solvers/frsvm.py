@@ -1,4 +1,4 @@
-"""Factorization RankSVM: one ranking function per task from a few basic ones (Cheng, Davidson, Hsieh 2018)."""
+"""Factorization RankSVM: per task a combination of a few shared ranking functions (Cheng, Davidson, Hsieh 2018)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors
 from rankbench.names import Limits, check
 
-_CACHE = 1 << 16  # numbers that a block of items may hold while tasks pass by
-_SPARE, _ITERATIONS = 8, 3  # columns and rounds more than the spectral start needs, for its exactness
-_TRIALS = 30  # of the line search
+_CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
+_SPARE, _ITERATIONS = 8, 3  # extra columns, and iterations, of the spectral start's subspace iteration
+_TRIALS = 30  # step lengths of a line search, at most
 
 
 @dataclass(frozen=True)
 class FRSVM:
-    """Task i scores item x by v_i . U^T x: the columns of U are the basic ranking functions all tasks share.
+    """Low-rank ranking functions: task i scores item x by v_i . U^T x, with the columns of U shared by all tasks.
 
     min over U, V of C sum max(0, 1 - v_i . U^T (x_j - x_k))^2 + 1/2 (|U|^2 + |V|^2), over all pairs (j over
     k) of all tasks (eq. 2; eq. 3 drops C). Ratings stand for all their pairs of different value, which are
@@ -38,11 +38,11 @@ class FRSVM:
 
     A step is an epoch: U with V fixed, then V with U fixed, task by task, each by `newton` steps of
     truncated Newton with at most `cg` conjugate gradients, which end once the residual is `forcing` times
-    the gradient; no step raises the objective. Then U and V are replaced by the pair of the same product
-    that is least in norm: with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the
-    columns of U are orthogonal, the most important first, and not just any basis of the same space. The
+    the gradient; no step raises the objective. Then U and V are replaced by the factors of the same product
+    with the least norm: with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the
+    columns of U are orthogonal, the most important first. The
     paper does not say where it starts. Here it is the steepest descent from W = 0, cut to the rank
-    (`start=spectral`), from where an epoch does what takes ten from normal U and V (`start=random`).
+    (`start=spectral`), from where an epoch achieves what takes ten from normal U and V (`start=random`).
 
     A task without a pair (no or one rating, or all alike) contributes nothing. It is scored from the
     others' U with v = 0, a tie of all items, or with the others' mean v for `fallback=mean`. Items need no
@@ -89,11 +89,11 @@ class FRSVM:
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """The items' features X, dense, CSR, or none for X = I, and what X and its transpose make of a matrix."""
+    """The matrix X of item features, dense, sparse or the identity, with its products on several threads."""
 
     n_items: int
     features: Features | None
-    rows: tuple[Ints, Ints, Floats] | None  # of X and of its transpose, where X is sparse
+    rows: tuple[Ints, Ints, Floats] | None  # those of X and of its transpose, where X is sparse
     columns: tuple[Ints, Ints, Floats] | None
     threads: int
 
@@ -140,7 +140,7 @@ class _Design:
 
 
 class _Fit:
-    """What stays the same through a run, and the buffers that its steps share."""
+    """The problem of one fit with the arrays that its steps share."""
 
     def __init__(self, solver: FRSVM, tasks: PairTasks, design: _Design, threads: int) -> None:
         self.solver, self.tasks, self.design, self.threads = solver, tasks, design, threads
@@ -160,7 +160,7 @@ class _Fit:
         return basis, users
 
     def spectral(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The best U V^T of this rank along the steepest descent from W = 0, so long that scores have spread one.
+        """The steepest descent from W = 0, cut to the rank and scaled such that scores have standard deviation 1.
 
         By subspace iteration; the gradient with respect to W = X^T S, with a sparse S, is never formed.
         """
@@ -182,19 +182,19 @@ class _Fit:
         return scale * basis, scale * users
 
     def _zeros(self, rank: int) -> tuple[Floats, Floats]:
-        """U and V of zeros, with columns for the kernels to work on."""
+        """U and V of zeros, padded as the kernels need them."""
         width = whole_lanes(rank)
         return np.zeros((self.design.width, width)), np.zeros((self.tasks.n_tasks, width))
 
     def _spread(self, weights: Floats, matrix: Floats) -> Floats:
-        """For each task the sum of weight times x_j^T matrix over its rows."""
+        """For each task the sum over its rows of weight times x_j^T matrix."""
         out = np.empty((self.tasks.n_tasks, matrix.shape[1]))
         factors = self.design.times(matrix)
         kernel.sparse_times(self.tasks.indptr, self.tasks.items, weights, factors, out, self.threads)
         return out
 
     def model(self, basis: Floats, users: Floats) -> Model:
-        """U and V as a model."""
+        """The model that scores by U and V."""
         basis, shown = basis[:, : self.solver.rank], users[:, : self.solver.rank]
         if self.solver.fallback == "mean" and self.paired.any():
             shown = np.where(self.paired[:, None], shown, shown[self.paired].mean(axis=0))
@@ -203,18 +203,18 @@ class _Fit:
         return Factors(shown, np.where(self.unmet[:, None], np.nan, basis))
 
     def objective(self, basis: Floats, users: Floats) -> float:
-        """C sum of losses + 1/2 (|U|^2 + |V|^2)."""
+        """The objective, C sum of losses + 1/2 (|U|^2 + |V|^2)."""
         scores = self._scores(self.design.times(basis), users)
         return self.solver.C * self.tasks.at(scores).loss + _half(basis) + _half(users)
 
     def users_step(self, basis: Floats, users: Floats) -> None:
-        """V by truncated Newton, task by task, in place."""
+        """Newton steps on V with U fixed, task by task, in place."""
         search = self.solver.C, self.solver.newton, self.solver.cg, self.solver.forcing
         factors = self.design.times(basis)
         kernel.users_step(*self.tasks.pairs, self.tasks.items, factors, users, *search, self.threads)
 
     def basis_step(self, basis: Floats, users: Floats) -> Floats:
-        """U by truncated Newton."""
+        """U after truncated Newton steps with V fixed, each with a line search."""
         now = self.tasks.at(self._scores(self.design.times(basis), users), self.windows)
         for _ in range(self.solver.newton):
             gradient = basis + self._gathered(now.slope, users)
@@ -234,7 +234,7 @@ class _Fit:
         return basis
 
     def _newton_direction(self, gradient: Floats, now: ScoredPairs, users: Floats) -> Floats:
-        """-(I + C d^2 losses)^-1 gradient, roughly, by conjugate gradients."""
+        """The Newton direction -(I + C d^2 losses)^-1 gradient, approximately, by conjugate gradients."""
 
         def times(direction: Blocks) -> Blocks:
             """The Hessian of the objective times a direction of U."""
@@ -249,11 +249,11 @@ class _Fit:
         return scores
 
     def _curved(self, search: Floats, now: ScoredPairs, users: Floats) -> Floats:
-        """C times the Hessian of the losses, times a direction of U."""
+        """C times the Hessian of the losses by U, times a direction of U."""
         return self._gathered(now.curve(self._scores(self.design.times(search), users)), users)
 
     def _gathered(self, weights: Floats, users: Floats) -> Floats:
-        """C X^T Z with z_j the sum of weight times v over the rows of item j."""
+        """The matrix C X^T Z, where z_j is the sum of weight times v over the rows of item j."""
         sums = np.empty((self.design.n_items, users.shape[1]))
         rows = self.tasks.indptr, self.tasks.items, self.starts, self.block
         kernel.scatter(*rows, weights, users, sums, self.threads)
@@ -261,7 +261,7 @@ class _Fit:
 
 
 def _balanced(basis: Floats, users: Floats, rank: int) -> tuple[Floats, Floats]:
-    """A S^1/2 and B S^1/2 where U V^T = A S B^T: the same product, and of all that give it the least norm."""
+    """The balanced factors A S^1/2 and B S^1/2 of U V^T = A S B^T, which have the least norm for this product."""
     product = ProductSVD.of(basis[:, :rank], users[:, :rank])
     out = np.zeros_like(basis), np.zeros_like(users)
     for part, vectors in zip(out, (product.left, product.right), strict=True):
@@ -274,5 +274,5 @@ def _half(matrix: Floats) -> float:
 
 
 def _block(n_items: int, rank: int, threads: int) -> int:
-    """Items in a block: as many as stay in cache, but blocks enough for all threads."""
+    """The number of items in a block: as many as stay in cache, but few enough that all threads have blocks."""
     return max(1, min(_CACHE // rank, -(-n_items // (4 * threads))))

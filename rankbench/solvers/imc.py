@@ -1,4 +1,4 @@
-"""Inductive matrix completion: ratings fitted in squares by a low-rank function of features (Jain and Dhillon 2013)."""
+"""Inductive matrix completion: least squares on ratings by a low-rank function of features (Jain and Dhillon 2013)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check
 
-_POWERS = 3  # of X^T R^T, at the start
-_SOLVED = 1e-10  # residual, relative to the right-hand side, at which the basis is not improved any more
+_POWERS = 3  # iterations of the subspace iteration on X^T R^T, at the start
+_SOLVED = 1e-10  # residual, relative to the right-hand side, at which conjugate gradients end
 
 
 @dataclass(frozen=True)
 class IMC:
-    """A low-rank linear function of item features per user that fits the ratings in squares.
+    """A low-rank linear function of item features per user, fitted to the ratings by least squares.
 
     min over U (d x k), V (users x k) of sum over ratings of (y_ij - x_j . U v_i)^2 + lam (|U|^2 + |V|^2),
     by alternating least squares: every v_i is a ridge regression on U^T x, solved by Cholesky; U solves one
-    linear system of d x k unknowns by at most `inner` conjugate gradients, started where it is, so the
-    objective never rises. A product with the system is X^T M + lam D, where row j of M is
+    linear system of d x k unknowns by at most `inner` conjugate gradient iterations from a warm start, so
+    the objective never rises. A product with the system is X^T M + lam D, where row j of M is
     sum_i (v_i . D^T x_j) v_i over the users who rated j. As in the paper, U starts as about the first left
     singular vectors of X^T R^T. `centre=user` fits the ratings less each user's mean. Users without two
     different ratings contribute nothing and have v = 0: all items score zero.
@@ -48,7 +48,7 @@ class IMC:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The start, no opinion of any user, then a model after each half step: users, basis, users, ..."""
+        """The start with users' vectors 0, then a model after each half step: users, basis, users, ..."""
         features = checked_features(train.item_features, self.rank)
         kept = ordered(train)
         values = targets(kept, self.centre)
@@ -81,7 +81,7 @@ class IMC:
 
 
 class _BasisSystem:
-    """The linear system that the best U solves, for any V."""
+    """The linear system that the optimal basis U solves, given the users' vectors V."""
 
     def __init__(self, features: Features, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
         self.features, self.lam, self.threads = features, lam, threads
@@ -89,7 +89,7 @@ class _BasisSystem:
         self.values = values[self.by_item.rows]
 
     def improve(self, basis: Floats, users: Floats, inner: int) -> None:
-        """Conjugate gradients on the system from `basis` on, in place."""
+        """Solve for the basis by SciPy's conjugate gradients, warm-started at the one given, in place."""
 
         def times(flat: Floats) -> Floats:
             product = self._through(flat.reshape(basis.shape), users)
@@ -103,7 +103,7 @@ class _BasisSystem:
         basis[:] = solution.reshape(basis.shape)
 
     def _through(self, direction: Floats, users: Floats) -> Floats:
-        """X^T M of this direction."""
+        """The data term X^T M of the system's product with a direction."""
         sums = np.empty((self.features.shape[0], direction.shape[1]))
         left = self.features.times(direction)
         kernel.gram_times(self.by_item.indptr, self.by_item.users, users, left, sums, self.threads)
@@ -113,9 +113,9 @@ class _BasisSystem:
 def _start(
     rng: np.random.Generator, features: Features, rated: scipy.sparse.csr_array, rank: int
 ) -> tuple[Floats, Floats]:
-    """About the first singular vectors of X^T R^T, and no opinion, padded to whole lanes.
+    """The approximate leading singular vectors of X^T R^T, and zeros for users, padded for the kernels.
 
-    By powers of the matrix on a random block (Halko, Martinsson and Tropp 2011).
+    By subspace iteration from a random block (Halko, Martinsson and Tropp 2011).
     """
     basis, users = (np.zeros((size, whole_lanes(rank))) for size in (features.shape[1], rated.shape[0]))
     block = rng.standard_normal((rated.shape[0], rank))

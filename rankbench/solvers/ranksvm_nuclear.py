@@ -1,4 +1,4 @@
-"""Multi-task RankSVM with a nuclear-norm penalty: the convex form of Factorization RankSVM, with a certificate."""
+"""Multi-task RankSVM with a nuclear-norm penalty: the convex form of Factorization RankSVM, with a duality gap."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check
 
-_CONVERGED = 1e-10  # relative gap
-_STALLED = 0.05  # a step that gains less of the objective makes room for a larger subspace
-_GAINED = 1e-14  # a step that gains less of the objective gained nothing
-_TRIALS = 20  # of a line search
-_INNER = 50  # conjugate gradients per Newton step, at most
-_BATCH = 10  # directions by which the subspace grows at first; then by as many as it has
-_VANISHED = 1e-12  # singular values that are so small beside the largest are dropped
-_DENSE = 50_000_000  # numbers in a gradient that is written out
-_MARGIN = 1e-12  # by which a largest singular value may be found too small
+_CONVERGED = 1e-10  # the relative gap at which to stop
+_STALLED = 0.05  # relative decrease below which a larger subspace is tried
+_GAINED = 1e-14  # relative decrease below which a step counts as no decrease
+_TRIALS = 20  # step lengths of a line search, at most
+_INNER = 50  # conjugate gradient iterations per Newton step, at most
+_BATCH = 10  # directions added to the subspace; if it has more than these, it is doubled
+_VANISHED = 1e-12  # singular values below this share of the largest are dropped
+_DENSE = 50_000_000  # entries up to which the gradient is formed as a dense matrix
+_MARGIN = 1e-12  # relative error allowed for in a largest singular value
 
 Matrix = Any  # an array, or a LinearOperator for its products
 Factors = tuple[Floats, Floats]  # U and V, or a direction of both
@@ -36,16 +36,16 @@ Factors = tuple[Floats, Floats]  # U and V, or a direction of both
 
 @dataclass(frozen=True)
 class RankSVMNuclear:
-    """A linear function of item features per task, the matrix of all of them of small nuclear norm.
+    """A linear function of item features per task, with the nuclear norm of all tasks' weights as penalty.
 
     min over W (features x tasks) of |W|_* + C sum over pairs of max(0, 1 - w_i . (x_j - x_k))^2 (Cheng et
     al. 2018, section 4). With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
     RankSVM without its limit of rank: a convex problem. W is kept as balanced factors: a step is a
-    truncated Newton step on them, or, once these gain little, a proximal step: the singular vectors of the
-    gradient outside their span with singular values s above 1 enter with weights in proportion to s - 1
+    truncated Newton step on them, or, once these decrease the objective little, a proximal step: the singular
+    vectors of the gradient outside their span with singular values s above 1 enter with weights in proportion to s - 1
     (active subspace selection, Hsieh and Olsen 2014). Neither ever raises the objective. The dual
     variables 2 C (1 - margin)_+, scaled until their gradient's spectral norm is at most 1, bound the gap.
-    Who has no pair contributes nothing and has w = 0: all items score zero.
+    A task without a pair contributes nothing and has w = 0: all items score zero.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0
@@ -58,7 +58,7 @@ class RankSVMNuclear:
         check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Zero, then a model after each step, until the gap vanishes or no step helps any more."""
+        """The zero model, then a model after each step, until the gap vanishes or no step decreases the objective."""
         features = checked_features(train.item_features)
         problem = _Problem(PairTasks.of(train, threads), features, self.C)
         point: _Point | None = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
@@ -71,7 +71,7 @@ class RankSVMNuclear:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Factors of W, the pairs at their scores, and the gradient of the losses for W."""
+    """The factors of W with the loss of their scores, the objective, and the gradient of the loss by W."""
 
     basis: Floats
     users: Floats
@@ -81,7 +81,7 @@ class _Point:
 
 
 class _Problem:
-    """The objective, and the products with its data that everything else is made of."""
+    """The objective with the products of features and tasks that its derivatives consist of."""
 
     def __init__(self, tasks: PairTasks, features: Features, C: float) -> None:
         self.tasks, self.features, self.C = tasks, features, C
@@ -96,12 +96,12 @@ class _Problem:
         return self.scored(basis, users, self.tasks.at(self.scores((basis, users))))
 
     def scored(self, basis: Floats, users: Floats, pairs: ScoredPairs) -> _Point:
-        """The point with these factors, whose pairs are known."""
+        """The point with these factors, given the loss of their scores."""
         size = 0.5 * float(np.square(basis).sum() + np.square(users).sum())
         return _Point(basis, users, pairs, size + self.C * pairs.loss, self.gradient(pairs.slope))
 
     def scores(self, *products: Factors) -> Floats:
-        """A score per row by the sum of U V^T over these pairs of factors."""
+        """The score of each row under the sum of U V^T over these pairs of factors."""
         if self.small:
             whole: Floats = np.sum([users @ basis.T for basis, users in products], axis=0)
             return self.rows.scores(whole)
@@ -109,7 +109,7 @@ class _Problem:
         return np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, slope: Floats) -> Matrix:
-        """C sum of slope x e_i^T over rows, features x tasks: written out if small, or as its products."""
+        """The gradient by W, C sum of slope x e_i^T over rows: dense if it is small, else an operator."""
         if self.small:
             return self.C * self.rows.sums(slope).T
         return LinearOperator(
@@ -122,14 +122,14 @@ class _Problem:
         )
 
     def diagonal(self, point: _Point) -> Factors:
-        """The Hessian's diagonal, about: as if a pair moved one of its items only, and features were apart."""
+        """An approximation of the Hessian's diagonal, which ignores that a pair moves two items."""
         counts = self.C * self.squared.sums(2 * point.pairs.degree).T if self.small else None
         if counts is None:
             return np.ones_like(point.basis), np.ones_like(point.users)
         return 1 + counts @ np.square(point.users), 1 + counts.T @ np.square(point.basis)
 
     def _times(self, slope: Floats, users: Floats) -> Floats:
-        """The gradient times a matrix, by way of a sum per item."""
+        """The gradient times a matrix V, by way of a sum per item."""
         index, sums = self.by_item, np.zeros((self.features.shape[0], users.shape[1]))
         if len(slope):
             weights = slope[index.rows], np.ascontiguousarray(users)
@@ -137,25 +137,26 @@ class _Problem:
         return self.C * self.features.transposed_times(sums)
 
     def _transposed_times(self, slope: Floats, basis: Floats) -> Floats:
+        """The transposed gradient times a matrix U."""
         return self.C * self._through(basis).sums(slope)
 
     def _through(self, basis: Floats) -> TaskFeatures:
-        """The functions of the basis as features of the items, X U."""
+        """The products X U with a basis, as new features of the items."""
         return TaskFeatures(self.tasks, DenseFeatures(self.features.times(basis)))
 
 
 class _Gap:
-    """A point's gradient G of the losses seen from its singular values; the certificate that follows."""
+    """The objective and duality gap of a point, computed when asked for."""
 
     def __init__(self, problem: _Problem, point: _Point) -> None:
         self.problem, self.point = problem, point
 
     def objective(self) -> float:
-        """|W|_* + C loss: the factors are balanced."""
+        """The objective |W|_* + C loss, given that the factors are balanced."""
         return self.point.objective
 
     def __call__(self) -> float:
-        """The objective less the dual value of the best feasible multiple of the dual variables."""
+        """The duality gap, with the best feasible multiple of the dual variables."""
         pairs, C = self.point.pairs, self.problem.C
         weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
         if pairs.loss == 0:
@@ -166,7 +167,7 @@ class _Gap:
 
 
 def _improve(problem: _Problem, point: _Point, stalled: bool, gap: Callable[[], float]) -> tuple[_Point | None, bool]:
-    """The next point, None at the end, and whether its step gained so little that the subspace should grow."""
+    """The next point (None at the end), and whether the objective decreased so little that the subspace should grow."""
     if stalled and (larger := _grow(problem, point)) is not None:
         return larger, False
     better = _newton(problem, point) if point.objective > 0 else None
@@ -179,7 +180,7 @@ def _improve(problem: _Problem, point: _Point, stalled: bool, gap: Callable[[], 
 
 
 def _grow(problem: _Problem, point: _Point) -> _Point | None:
-    """The point with more directions, of the gradient outside the span of its factors; None if there are none.
+    """The point after a step along new directions, from the gradient outside the span of its factors; None without.
 
     Along tau sum (s - 1) l r^T over them the nuclear norm grows by tau sum (s - 1): a convex function of tau.
     """
@@ -248,7 +249,7 @@ def _hessian_times(problem: _Problem, point: _Point, basis: Floats, users: Float
 
 
 def _balanced(problem: _Problem, point: _Point) -> _Point:
-    """The same W in factors U = A sqrt(s), V = B sqrt(s) of its singular values, those that vanished left out."""
+    """The same W with balanced factors U = A sqrt(s), V = B sqrt(s) from its singular value decomposition A s B^T."""
     product = ProductSVD.of(point.basis, point.users, whole=True)
     kept = slice(0, max(1, int((product.values > _VANISHED * product.values[0]).sum())))
     roots = np.sqrt(product.values[kept])
@@ -257,6 +258,7 @@ def _balanced(problem: _Problem, point: _Point) -> _Point:
 
 
 def _rank(point: _Point) -> int:
+    """The number of columns of the factors, 0 for the zero matrix."""
     return point.basis.shape[1] if point.basis.any() else 0
 
 
@@ -271,7 +273,7 @@ def _outside(point: _Point) -> Matrix:
         return np.asarray(rest - (rest @ right) @ right.T)
 
     def without(span: Floats, vector: Floats) -> Floats:
-        """What of a vector lies outside the span."""
+        """A vector with its projection onto the span removed."""
         return np.asarray(vector - span @ (span.T @ vector))
 
     return LinearOperator(
@@ -283,7 +285,7 @@ def _outside(point: _Point) -> Matrix:
 
 
 def _leading(matrix: Matrix, count: int) -> tuple[Floats, Floats, Floats]:
-    """The largest singular values, descending, between their left and right vectors."""
+    """The left vectors, values (descending) and right vectors of the largest singular values."""
     if isinstance(matrix, np.ndarray):
         left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
     else:
