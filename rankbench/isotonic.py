@@ -1,4 +1,4 @@
-"""Projections onto orders with a margin (Gunasekar et al. 2016, section 4): total orders, blocks, partial orders.
+"""Isotonic regression with a margin (Gunasekar et al. 2016, section 4): for total orders, blocks, partial orders.
 
 A vector z respects an order with margin eps if z_i + eps <= z_k wherever k stands above i. `project_*`
 treat one user; `Blocks` and `OrderGraphs` keep what depends on the orders alone and project every user
@@ -19,11 +19,11 @@ from rankbench.kernels import dag
 from rankbench.kernels import isotonic as kernel
 
 _NO_WEIGHTS = np.empty(0)
-_REDUCIBLE = 20_000  # nodes up to which a bit per pair of them is cheap
+_REDUCIBLE = 20_000  # nodes up to which the transitive reduction, a bit per pair of nodes, is affordable
 
 
 class Projection(NamedTuple):
-    """The nearest point of a partial order, its duality gap, and the multipliers to start the next one from."""
+    """A projection onto a partial order with its duality gap and its multipliers, a warm start for the next one."""
 
     z: Floats
     gap: float
@@ -31,14 +31,14 @@ class Projection(NamedTuple):
 
 
 def project_total(x: Floats, eps: float = 1.0, *, weights: Floats | None = None, out: Floats | None = None) -> Floats:
-    """The nearest z that ascends by at least eps: PAV(x - eps d) + eps d, d = 0, 1, 2, ...; O(n)."""
+    """The projection of x onto vectors that ascend by at least eps: PAV(x - eps d) + eps d, d = 0, 1, ...; O(n)."""
     return project_blocks(x, np.arange(len(np.atleast_1d(x)), dtype=np.float64), eps, weights=weights, out=out)
 
 
 def project_blocks(
     x: Floats, y: Floats, eps: float = 1.0, *, weights: Floats | None = None, out: Floats | None = None
 ) -> Floats:
-    """The nearest z with z_i + eps <= z_k wherever y_i < y_k; O(n log n).
+    """The projection of x onto the vectors with z_i + eps <= z_k wherever y_i < y_k; O(n log n).
 
     Between equal y there is no order, so the best z keeps the order of x there: sort x inside each block
     of equal y and project as for a total order, with d the number of the block (Lemma 2; only between
@@ -56,7 +56,7 @@ def project_dag(
     weights: Floats | None = None,
     duals: Floats | None = None,
 ) -> Projection:
-    """The nearest z with z_low + eps <= z_high for every row (low, high) of `edges`, and its duality gap.
+    """The projection onto z_low + eps <= z_high for every row (low, high) of `edges`, with its duality gap.
 
     The paper's recipe, to subtract eps times the longest chain below a node and project without margin,
     is not this projection unless every edge joins consecutive depths: for edges a-b, b-c, d-c, eps = 1
@@ -74,10 +74,10 @@ def project_dag(
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Each user's rows by ascending rating, and how many blocks of equal rating stand below each.
+    """Each user's rows by ascending rating, and the number of blocks of equal rating below each.
 
-    `order` inside a block is where the last projection left it: where x has changed little since, the next
-    one has little to sort. No result depends on it; with weights, but for the rounding where x has ties.
+    Inside a block `order` is a warm start that each projection overwrites: if x has changed little since, there
+    is little to sort. Results do not depend on it, except for rounding with weights where x has ties.
     """
 
     indptr: Ints
@@ -86,7 +86,7 @@ class Blocks:
 
     @classmethod
     def of(cls, indptr: Ints, ratings: Floats) -> "Blocks":
-        """The blocks that ratings make, a user's rows being indptr[user]:indptr[user + 1]."""
+        """The blocks of equal ratings of each user, whose rows are indptr[user]:indptr[user + 1]."""
         indptr = np.ascontiguousarray(indptr, np.int64)
         users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         rows = np.lexsort((ratings, users))
@@ -107,7 +107,7 @@ class Blocks:
         out: Floats | None = None,
         threads: int = 1,
     ) -> Floats:
-        """Every user's projection; out=x works in place."""
+        """The projection of every user's part of x; out=x works in place."""
         x, masses, out = _checked(x, eps, weights, out, len(self.order))
         kernel.project(self.indptr, self.order, self.depth, x, masses, eps, out, threads)
         return out
@@ -115,7 +115,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class OrderGraphs:
-    """Each user's edges after transitive reduction, nodes numbered so that edges point to higher numbers."""
+    """Each user's graph after transitive reduction, its nodes in a topological order."""
 
     indptr: Ints
     nodes: Ints  # the rows in the order of the nodes
@@ -125,7 +125,7 @@ class OrderGraphs:
 
     @classmethod
     def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "OrderGraphs":
-        """The orders that edges make; `low` and `high` count a user's rows from 0, errors call them `names`."""
+        """The graphs of these edges; `low` and `high` count a user's rows from 0, and errors call them by `names`."""
         names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [
             _order_of(names[slice(*rows)], np.asarray(low[slice(*edges)]), np.asarray(high[slice(*edges)]), user)
@@ -144,11 +144,11 @@ class OrderGraphs:
 
     @property
     def n_edges(self) -> int:
-        """How many edges the reduction left."""
+        """The number of edges after the reduction."""
         return len(self.low)
 
     def levels(self) -> Floats:
-        """For each row the length of the longest chain below it: ratings that contradict no edge, and add to them."""
+        """The length of the longest chain below each row: ratings that agree with all edges, but imply more."""
         starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
         low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
         found: Floats = np.zeros(len(self.nodes))
@@ -173,7 +173,7 @@ class OrderGraphs:
         out: Floats | None = None,
         threads: int = 1,
     ) -> tuple[Floats, Floats]:
-        """Every user's projection and duality gap; `duals` start the search and hold its end, out=x works in place."""
+        """Every user's projection and duality gap; `duals` is a warm start, overwritten; out=x works in place."""
         x, masses, out = _checked(x, eps, weights, out, len(self.nodes))
         duals = np.zeros(self.n_edges) if duals is None else duals
         gaps, found = np.zeros(len(self.indptr) - 1), np.empty(len(x))
@@ -209,6 +209,7 @@ def _positions(size: int, low: Ints, high: Ints) -> Ints:
 
 
 def _check_edges(size: int, low: Ints, high: Ints, user: int) -> None:
+    """Raise an error for an edge that is no pair of different nodes."""
     if len(low) == 0:
         return
     if not np.issubdtype(low.dtype, np.integer):
@@ -246,13 +247,14 @@ def _checked(
 
 
 def _target(out: Floats, size: int) -> Floats:
-    """An array that can be written into as it stands."""
+    """The array given as `out`, or an error if the kernels cannot write into it."""
     if out.dtype != np.float64 or out.shape != (size,) or not out.flags.c_contiguous:
         raise UserError(f"out must be a contiguous vector of {size} 64-bit floats, not {out.dtype}{list(out.shape)}")
     return out
 
 
 def _vector(name: str, values: Floats, size: int | None = None) -> Floats:
+    """The values as a contiguous vector of finite 64-bit floats, or an error."""
     vector = np.ascontiguousarray(values, np.float64)
     if vector.ndim != 1 or (size is not None and len(vector) != size):
         raise UserError(f"{name} has shape {vector.shape}: expected a vector" + (f" of {size}" if size else ""))

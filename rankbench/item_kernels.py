@@ -1,7 +1,7 @@
-"""Kernels between items, by name: linear, Gaussian, polynomial, or a matrix that is given."""
+"""Kernel functions of item features by name: linear, Gaussian, polynomial, or a given kernel matrix."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
@@ -9,18 +9,17 @@ import scipy.sparse
 
 from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
-from rankbench.kernels import gram as gram_kernel
-from rankbench.kernels import scoring as scoring_kernel
+from rankbench.feature_matrix import Features, Matrix, SparseFeatures, features_of
 from rankbench.streams import stream
 
 KernelName = Literal["linear", "gaussian", "polynomial", "precomputed"]
-_WIDE, _SAMPLE, _SPARSE = 32, 101, 0.05  # columns, rows to guess from, and share of other values to move features for
-_ROUNDING = 1e-10  # an eigenvalue so far below zero, against the largest entry, is rounding
+_WIDE, _SAMPLE, _SPARSE = 32, 101, 0.05  # least columns, sampled rows, and share of other values for `_moved`
+_ROUNDING = 1e-10  # negative eigenvalues up to this size, relative to the largest entry, are rounding errors
 
 
 @dataclass(frozen=True)
 class ItemKernel:
-    """K(x, x'): x . x', exp(-|x - x'|^2 / (2 width^2)), (1 + x . x' / width^2)^degree, or the features themselves.
+    """A kernel: x . x', exp(-|x - x'|^2 / (2 width^2)), (1 + x . x' / width^2)^degree, or a given matrix.
 
     Precomputed, the item features are the kernel matrix: a row and a column for every item.
     """
@@ -29,48 +28,48 @@ class ItemKernel:
     width: float = 1.0
     degree: int = 2
 
-    def points(self, features: Any) -> tuple[Any, Ints]:
-        """Features of those items that differ, which give the same kernel, and of each item which of these it is."""
+    def points(self, matrix: Matrix) -> tuple[Matrix, Ints]:
+        """Features of the items that differ, which give the same kernel, and each item's row of them."""
+        features = features_of(matrix)
         if self.name == "precomputed":
-            return features, np.arange(features.shape[0], dtype=np.int32)
-        return _distinct(_moved(features) if self.name == "gaussian" else features)
+            return matrix, np.arange(features.shape[0], dtype=np.int32)
+        found, rows = _distinct(_moved(features) if self.name == "gaussian" else features)
+        return found.matrix, rows
 
-    def gram(self, features: Any, threads: int) -> Floats:
-        """K between all these items."""
+    def gram(self, matrix: Matrix, threads: int) -> Floats:
+        """The kernel matrix of all these items."""
+        return self._gram(features_of(matrix), threads)
+
+    def gram_of(self, matrix: Matrix, items: Ints, threads: int) -> Floats:
+        """The kernel matrix of the items of these rows."""
         if self.name == "precomputed":
-            return dense(features)
+            return features_of(matrix[items][:, items]).dense()
+        return self._gram(features_of(matrix).rows(items), threads)
+
+    def between(self, matrix: Matrix, rows: Ints, columns: Ints) -> Floats:
+        """The kernel of some items (rows) with others (columns); a value's bits depend on its two items alone."""
+        if self.name == "precomputed":
+            return features_of(matrix[rows][:, columns]).dense()
+        features = features_of(matrix)
+        left, right = features.rows(rows), features.rows(columns)
+        products = left.products_with(right)
         if self.name == "gaussian":
-            return _gaussian(_moved(features), self.width, threads)
-        return self._powered(_products(features, threads))
-
-    def gram_of(self, features: Any, items: Ints, threads: int) -> Floats:
-        """K between the items of these rows."""
-        if self.name == "precomputed":
-            return dense(features[items][:, items])
-        return self.gram(features[items], threads)
-
-    def between(self, features: Any, rows: Ints, columns: Ints) -> Floats:
-        """K of the items of these rows with those of these columns; a value's bits depend on its two items alone."""
-        if self.name == "precomputed":
-            return dense(features[rows][:, columns])
-        left, right = features[rows], features[columns]
-        products = _products_of(left, right)
-        if self.name == "gaussian":
-            distances = np.maximum(0.0, _squares(left)[:, None] + _squares(right) - 2.0 * products)
+            distances = np.maximum(0.0, left.squared_lengths()[:, None] + right.squared_lengths() - 2.0 * products)
             distances *= -0.5 / (self.width * self.width)
             values: Floats = np.exp(distances, out=distances)
             return values
         return self._powered(products)
 
-    def check(self, features: Any, solver: str) -> None:
-        """An error unless features given as a kernel matrix are one: square, symmetric, no eigenvalue below 0."""
+    def check(self, given: Matrix | None, solver: str) -> None:
+        """Refuse features, given as a kernel matrix, that are none: not square, not symmetric, or not semidefinite."""
         if self.name != "precomputed":
             return
+        features = features_of(given)
         if features.shape[0] != features.shape[1]:
             raise UserError(
                 f"{solver}: kernel=precomputed needs items x items, not {features.shape}: see kernel=linear"
             )
-        matrix = dense(features)
+        matrix = features.dense()
         scale = float(np.abs(matrix).max(initial=0.0))
         if (asymmetry := float(np.abs(matrix - matrix.T).max(initial=0.0))) > _ROUNDING * scale:
             raise UserError(f"{solver}: the kernel matrix differs from its transpose by {asymmetry:.3g}: symmetrise it")
@@ -80,8 +79,15 @@ class ItemKernel:
                 f"add {-least:.3g} to its diagonal, or use another kernel"
             )
 
+    def _gram(self, features: Features, threads: int) -> Floats:
+        if self.name == "precomputed":
+            return features.dense()
+        if self.name == "gaussian":
+            return _moved(features).gaussian(self.width, threads)
+        return self._powered(features.gram(threads))
+
     def _powered(self, products: Floats) -> Floats:
-        """The products as they are, or through the polynomial, in place."""
+        """The kernel of these inner products, linear or polynomial, in place."""
         if self.name == "polynomial":
             products /= self.width * self.width
             products += 1.0
@@ -91,91 +97,42 @@ class ItemKernel:
         return products
 
 
-def dense(matrix: Any) -> Floats:
-    """The matrix as a plain contiguous array."""
-    return np.ascontiguousarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
+def _moved(features: Features) -> Features:
+    """The features less each one's most frequent value, sparse, where few values differ from it.
 
-
-def _moved(features: Any) -> Any:
-    """The features less the value that most items have, sparse, where that leaves little; distances stay what they are.
-
-    So it is with the ratings of other reviewers, whose holes are all filled with one value each.
+    Distances between items stay the same. Ratings of other reviewers are such features: what a reviewer did not
+    rate is filled with one value.
     """
-    if scipy.sparse.issparse(features) or features.shape[1] < _WIDE or len(features) < _SAMPLE:
+    if isinstance(features, SparseFeatures) or features.shape[1] < _WIDE or features.shape[0] < _SAMPLE:
         return features
-    common = np.median(features[:: len(features) // _SAMPLE], axis=0)
-    other = features != common
-    if np.count_nonzero(other) > _SPARSE * features.size:
+    values = features.matrix
+    common = np.median(values[:: len(values) // _SAMPLE], axis=0)
+    other = values != common
+    if np.count_nonzero(other) > _SPARSE * values.size:
         return features
-    rows, columns = np.divmod(np.flatnonzero(other), features.shape[1])
-    starts = np.searchsorted(rows, np.arange(len(features) + 1))
-    return scipy.sparse.csr_array((features[rows, columns] - common[columns], columns, starts), features.shape)
+    rows, columns = np.divmod(np.flatnonzero(other), values.shape[1])
+    starts = np.searchsorted(rows, np.arange(len(values) + 1))
+    moved = scipy.sparse.csr_array((values[rows, columns] - common[columns], columns, starts), values.shape)
+    return SparseFeatures(moved)
 
 
-def _distinct(features: Any) -> tuple[Any, Ints]:
-    """The rows that differ, in the order in which they appear, and of each row which of these it is.
+def _distinct(features: Features) -> tuple[Features, Ints]:
+    """The distinct rows in the order in which they appear, and which of these each row is.
 
-    Rows are told apart by their products with a random vector, and then compared: if chance has it that two
-    that differ have the same product, all rows are left as they are.
+    Rows are told apart by their products with a random vector, and then compared: if two different rows happen
+    to have the same product, all rows are kept.
     """
     n, probe = features.shape[0], stream(0, "distinct").standard_normal(features.shape[1])
-    marks = features @ probe if scipy.sparse.issparse(features) else np.einsum("ij,j->i", features, probe)
-    _, first, which = np.unique(marks, return_index=True, return_inverse=True)
+    _, first, which = np.unique(features.projections(probe), return_index=True, return_inverse=True)
     order = np.argsort(first)
-    found, rows = features[first[order]], np.argsort(order)[which].astype(np.int32)
-    if len(first) == n or _differ(features, found[rows]):
+    found, rows = features.rows(first[order]), np.argsort(order)[which].astype(np.int32)
+    if len(first) == n or not features.equals(found.rows(rows)):
         return features, np.arange(n, dtype=np.int32)
     return found, rows
 
 
-def _differ(left: Any, right: Any) -> bool:
-    """Whether any value differs."""
-    return bool((left != right).nnz if scipy.sparse.issparse(left) else not np.array_equal(left, right))
-
-
-def _gaussian(features: Any, width: float, threads: int) -> Floats:
-    if scipy.sparse.issparse(features):
-        return gram_kernel.sparse_gaussian(*_compressed(features), *_compressed(features.T), width, threads)
-    products = gram_kernel.linear(features, threads, whole=False)
-    gram_kernel.gaussian(products, width, threads)
-    return products
-
-
-def _compressed(features: Any) -> tuple[Ints, Ints, Floats]:
-    """Where each row begins, its columns and its values, no column twice."""
-    matrix = scipy.sparse.csr_array(features)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64)
-
-
-def _products(features: Any, threads: int) -> Floats:
-    """X X^T, dense."""
-    if scipy.sparse.issparse(features):
-        return dense(features @ features.T)
-    return gram_kernel.linear(features, threads)
-
-
-def _products_of(left: Any, right: Any) -> Floats:
-    """The inner products of all rows of both, each summed in order."""
-    if scipy.sparse.issparse(left):
-        return dense(left @ right.T)
-    out = np.empty((len(left), len(right)))
-    scoring_kernel.products(left, np.arange(len(left), dtype=np.int32), right, out, 1)
-    return out
-
-
-def _squares(features: Any) -> Floats:
-    """Each row's squared length."""
-    if scipy.sparse.issparse(features):
-        return np.asarray(features.multiply(features).sum(axis=1)).ravel()
-    squares: Floats = np.einsum("ij,ij->i", features, features)
-    return squares
-
-
 def _least_eigenvalue(matrix: Floats, rounding: float) -> float | None:
-    """The smallest eigenvalue, if it is negative beyond rounding; a Cholesky factor settles the rest cheaply."""
+    """The smallest eigenvalue if it is negative beyond rounding, else None; tried first by a cheap Cholesky."""
     if len(matrix) == 0 or not matrix.any():
         return None
     try:

@@ -12,6 +12,7 @@ from rankbench.contract import Floats
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
+from rankbench.feature_matrix import features_of
 from rankbench.harness.training import fit
 from rankbench.item_kernels import ItemKernel
 from rankbench.solvers.mprank import MPRank
@@ -88,7 +89,7 @@ def test_items_whose_features_agree_share_a_row(name, make):
     features = few_values(200, 3)
     found, rows = ItemKernel(name).points(make(features))
     assert found.shape[0] == len(np.unique(features, axis=0)) < 200
-    np.testing.assert_array_equal(item_kernels.dense(found)[rows], features)
+    np.testing.assert_array_equal(features_of(found).dense()[rows], features)
     firsts = np.unique(rows, return_index=True)[1]
     assert (np.diff(firsts) > 0).all()
 

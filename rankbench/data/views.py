@@ -1,16 +1,18 @@
 """The two views that solvers learn from, both CSR by user, immutable, validated once at the door."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Flags, Floats, Ints, Solver
+from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Matrix
 from rankbench.kernels import pairs as pairs_kernel
 
-ItemFeatures = Any  # a dense array or a CSR array with a row per item, unseen ones too; or None
+ItemFeatures: TypeAlias = Matrix | None
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
@@ -75,7 +77,7 @@ class Ratings:
     @property
     def users(self) -> Ints:
         """The user of every row."""
-        return _users(self.indptr)
+        return users_of(self.indptr)
 
     @property
     def has_order(self) -> Flags:
@@ -84,6 +86,10 @@ class Ratings:
         differs = (np.diff(self.values) != 0) & (users[1:] == users[:-1])
         found[users[1:][differs]] = True
         return found
+
+    def by_item(self) -> ByItem:
+        """The same rows in the order of the items, computed whenever it is asked for."""
+        return ByItem.of(self.users, self.items, self.n_items)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -166,7 +172,7 @@ class Comparisons:
     @property
     def users(self) -> Ints:
         """The user of every row."""
-        return _users(self.indptr)
+        return users_of(self.indptr)
 
     def __len__(self) -> int:
         return len(self.better)
@@ -339,10 +345,6 @@ def _order(n_items: int, users: Ints, items: Ints) -> Any:
     if (keys[1:] > keys[:-1]).all():
         return slice(None)
     return np.argsort(keys)
-
-
-def _users(indptr: Ints) -> Ints:
-    return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
 
 
 def _take_indptr(indptr: Ints, rows: Ints) -> Ints:

@@ -1,1 +1,1 @@
-"""What several solvers share, and what stands behind one: mathematics that knows no solver."""
+"""Numerical methods that solvers are built from: they know of no solver."""

@@ -1,13 +1,13 @@
-"""Matrices that are sparse plus low-rank, and the nuclear norm on them: nothing dense of users x items is ever made.
+"""Matrix completion under the nuclear norm, without ever forming a dense users x items matrix.
 
-What every completion by the nuclear norm has in common: min over X of lam |X|_* + f(X_obs), where X_obs are
-the observed entries of X and f is convex, its gradient 1-Lipschitz, by accelerated proximal gradient. X is kept
-as the factors of its singular value decomposition. A step takes the singular values above lam, less lam, of
+The problem is min over X of lam |X|_* + f(X_obs), where X_obs are the observed entries of X and f is convex with a
+1-Lipschitz gradient. The method is accelerated proximal gradient descent. X is kept as the factors of its
+singular value decomposition. A step soft-thresholds the singular values (keeps those above lam, less lam) of
 
     M = Y + P*(pull),   Y = X + beta (X - X_previous),   pull = -f'(Y_obs),
 
-which is sparse plus low-rank; its leading singular vectors come from a subspace iteration that begins
-where the last step's ended.
+which is sparse plus low-rank; its leading singular vectors come from a subspace iteration with a warm start:
+it begins at those of the last step.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,39 +19,40 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from rankbench.contract import Floats, Ints
+from rankbench.data.by_item import ByItem, users_of
 from rankbench.kernels import completion as kernel
+from rankbench.methods.factors import padded
 from rankbench.models import Factors
 
-_LANES = 4  # the kernel's rows of factors are padded to whole lanes
-_SPARE = 10  # singular vectors looked for beyond those of the last step
-_FIRST_PASSES = 3  # of the subspace iteration, when it begins at random
-_BETWEEN_CHECKS = 10  # steps between two looks at the gap, which costs about as much as a step
-_SMALL = 32  # users or items, up to which a matrix is decomposed as it is
+_SPARE = 10  # singular vectors sought beyond the rank of the last step
+_FIRST_PASSES = 3  # iterations of the subspace iteration from a random start
+_BETWEEN_CHECKS = 10  # steps between two evaluations of the gap, each of which costs about as much as a step
+_SMALL = 32  # users or items up to which a matrix is decomposed as a dense one
 
 
 class Pull(NamedTuple):
-    """The negative gradient of f at x, what f is there, and the lower bound that its multiples certify."""
+    """The loss f at x with its negative gradient w, and what a duality gap needs to know of w."""
 
     values: Floats  # w
     loss: float  # f(x)
-    support: float  # the least <w, v> over all v that f calls perfect
+    support: float  # the least <w, v> over the points v of the set, where f is zero
 
 
 class Target(Protocol):
     """A loss of the observed entries: half the squared distance from a convex set."""
 
     def pull(self, x: Floats) -> Floats:
-        """The way from x to the nearest point of the set."""
+        """The nearest point of the set, minus x."""
         ...
 
     def measure(self, x: Floats) -> Pull:
-        """The same with what a certificate needs."""
+        """The same with the loss and what a duality gap needs."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class LowRankMatrix:
-    """A matrix by its singular value decomposition, users diag(values) items^T."""
+    """A low-rank matrix as its singular value decomposition, users diag(values) items^T."""
 
     users: Floats
     values: Floats
@@ -76,13 +77,13 @@ class LowRankMatrix:
         return self.items @ (self.values[:, None] * (self.users.T @ dense))
 
     def factors(self) -> Factors:
-        """The model that scores by the matrix; of rank 1 at least, for zeros need a column too."""
+        """The model that scores by the matrix; a matrix of rank 0 becomes one column of zeros."""
         if self.rank == 0:
             return Factors(np.zeros((len(self.users), 1)), np.zeros((len(self.items), 1)))
         return Factors(self.users * self.values, self.items)
 
     def inner(self, other: "LowRankMatrix") -> float:
-        """<X, other>, the sum over all entries of the products."""
+        """The inner product <X, other>, the sum over all entries of their products."""
         users = (self.users * self.values).T @ (other.users * other.values)
         return float((users * (self.items.T @ other.items)).sum())
 
@@ -93,34 +94,29 @@ class ObservedEntries:
 
     indptr: Ints
     items: Ints
-    item_indptr: Ints
-    users: Ints
-    by_item: Ints  # the entries in the order by item, as numbers in the order by user
+    by_item: ByItem
     threads: int
 
     @classmethod
     def of(cls, indptr: Ints, items: Ints, n_items: int, threads: int) -> "ObservedEntries":
         """The entries (user, item), the items of a user being items[indptr[user]:indptr[user + 1]]."""
-        users = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-        by_item = np.argsort(items, kind="stable")
-        item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
-        return cls(indptr, items, item_indptr.astype(np.int64), users[by_item], by_item, threads)
+        return cls(indptr, items, ByItem.of(users_of(indptr), items, n_items), threads)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Users and items."""
-        return len(self.indptr) - 1, len(self.item_indptr) - 1
+        return len(self.indptr) - 1, len(self.by_item.indptr) - 1
 
     def values_of(self, matrix: LowRankMatrix) -> Floats:
-        """What a matrix holds there."""
+        """The observed entries of a matrix."""
         out = np.empty(len(self.items))
-        factors = _padded(matrix.users * matrix.values), _padded(matrix.items)
+        factors = padded(matrix.users * matrix.values), padded(matrix.items)
         kernel.entries(self.indptr, self.items, *factors, out, self.threads)
         return out
 
     def holding(self, values: Floats) -> "Sparse":
-        """The sparse matrix with these values there."""
-        return Sparse(self, values, values[self.by_item])
+        """The sparse matrix that has these values at the observed entries."""
+        return Sparse(self, values, values[self.by_item.rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +137,15 @@ class Sparse:
     def transposed_times(self, dense: Floats) -> Floats:
         """S^T dense."""
         out = np.empty((self.observed.shape[1], dense.shape[1]))
-        rows = self.observed.item_indptr, self.observed.users, self.by_item
+        rows = self.observed.by_item.indptr, self.observed.by_item.users, self.by_item
         kernel.products(*rows, np.ascontiguousarray(dense), out, self.observed.threads)
         return out
 
     def norm(self, near: Floats | None = None) -> float:
-        """The largest singular value or, by little, more: a certificate may rely on it.
+        """An upper bound on the largest singular value, above it by little, so that a duality gap may rely on it.
 
-        `near` spans about what the leading singular vectors do, many of which belong to equal values at an
-        optimum, so that they cannot be told apart one by one. With H = S^T S, H_11 its part inside a basis
+        `near` spans about the same space as the leading singular vectors. (At an optimum many of these belong to
+        equal values, so no single one is well defined.) With H = S^T S, H_11 its part inside a basis
         and H_22 outside, its largest eigenvalue is at most that of the two by two matrix of |H_11|, |H_12|
         and |H_22|; the last comes from ARPACK, with its tolerance added.
         """
@@ -172,10 +168,10 @@ class Sparse:
         return float(np.sqrt((inside + outside) / 2 + np.hypot((inside - outside) / 2, coupling)))
 
     def _outside(self, basis: Floats, tolerance: float) -> float:
-        """No less than the largest eigenvalue of S^T S outside a basis."""
+        """An upper bound on the largest eigenvalue of S^T S outside a basis."""
 
         def square(v: Floats) -> Floats:
-            """S^T S v, less what lies in the basis before and after."""
+            """S^T S v with the basis projected out before and after."""
             v = v.reshape(-1, 1)
             v = self.transposed_times(self.times(v - basis @ (basis.T @ v)))
             return (v - basis @ (basis.T @ v)).ravel()
@@ -192,7 +188,7 @@ class Sparse:
         return float(found[0]) * (1 + tolerance)
 
     def _small(self) -> Floats:
-        """The matrix itself, for few users or few items."""
+        """The matrix, or its transpose, as a dense one, for few users or few items."""
         if self.observed.shape[1] <= self.observed.shape[0]:
             return self.times(np.eye(self.observed.shape[1]))
         return self.transposed_times(np.eye(self.observed.shape[0]))
@@ -200,14 +196,14 @@ class Sparse:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """A point on the way: X, and its observed entries."""
+    """A point of the descent: X and its observed entries."""
 
     matrix: LowRankMatrix
     values: Floats
 
     @classmethod
     def zero(cls, observed: ObservedEntries) -> "Descent":
-        """Where a descent begins unless told otherwise."""
+        """X = 0, where a descent begins without a warm start."""
         return cls(LowRankMatrix.zero(*observed.shape), np.zeros(len(observed.items)))
 
 
@@ -219,10 +215,10 @@ def descend(
     most: int | None = None,
     start: Descent | None = None,
 ) -> Iterator[Descent]:
-    """The points of an accelerated proximal gradient descent, without end; `start` is the end of another one.
+    """The points of an accelerated proximal gradient descent, without end; `start` is a warm start.
 
-    The momentum starts anew where it points uphill, <Y - X_new, X_new - X> > 0 (O'Donoghue and Candes
-    2015). `most` bounds the rank.
+    The momentum is reset where it points uphill, <Y - X_new, X_new - X> > 0 (O'Donoghue and Candes
+    2015). `most` is an upper bound on the rank.
     """
     now = start or Descent.zero(observed)
     before, momentum = now, 1.0
@@ -244,15 +240,15 @@ def descend(
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Which matrix of low nuclear norm fits what is observed: min over X of lam |X|_* + f(X_obs)."""
+    """The problem of matrix completion: min over X of lam |X|_* + f(X_obs)."""
 
     observed: ObservedEntries
     target: Target
-    most: int | None = None  # bounds the rank
-    tolerance: float = 1e-5  # the gap, relative to the objective, at which a descent has arrived
+    most: int | None = None  # an upper bound on the rank
+    tolerance: float = 1e-5  # the duality gap, relative to the objective, at which a descent has converged
 
     def descent(self, lam: float, rng: np.random.Generator, start: Descent | None = None) -> Iterator[Descent]:
-        """The points of a descent until one of them has arrived."""
+        """The points of a descent until it has converged."""
         points = descend(self.observed, self.target, lam, rng, self.most, start)
         for number, point in enumerate(points, start=1):
             yield point
@@ -260,7 +256,7 @@ class Completion:
                 return
 
     def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
-        """Each lam with the steps it took and where they ended, largest first, each begun at the end of the last."""
+        """The regularisation path: each lam, largest first, with its number of steps and its last point."""
         end = Descent.zero(self.observed)
         for lam in sorted(lams, reverse=True):
             points = self.descent(lam, rng, end if end.matrix.rank else None)
@@ -269,15 +265,15 @@ class Completion:
             yield lam, steps, end
 
     def largest(self) -> float:
-        """The least lam that leaves nothing of X but zeros."""
+        """The smallest lam at which X = 0 is optimal."""
         return self.observed.holding(self.target.pull(np.zeros(len(self.observed.items)))).norm()
 
     def objective(self, lam: float, point: Descent) -> float:
-        """lam |X|_* + f(X_obs)."""
+        """The objective, lam |X|_* + f(X_obs)."""
         return lam * float(point.matrix.values.sum()) + self.target.measure(point.values).loss
 
     def gap(self, lam: float, point: Descent) -> float:
-        """How far the objective can be above the optimum, at most.
+        """The duality gap, an upper bound on how far the objective is above the optimum.
 
         With f the half squared distance from a convex set C, the dual is max over w of inf_{v in C} <w, v> -
         |w|^2 / 2 such that no singular value of P*(w) exceeds lam. The pull is w at the optimum; elsewhere
@@ -294,7 +290,7 @@ class Completion:
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """M = (1 + beta) now - beta before + sparse."""
+    """The matrix M = (1 + beta) now - beta before + sparse, known by its products."""
 
     sparse: Sparse
     now: LowRankMatrix
@@ -318,7 +314,8 @@ class Moved:
         return out
 
     def uphill(self, new: LowRankMatrix) -> float:
-        """<Y - X_new, X_new - X>, which is above 0 where the momentum points uphill; Y is M less its sparse part."""
+        """The inner product <Y - X_new, X_new - X>, positive where the momentum points uphill."""
+        # Y is M without its sparse part
         square, old = float(new.values @ new.values), float(self.now.values @ self.now.values)
         new_now = new.inner(self.now)
         uphill = (2 + self.beta) * new_now - square - (1 + self.beta) * old
@@ -328,7 +325,7 @@ class Moved:
 
 
 def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowRankMatrix, Floats, bool]:
-    """The singular values above lam, less lam; the basis for the next step; whether the basis was too small."""
+    """The matrix with its singular values soft-thresholded by lam, the next basis, and whether it must grow."""
     for _ in range(passes):
         q = _orthonormal(matrix.times(basis))
         basis, values, turn = _decomposed(matrix.transposed_times(q))
@@ -338,7 +335,7 @@ def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowR
 
 
 def _decomposed(tall: Floats) -> tuple[Floats, Floats, Floats]:
-    """Left vectors, values and right vectors of a tall matrix, largest value first, those without value left out."""
+    """The singular value decomposition of a tall matrix, largest value first, without the values that vanish."""
     q, r = scipy.linalg.qr(tall, mode="economic", overwrite_a=True, check_finite=False)
     left, values, right = np.linalg.svd(r)
     kept = max(int(np.count_nonzero(values > values[0] * 1e-14)), 1)
@@ -360,15 +357,8 @@ def _orthonormal(tall: Floats) -> Floats:
 
 
 def _widened(basis: Floats, width: int, widest: int, rng: np.random.Generator) -> Floats:
-    """The leading columns of a basis, with columns at random behind them until it is as wide as asked."""
+    """The leading columns of a basis, followed by random columns up to the width."""
     width = min(width, widest)
     if width <= basis.shape[1]:
         return basis[:, :width]
     return np.hstack([basis, rng.standard_normal((len(basis), width - basis.shape[1]))])
-
-
-def _padded(factors: Floats) -> Floats:
-    """Rows padded with zeros to whole lanes."""
-    out = np.zeros((len(factors), -(-factors.shape[1] // _LANES) * _LANES))
-    out[:, : factors.shape[1]] = factors
-    return out

@@ -1,4 +1,4 @@
-"""Descent on smooth functions of many numbers: limited-memory BFGS as a generator of its points."""
+"""Limited-memory BFGS for smooth functions of many variables, as a generator of its points."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbench.contract import Floats
+from rankbench.methods.line_search import sufficient
 
 Function = Callable[[Floats], tuple[float, Floats]]  # a value, and the gradient
 
-_SUFFICIENT = 1e-4  # of the decrease that the slope promises (Armijo)
-_CURVATURE = 0.9  # of the slope may be left (Wolfe)
-_TRIALS = 20
+_CURVATURE = 0.9  # the share of the slope that may be left after a step (Wolfe's curvature condition)
+_TRIALS = 20  # evaluations of a line search, at most
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Where the function was evaluated, and what it gave there."""
+    """A point with the function's value and gradient there."""
 
     x: Floats
     value: float
@@ -24,10 +24,10 @@ class Point:
 
 
 def descend(function: Function, start: Floats, memory: int = 10) -> Iterator[Point]:
-    """The start, then a lower point after each iteration; ends where no step leads lower (Nocedal 1980).
+    """The start, then a point of lower value after each iteration, until the line search finds none (Nocedal 1980).
 
-    Steps meet the weak Wolfe conditions, found by bisection, so that every pair of changes has positive
-    curvature and may be remembered.
+    The line search is a bisection for the weak Wolfe conditions. So the changes of point and gradient have a
+    positive inner product, and may enter the approximation of the Hessian.
     """
     point = Point(start, *function(start))
     pairs: list[tuple[Floats, Floats]] = []
@@ -44,13 +44,13 @@ def descend(function: Function, start: Floats, memory: int = 10) -> Iterator[Poi
 
 
 def _first_length(point: Point) -> float:
-    """A step as long as a hundredth of the point itself, or 1 from the origin: nothing else is known yet."""
+    """The first step length: it moves by a hundredth of the point's norm, while nothing is known of the curvature."""
     size = float(np.linalg.norm(point.gradient))
     return max(float(np.linalg.norm(point.x)) / 100, 1e-3) / size if size > 0 else 1.0
 
 
 def _inverse_times(pairs: list[tuple[Floats, Floats]], gradient: Floats) -> Floats:
-    """The remembered approximation of the inverse Hessian times the gradient, by two loops over the pairs."""
+    """The approximate inverse Hessian times the gradient, by the two-loop recursion over the remembered pairs."""
     product = gradient.copy()
     weights = []
     for change, bend in reversed(pairs):
@@ -65,7 +65,7 @@ def _inverse_times(pairs: list[tuple[Floats, Floats]], gradient: Floats) -> Floa
 
 
 def _line_search(function: Function, point: Point, direction: Floats, length: float) -> Point | None:
-    """A lower point that meets the weak Wolfe conditions, or the last that at least fell; None without one."""
+    """A point that meets the weak Wolfe conditions, else the last of sufficient decrease; None if there is none."""
     slope = float(point.gradient @ direction)
     if not slope < 0:
         return None
@@ -73,7 +73,7 @@ def _line_search(function: Function, point: Point, direction: Floats, length: fl
     for _ in range(_TRIALS):
         x = point.x + length * direction
         trial = Point(x, *function(x))
-        if not trial.value < point.value + _SUFFICIENT * length * slope:
+        if not sufficient(trial.value, point.value, length, slope):
             high = length
         else:
             best = trial

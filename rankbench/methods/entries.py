@@ -1,4 +1,4 @@
-"""Comparisons as functions of the scores of the (user, item) pairs that they name, and nothing else."""
+"""The loss of comparisons as a function of the scores of the (user, item) pairs that occur in them."""
 
 from dataclasses import dataclass
 
@@ -6,55 +6,51 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Floats, Ints
+from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Comparisons
 from rankbench.kernels import entries as kernel
-
-LOSSES = {"logistic": kernel.LOGISTIC, "squared-hinge": kernel.SQUARED_HINGE, "smooth-hinge": kernel.SMOOTH_HINGE}
+from rankbench.methods.losses import OF_ENTRIES
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedEntries:
-    """The distinct (user, item) pairs of comparisons: the entries of a sparse matrix, and sums over them.
+    """The distinct (user, item) pairs that occur in comparisons, as the entries of a sparse matrix.
 
-    Whatever scores the entries is trained through them: `slopes` gives the loss of the scores and its
-    derivatives, `times` and `transposed_times` carry these on to the factors of users and items.
+    `slopes` gives the loss of the entries' scores with its derivatives; by the chain rule, `times` and
+    `transposed_times` turn these into gradients of the factors of users and items.
     """
 
-    comparisons: Ints  # whose rows belong to which user
-    better: Ints  # numbers among the user's entries
+    comparisons: Ints  # where each user's comparisons begin
+    better: Ints  # of each comparison, as a position among the user's entries
     worse: Ints
-    indptr: Ints  # whose entries belong to which user
+    indptr: Ints  # where each user's entries begin
     items: Ints
-    item_indptr: Ints  # the same entries item by item
-    item_users: Ints
-    by_item: Ints  # entry numbers in that order
+    by_item: ByItem  # the index of the entries by item
     threads: int
 
     @classmethod
     def of(cls, train: Comparisons, threads: int) -> "ComparedEntries":
         """The entries of these comparisons."""
         indptr, items, better, worse = kernel.gather(train.indptr, train.better, train.worse, train.n_items)
-        users = np.repeat(np.arange(train.n_users, dtype=np.int32), np.diff(indptr))
-        by_item = np.argsort(items, kind="stable")
-        item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=train.n_items))])
-        return cls(train.indptr, better, worse, indptr, items, item_indptr, users[by_item], by_item, threads)
+        by_item = ByItem.of(users_of(indptr), items, train.n_items)
+        return cls(train.indptr, better, worse, indptr, items, by_item, threads)
 
     @property
     def shape(self) -> tuple[int, int]:
         """How many users and items there are."""
-        return len(self.indptr) - 1, len(self.item_indptr) - 1
+        return len(self.indptr) - 1, len(self.by_item.indptr) - 1
 
     @property
     def seen(self) -> tuple[Ints, Ints]:
         """The users and the items that are in some comparison."""
-        return np.flatnonzero(np.diff(self.indptr)), np.flatnonzero(np.diff(self.item_indptr))
+        return np.flatnonzero(np.diff(self.indptr)), np.flatnonzero(self.by_item.counts)
 
     def slopes(self, loss: str, scores: Floats) -> tuple[float, Floats]:
         """The sum of losses at these scores of the entries, and its derivative by each."""
         losses, slopes = np.zeros(self.shape[0]), np.zeros(len(self.items))
         if len(self.better):
             rows = self.comparisons, self.better, self.worse, self.indptr
-            kernel.slopes(LOSSES[loss], *rows, scores, losses, slopes, self.threads)
+            kernel.slopes(OF_ENTRIES[loss], *rows, scores, losses, slopes, self.threads)
         return float(losses.sum()), slopes
 
     def products(self, users: Floats, items: Floats) -> Floats:
@@ -70,7 +66,7 @@ class ComparedEntries:
 
     def transposed_times(self, weights: Floats, users: Floats) -> Floats:
         """Its transpose times a matrix with a row for each user."""
-        return self._sums(self.item_indptr, self.item_users, weights[self.by_item], users)
+        return self._sums(self.by_item.indptr, self.by_item.users, weights[self.by_item.rows], users)
 
     def matrix(self, weights: Floats) -> scipy.sparse.csr_array:
         """The users x items matrix itself, sparse."""
@@ -84,7 +80,7 @@ class ComparedEntries:
 
 
 def known_rows(rows: Floats, known: Ints) -> Floats:
-    """The rows of those who are known, NaN for the others."""
+    """The rows of the known users or items, NaN for the others."""
     out = np.full(rows.shape, np.nan)
     out[known] = rows[known]
     return out

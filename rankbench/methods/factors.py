@@ -1,4 +1,6 @@
-"""What solvers of factors share: how vectors start, the ranks that make sense, and what comparisons lose."""
+"""What solvers of factors share: padding, random starts, the decomposition of a product, and losses of comparisons."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -6,20 +8,63 @@ from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
 from rankbench.kernels import margins
 
-LOSSES = {"squared-hinge": margins.SQUARED_HINGE, "hinge": margins.HINGE, "logistic": margins.LOGISTIC}
-_LANES = 4  # the kernels' rows are padded to whole lanes; the padding is zero and stays so
+_LANES = 4  # numbers that one instruction of a processor works on
+
+
+def whole_lanes(rank: int) -> int:
+    """The number of columns, at least the rank, to which the kernels' rows of factors are padded with zeros."""
+    return -(-rank // _LANES) * _LANES
+
+
+def padded(factors: Floats) -> Floats:
+    """The factors with columns of zeros behind them, as many as the kernels need."""
+    out = np.zeros((len(factors), whole_lanes(factors.shape[1])))
+    out[:, : factors.shape[1]] = factors
+    return out
 
 
 def start(rng: np.random.Generator, counts: Ints, rank: int) -> Floats:
-    """Normal rows of expected length one, padded to whole lanes; NaN for whoever is in no training row."""
-    rows = np.zeros((len(counts), -(-rank // _LANES) * _LANES))
+    """Random normal rows of expected squared norm 1, padded for the kernels; NaN where there is no training row."""
+    rows = np.zeros((len(counts), whole_lanes(rank)))
     rows[:, :rank] = rng.standard_normal((len(counts), rank)) / np.sqrt(rank)
     rows[counts == 0] = np.nan
     return rows
 
 
+@dataclass(frozen=True, eq=False)
+class ProductSVD:
+    """The singular value decomposition of a product left right^T, from its two tall factors.
+
+    Each side's singular vectors are basis @ turn, an orthonormal basis of the factor's columns and a small
+    rotation. They are left apart: whoever scales the vectors may scale the small matrix.
+    """
+
+    left_basis: Floats
+    left_turn: Floats
+    values: Floats
+    right_basis: Floats
+    right_turn: Floats
+
+    @classmethod
+    def of(cls, left: Floats, right: Floats, whole: bool = False) -> "ProductSVD":
+        """The decomposition of left right^T; `whole` rotations are square even where one side has less rank."""
+        (left_basis, upper), (right_basis, other) = np.linalg.qr(left), np.linalg.qr(right)
+        left_turn, values, right_turn = np.linalg.svd(upper @ other.T, full_matrices=whole)
+        return cls(left_basis, left_turn, values, right_basis, right_turn.T)
+
+    @property
+    def left(self) -> Floats:
+        """The left singular vectors, as columns."""
+        return self.left_basis @ self.left_turn
+
+    @property
+    def right(self) -> Floats:
+        """The right singular vectors, as columns."""
+        return self.right_basis @ self.right_turn
+
+
 def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:
-    """Refuse a rank that no matrix of these sides can have."""
+    """Raise an error for a rank above both the number of users and of items."""
     if rank > max(n_users, n_items):
         raise UserError(
             f"{solver}: rank={rank} is larger than both sides, {n_users} users and {n_items} items: "
@@ -28,7 +73,7 @@ def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:
 
 
 def total_loss(loss: int, rows: tuple[Ints, Ints, Ints], users: Floats, items: Floats, threads: int) -> float:
-    """What comparisons lose, their indptr, better and worse given, added up by user."""
+    """The sum of the losses of comparisons, given as indptr, better and worse, under these factors."""
     by_user = np.zeros(len(users))
     if len(rows[1]):
         margins.losses(loss, *rows, users, items, by_user, threads)
@@ -36,5 +81,5 @@ def total_loss(loss: int, rows: tuple[Ints, Ints, Ints], users: Floats, items: F
 
 
 def seed_of(rng: np.random.Generator) -> int:
-    """A seed for the streams of a parallel pass."""
+    """A random seed for the generators of a parallel pass."""
     return int(rng.integers(2**63))

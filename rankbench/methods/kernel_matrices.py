@@ -1,4 +1,4 @@
-"""Kernel matrices that users share, and the models that expansions over their ratings make."""
+"""Kernel matrices between items that several users share, and the models made from them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from rankbench.data.views import Ratings
 from rankbench.item_kernels import ItemKernel
 from rankbench.models import KernelExpansion, KernelScores
 
-FITS = 8192  # items that differ whose kernel matrix is kept whole: half a gigabyte
+FITS = 8192  # distinct items up to which the whole kernel matrix is kept: half a gigabyte
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Some users, a kernel matrix that serves them, and each rating's row of it."""
+    """Some users with a kernel matrix between all items that they rated, and each rating's row of it."""
 
     users: Ints
     gram: Floats
@@ -25,7 +25,7 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class KernelMatrices:
-    """A kernel between the items of some ratings."""
+    """The kernel matrices between the items of some ratings, whole or group by group."""
 
     kernel: ItemKernel
     train: Ratings
@@ -33,15 +33,15 @@ class KernelMatrices:
 
     @cached_property
     def whole(self) -> tuple[Floats, Ints] | None:
-        """The matrix between all items that differ and each item's row of it, unless they are too many."""
+        """The kernel matrix between all distinct items with each item's row of it; None if they are too many."""
         features, rows = self.kernel.points(self.train.item_features)
         return (self.kernel.gram(features, self.threads), rows) if features.shape[0] <= FITS else None
 
     def parts(self, users: Ints) -> Iterator[Shared]:
-        """These users with matrices that serve them: the whole one if it fits, else one for a group at a time.
+        """These users with the whole matrix if it fits into memory, else in groups with a matrix each.
 
-        A group takes users in order as long as their items together fit; a single user who rated more than
-        that has one of their own.
+        A group takes users in order as long as their items together fit; a single user who rated more items than
+        that is a group.
         """
         if len(users) == 0:
             return
@@ -58,7 +58,7 @@ class KernelMatrices:
             yield Shared(group, self.kernel.gram_of(self.train.item_features, rated, self.threads), rows)
 
     def expansion(self, coefficients: Floats, offsets: Floats) -> Model:
-        """The sum of kernel values that each user's coefficients make, one for each rating."""
+        """The model whose score is a sum of kernel values, weighted by the user's coefficients, one for each rating."""
         train, kernel = self.train, self.kernel
         if self.whole is not None:
             gram, rows = self.whole
@@ -68,7 +68,7 @@ class KernelMatrices:
 
 
 def _groups(indptr: Ints, items: Ints, users: Ints, n_items: int) -> Iterator[Ints]:
-    """Runs of users whose items together are few enough, or a single user."""
+    """The users in consecutive groups whose items together are few enough, or single users."""
     seen, count, start = np.zeros(n_items, bool), 0, 0
     for index, user in enumerate(users):
         own = items[indptr[user] : indptr[user + 1]]

@@ -7,31 +7,31 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rankbench.contract import Floats, Model, Step
+from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 
-CONVERGED = 1e-12  # relative gap, about what rounding leaves
-_SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
-_SHORTEST = 2.0**-20
+CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
+_TRIALS = 20  # of the line search
 _INNER = 100  # conjugate gradients per Newton step, at most
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """The map from unknowns to a score per row, its transpose, and what nearly undoes the Hessian.
+    """A linear map from unknowns to a score per row, with its transpose and a preconditioner for the Hessian.
 
-    The last is handed a weight per row, twice C times the number of active pairs the row is in, and gives a
-    symmetric positive map close to (I + A^T diag(weights) A)^-1.
+    `preconditioner` takes a weight per row, 2 C times the number of active pairs that the row is in. It returns a
+    symmetric positive definite map, close to (I + A^T diag(weights) A)^-1.
     """
 
     size: int
     forward: Callable[[Floats], Floats]
     backward: Callable[[Floats], Floats]
-    nearly_undo: Callable[[Floats], Callable[[Floats], Floats]]
+    preconditioner: Callable[[Floats], Callable[[Floats], Floats]]
 
 
 @dataclass(frozen=True, eq=False)
 class NewtonPoint:
-    """Where the minimisation stands; the gap bounds how far the objective is above the least."""
+    """A point of the minimisation; the gap is an upper bound on how far the objective is above its minimum."""
 
     unknowns: Floats
     pairs: ScoredPairs
@@ -40,12 +40,12 @@ class NewtonPoint:
     gap: float
 
     def step(self, model: Model) -> Step:
-        """The step at which a solver yields this point as this model."""
+        """The step that a solver yields for this point, given the model."""
         return Step(model, lambda: self.objective, lambda: self.gap)
 
 
 def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[NewtonPoint]:
-    """The points from zero on, each after a Newton step, until the gap vanishes or no step helps any more."""
+    """Zero, then a point after each Newton step, until the gap vanishes or the line search fails."""
     unknowns = np.zeros(linear.size)
     pairs = tasks.at(linear.forward(unknowns))
     while True:
@@ -62,7 +62,7 @@ def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[NewtonPoint
 
 
 def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> NewtonPoint:
-    """Everything about these unknowns."""
+    """The point with these unknowns: its gradient, objective and gap."""
     pull = -C * linear.backward(pairs.slope)
     objective = 0.5 * float(unknowns @ unknowns) + C * pairs.loss
     gradient = unknowns - pull
@@ -70,7 +70,7 @@ def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> Ne
 
 
 def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> float:
-    """A bound on the objective less its least, from the dual variables a = 2 C (1 - margin)_+ or a multiple of them.
+    """The duality gap, from the dual variables a = 2 C (1 - margin)_+ or the best multiple of them.
 
     With pull = A^T a the dual value is sum a - sum a^2/(4C) - 1/2 |pull|^2, where sum a^2/(4C) = C loss and
     sum a = 2 C loss - C slope . scores. As they stand the gap is 1/2 |x - pull|^2; the best multiple of
@@ -86,30 +86,30 @@ def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> floa
 
 
 def _direction(point: NewtonPoint, linear: Linear, C: float) -> Floats:
-    """The solution of H p = -gradient by conjugate gradients, as exactly as the gap deserves."""
+    """The Newton direction by conjugate gradients, the more exact the smaller the gap.
+
+    SciPy's: it stops by the norm of the residual, `methods.conjugate_gradients` by the preconditioned one."""
 
     def times(p: Floats) -> Floats:
         return np.asarray(p + C * linear.backward(point.pairs.curve(linear.forward(p))))
 
     shape = linear.size, linear.size
     hessian = LinearOperator(shape, times, dtype=np.float64)
-    undo = LinearOperator(shape, linear.nearly_undo(2 * C * point.pairs.degree), dtype=np.float64)
+    preconditioner = LinearOperator(shape, linear.preconditioner(2 * C * point.pairs.degree), dtype=np.float64)
     tolerance = min(0.1, np.sqrt(point.gap / point.objective))
-    direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER, M=undo)
+    direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER, M=preconditioner)
     return np.asarray(direction)
 
 
 def _search(
     tasks: PairTasks, point: NewtonPoint, direction: Floats, moves: Floats, C: float
 ) -> tuple[float, ScoredPairs | None]:
-    """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough, and the pairs there."""
+    """The step length 1, 1/2, 1/4, ... of sufficient decrease, with the pairs there; None in their place if none is."""
     promised = float(point.gradient @ direction)
     along, own = float(point.unknowns @ direction), float(direction @ direction)
-    length = 1.0
-    while length > _SHORTEST:
+    for length in halved(_TRIALS):
         pairs = tasks.at(point.pairs.scores + length * moves)
         change = length * (along + length / 2 * own) + C * (pairs.loss - point.pairs.loss)
-        if change < _SUFFICIENT * length * promised:
+        if sufficient(change, 0.0, length, promised):
             return length, pairs
-        length /= 2
     return 0.0, None

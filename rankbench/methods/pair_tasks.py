@@ -1,13 +1,13 @@
-"""Many tasks' pairs over items with features: the loss of scores, its curvature, and products with features."""
+"""The squared hinge loss over the pairs of many tasks, with its curvature and products with item features."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Flags, Floats, Ints
+from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Ratings, View
+from rankbench.feature_matrix import Features, SparseFeatures
 from rankbench.kernels import all_pairs as pairs_kernel
 from rankbench.kernels import ranksvm as kernel
 
@@ -16,16 +16,17 @@ _NONE = np.zeros(0, np.int32)
 
 @dataclass(frozen=True, eq=False)
 class PairTasks:
-    """A row per task and item, and per task its pairs: all strict ones of its ratings, never listed, or a list.
+    """Ranking tasks: rows of (task, item), and for each task the pairs of rows that are to be ordered.
 
-    The loss is the sum over pairs of max(0, 1 - (s_better - s_worse))^2, of a score per row.
+    The pairs are all strict ones that the task's ratings imply, which are never listed, or a list of comparisons.
+    The loss is the sum over pairs of max(0, 1 - (s_better - s_worse))^2, with a score s per row.
     """
 
     indptr: Ints
     items: Ints
-    level: Ints  # of each row among its task's ratings; empty if pairs are listed
-    levels: Ints
-    pair_indptr: Ints  # the list, as row numbers within the task; empty if all pairs count
+    level: Ints  # the rank of each row's rating among the task's distinct ones; empty if pairs are listed
+    levels: Ints  # the number of each task's distinct ratings; empty if pairs are listed
+    pair_indptr: Ints  # the listed pairs, as row numbers within the task; empty if the ratings imply them
     better: Ints
     worse: Ints
     threads: int
@@ -46,31 +47,35 @@ class PairTasks:
         return len(self.indptr) - 1
 
     @property
-    def paired(self) -> Any:
-        """Whether each task holds any pair at all."""
-        return self.levels > 1 if len(self.levels) else np.diff(self.pair_indptr) > 0
+    def paired(self) -> Flags:
+        """Whether each task has any pair."""
+        return np.asarray(self.levels > 1 if len(self.levels) else np.diff(self.pair_indptr) > 0)
 
-    def met(self, n_items: int) -> Any:
-        """Whether each item is in some pair."""
+    def met(self, n_items: int) -> Flags:
+        """Whether each item occurs in a task that has pairs."""
         held = np.repeat(self.paired, np.diff(self.indptr))
-        return np.bincount(self.items[held], minlength=n_items) > 0
+        return np.asarray(np.bincount(self.items[held], minlength=n_items) > 0)
+
+    def by_item(self, n_items: int) -> ByItem:
+        """The rows in the order of the items."""
+        return ByItem.of(users_of(self.indptr), self.items, n_items)
 
     @property
     def pairs(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-        """What the kernels take first."""
+        """The pairs as the kernels take them."""
         return self.indptr, self.level, self.levels, self.pair_indptr, self.better, self.worse
 
     def unsorted(self) -> Ints:
-        """Windows that know no order yet: each row's position within its task, and room for what `at` adds."""
+        """Scratch arrays for `at`, in which no order of scores is known: each row's position within its task first."""
         windows = np.empty((3, len(self.items)), np.int32)
         windows[0] = np.arange(len(self.items)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
         return windows
 
     def at(self, scores: Floats, windows: Ints | None = None) -> "ScoredPairs":
-        """The loss of these scores, with what its curvature needs.
+        """The loss and slope at these scores, with what its curvature needs.
 
-        `windows` are those of scores that lie near, whose order leaves less to sort; they become these scores',
-        and the curvature of the earlier ones is lost.
+        `windows` are the scratch arrays of an earlier call. If its scores were similar, there is little to sort. They
+        are overwritten, so that `curve` of the earlier result must not be called any more.
         """
         windows = self.unsorted() if windows is None else windows
         degree, slope, losses = np.zeros(len(scores)), np.zeros(len(scores)), np.zeros(self.n_tasks)
@@ -81,7 +86,7 @@ class PairTasks:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """The loss at a score per row, per task, with its slope per row."""
+    """The loss of each task at some scores, with its derivative by each row's score."""
 
     tasks: PairTasks
     scores: Floats
@@ -106,41 +111,50 @@ class ScoredPairs:
 
 @dataclass(frozen=True, eq=False)
 class TaskFeatures:
-    """The features of each row of the tasks, dense or CSR; they are never copied out row by row."""
+    """The features of each row of the tasks, dense or sparse, without a copy for each row."""
 
     tasks: PairTasks
-    parts: tuple[Any, ...]  # dense: the matrix; CSR: values, indptr, columns
-    d: int
+    features: Features
 
-    @classmethod
-    def of(cls, tasks: PairTasks, features: Any) -> "TaskFeatures":
-        """These features as the kernels take them."""
-        if scipy.sparse.issparse(features):
-            parts = features.data, features.indptr.astype(np.int32), features.indices.astype(np.int32)
-            return cls(tasks, parts, features.shape[1])
-        return cls(tasks, (features,), features.shape[1])
+    @property
+    def d(self) -> int:
+        """How many features an item has."""
+        return self.features.shape[1]
 
     def scores(self, weights: Floats) -> Floats:
         """A score per row: its item's features times its task's weights."""
-        out = np.zeros(len(self.tasks.items))
-        if len(out):
-            act: Any = kernel.scores_dense if len(self.parts) == 1 else kernel.scores_sparse
-            act(self.tasks.indptr, self.tasks.items, *self.parts, weights, out, self.tasks.threads)
+        out, tasks = np.zeros(len(self.tasks.items)), self.tasks
+        if len(out) and isinstance(self.features, SparseFeatures):
+            parts = _parts(self.features)
+            kernel.scores_sparse(tasks.indptr, tasks.items, *parts, weights, out, tasks.threads)
+        elif len(out):
+            kernel.scores_dense(tasks.indptr, tasks.items, self.features.matrix, weights, out, tasks.threads)
         return out
 
     def sums(self, slope: Floats) -> Floats:
         """tasks x features: each task's sum of its items' features, weighted by its rows of `slope`."""
-        out = np.zeros((self.tasks.n_tasks, self.d))
-        if len(slope):
-            act: Any = kernel.sums_dense if len(self.parts) == 1 else kernel.sums_sparse
-            act(self.tasks.indptr, self.tasks.items, *self.parts, slope, out, self.tasks.threads)
+        out, tasks = np.zeros((self.tasks.n_tasks, self.d)), self.tasks
+        if len(slope) and isinstance(self.features, SparseFeatures):
+            parts = _parts(self.features)
+            kernel.sums_sparse(tasks.indptr, tasks.items, *parts, slope, out, tasks.threads)
+        elif len(slope):
+            kernel.sums_dense(tasks.indptr, tasks.items, self.features.matrix, slope, out, tasks.threads)
         return out
 
     def newton(self, C: float, tolerance: float, weights: Floats, done: Ints) -> None:
-        """One Newton step of min 1/2 |w|^2 + C loss for every task not done yet, which may then be done."""
-        if len(self.tasks.items):
-            act: Any = kernel.newton_dense if len(self.parts) == 1 else kernel.newton_sparse
-            rows = (*self.tasks.pairs, self.tasks.items)
-            act(*rows, *self.parts, C, tolerance, weights, done, self.tasks.threads)
-        else:
+        """One Newton step of min 1/2 |w|^2 + C loss, in place, for every task not done yet, which may then be done."""
+        tasks = self.tasks
+        if not len(tasks.items):
             done[:] = 1
+        elif isinstance(self.features, SparseFeatures):
+            sparse_rows = *tasks.pairs, tasks.items, *_parts(self.features)
+            kernel.newton_sparse(*sparse_rows, C, tolerance, weights, done, tasks.threads)
+        else:
+            rows = *tasks.pairs, tasks.items
+            kernel.newton_dense(*rows, self.features.matrix, C, tolerance, weights, done, tasks.threads)
+
+
+def _parts(features: SparseFeatures) -> tuple[Floats, Ints, Ints]:
+    """The values, starts of rows and columns of sparse features, as the kernels take them."""
+    matrix = features.matrix
+    return matrix.data, matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False)

@@ -1,13 +1,13 @@
-"""SVRank's problem over the m residuals instead of their m^2/2 pairs: Newton's method on a rounded loss, with a gap.
+"""Newton's method on a smoothed loss for SVRank, over m residuals instead of m^2/2 pairs, with a duality gap.
 
 min over w of P(w) = |w|^2 + c sum_{i<j} max(|r_j - r_i| - eps, 0), r = h - y, h = <w, phi(x)>. The kink is
-rounded over a width mu: a pair at t = |r_j - r_i| - eps costs t^2/(2 mu) for 0 <= t < mu, t - mu/2 beyond. Every
+smoothed over a width mu: a pair at t = |r_j - r_i| - eps costs t^2/(2 mu) for 0 <= t < mu, t - mu/2 beyond. Every
 pair then has one multiplier |b| <= 1, and a = -c g, g_j = sum_i b_ij, is a point of the dual
-D(a) = -1/4 a^T K a + a . y - c eps sum |b| of the problem as it is, not only of the rounded one: P - D is a true
-gap. With w_a = sum a_i phi(x_i) / 2 it is |w - w_a|^2, which Newton's method brings to zero, and c sum t (1 - b)
-over the near pairs, at most c mu / 4 each. Sorting gives all sums over pairs in
-O(m log m), the Hessian is the Laplacian of an interval graph and is applied in O(m). So mu falls by a factor of
-5 once Newton's method has caught up, until the gap is small enough.
+D(a) = -1/4 a^T K a + a . y - c eps sum |b| of the original problem, not only of the smoothed one: P - D is a valid
+duality gap. With w_a = sum a_i phi(x_i) / 2 it is the sum of |w - w_a|^2, which Newton's method brings to zero, and
+of c sum t (1 - b) over the near pairs, at most c mu / 4 each. Sorting gives all sums over pairs in
+O(m log m), the Hessian is the Laplacian of an interval graph and is applied in O(m). mu is divided
+by 5 whenever Newton's method has converged well enough, until the gap is small enough.
 """
 
 from collections.abc import Callable
@@ -19,22 +19,24 @@ import scipy.linalg
 
 from rankbench.contract import Floats, Ints
 from rankbench.kernels import residuals as kernel
+from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
+from rankbench.methods.line_search import halved, sufficient
 
-_FALL = 0.2  # of mu, from level to level
-_LEAST = 1e-11  # of mu, against the spread of the targets: below, rounding rules
-_NEWTON = 50  # steps at a level, at most
-_CONJUGATE = 500  # steps of conjugate gradients for one step of Newton's method, at most
-_SUFFICIENT = 1e-4  # of the decrease that the slope promises
-_HALVINGS = 30
-_ROUNDING = 1e-14  # of the trace of a system, by which it is no longer definite
+_FALL = 0.2  # the factor by which mu shrinks from level to level
+_LEAST = 1e-11  # the smallest mu, relative to the range of the targets: below, rounding errors dominate
+_NEWTON = 50  # Newton steps at a level, at most
+_CONJUGATE = 500  # conjugate gradient iterations for one Newton step, at most
+_SOLVED = 1e-4  # of the residual, in the squared norm of the space, at which a Newton direction is exact enough
+_TRIALS = 30  # of the line search
+_ROUNDING = 1e-14  # damping of Newton's system, relative to its trace, that keeps it positive definite
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """What the sorted residuals say about all their pairs, at some eps and mu, for c = 1."""
+    """The smoothed loss of all pairs of residuals with its gradient and Hessian, at some eps and mu, for c = 1."""
 
-    rounded: float
-    loss: float
+    smoothed: float
+    loss: float  # without smoothing
     slack: float  # sum of t (1 - b) over the near pairs
     gradient: Floats
     order: Ints
@@ -48,21 +50,21 @@ class Pairs:
         return cls(*kernel.measure(r, eps, mu, order, bounds, gradient), gradient, order, bounds, mu)
 
     def hessian_times(self, x: Floats) -> Floats:
-        """The rounded loss's second derivative times each column of x."""
+        """The Hessian of the smoothed loss times each column of x."""
         product: Floats = kernel.near_laplacian_times(self.order, self.bounds, x)
         product /= self.mu
         return product
 
 
 class FunctionSpace(Protocol):
-    """Where w lives: its coordinates x, the scores they give, and how to solve Newton's system there."""
+    """A space of functions w: their coordinates x, the scores they give, and how to solve Newton's system."""
 
     def scores(self, x: Floats) -> Floats:
-        """h at the m points."""
+        """The scores of the m items under coordinates x."""
         ...
 
     def inner(self, x: Floats, other: Floats, other_scores: Floats) -> float:
-        """<x, other>, where the scores of `other` are known."""
+        """The inner product <x, other>, given the scores of `other`."""
         ...
 
     def of_dual(self, a: Floats) -> Floats:
@@ -70,7 +72,7 @@ class FunctionSpace(Protocol):
         ...
 
     def direction(self, gradient: Floats, pairs: Pairs, c: float) -> Floats:
-        """-(2 I + c H)^-1 gradient."""
+        """The Newton direction, -(2 I + c H)^-1 gradient."""
         ...
 
     @property
@@ -81,7 +83,7 @@ class FunctionSpace(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
-    """w itself, over m x n centred features: Newton's system is solved by Cholesky, O(m n^2)."""
+    """The weights w of m x n centred features; Newton's system is solved by Cholesky, in O(m n^2)."""
 
     features: Floats
 
@@ -103,7 +105,7 @@ class FeatureSpace:
         return 0.5 * (a @ self.features)
 
     def direction(self, gradient: Floats, pairs: Pairs, c: float) -> Floats:
-        """The Newton direction by a Cholesky factor, damped where rounding would spoil that."""
+        """The Newton direction by a Cholesky decomposition, of a system that is damped against rounding errors."""
         system = self.features.T @ pairs.hessian_times(self.features)
         system *= c
         diagonal = np.diag_indices_from(system)
@@ -115,10 +117,10 @@ class FeatureSpace:
 
 @dataclass(frozen=True, eq=False)
 class KernelSpace:
-    """Coefficients over the m points, by products with a centred kernel matrix: conjugate gradients, one product each.
+    """Coefficients of m items under a centred kernel; Newton's system is solved by conjugate gradients.
 
-    Newton's system (2 I + c H K) x = -gradient is self-adjoint in the inner product x^T K x, and there the
-    conjugate gradients run.
+    Newton's system (2 I + c H K) x = -gradient is self-adjoint in the inner product x^T K x, in which the conjugate
+    gradients are computed. An iteration costs one product with the kernel matrix K.
     """
 
     size: int
@@ -126,17 +128,17 @@ class KernelSpace:
 
     @classmethod
     def of_matrix(cls, gram: Floats) -> "KernelSpace":
-        """The space of a kernel matrix, which is centred."""
+        """The space of a centred kernel matrix."""
         return cls(len(gram), lambda x: gram @ x)
 
     @classmethod
     def of_features(cls, features: Floats) -> "KernelSpace":
-        """The space of the inner products of centred features, more of them than a system could have."""
+        """The space of the inner products of centred features that are too many for a direct solution."""
         return cls(len(features), lambda x: features @ (x @ features))
 
     @property
     def start(self) -> Floats:
-        """No coefficient."""
+        """All coefficients zero."""
         return np.zeros(self.size)
 
     def scores(self, x: Floats) -> Floats:
@@ -152,52 +154,54 @@ class KernelSpace:
         return 0.5 * a
 
     def direction(self, gradient: Floats, pairs: Pairs, c: float) -> Floats:
-        """The Newton direction to a hundredth of its residual, or as far as the steps allow."""
-        x, left = self.start, -gradient
-        left_scores = self.scores(left)
-        size = goal = float(left @ left_scores)
-        ahead, ahead_scores = left, left_scores
-        for _ in range(_CONJUGATE):
-            curved = 2.0 * ahead + c * pairs.hessian_times(ahead_scores[:, None])[:, 0]
-            step = size / float(curved @ ahead_scores)
-            x = x + step * ahead
-            left = left - step * curved
-            left_scores = self.scores(left)
-            size, before = float(left @ left_scores), size
-            if size <= 1e-4 * goal:
-                break
-            ahead = left + size / before * ahead
-            ahead_scores = left_scores + size / before * ahead_scores
-        return x
+        """The Newton direction by conjugate gradients, until the residual is a hundredth or iterations run out."""
+
+        def times(ahead: Blocks) -> Blocks:
+            """(2 I + c H K) x from x and its scores K x."""
+            x, scores = ahead
+            return (2.0 * x + c * pairs.hessian_times(scores[:, None])[:, 0],)
+
+        def with_scores(left: Blocks) -> Blocks:
+            """x and its scores K x, which the inner product needs: one product with K for each iteration."""
+            return left[0], self.scores(left[0])
+
+        def inner(left: Blocks, ahead: Blocks) -> float:
+            """left^T K ahead."""
+            return float(left[0] @ ahead[1])
+
+        found = conjugate_gradients(
+            times, (-gradient,), lambda start: _SOLVED * start, _CONJUGATE, precondition=with_scores, inner=inner
+        )
+        return found[0]
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualProblem:
-    """The targets, the weight of a pair, and the width in which a pair costs nothing."""
+    """The problem of one user: targets y, the weight c of a pair, and the eps within which a pair costs nothing."""
 
     y: Floats
     c: float
     eps: float
 
     def pairs(self, scores: Floats, mu: float) -> Pairs:
-        """The loss of all pairs, rounded over mu."""
+        """The loss of all pairs, smoothed over mu."""
         return Pairs.of(scores - self.y, self.eps, mu)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothedPoint:
-    """Coordinates, their scores, the primal value and gap there, and the width of rounding that comes next."""
+    """A point with its scores, primal value and duality gap, and the smoothing width mu of the next level."""
 
     x: Floats
     scores: Floats
     primal: float
     gap: float
     mu: float
-    least: float  # mu below which rounding errors rule
+    least: float  # the mu below which rounding errors dominate
 
     @classmethod
     def start(cls, space: FunctionSpace, problem: ResidualProblem) -> "SmoothedPoint":
-        """w = 0, before any level."""
+        """The point w = 0, before the first level."""
         spread = float(np.ptp(problem.y)) or 1.0
         return cls(space.start, np.zeros(len(problem.y)), 0.0, np.inf, 0.5 * spread, _LEAST * spread)
 
@@ -207,7 +211,7 @@ class SmoothedPoint:
 
 
 def level(space: FunctionSpace, problem: ResidualProblem, start: SmoothedPoint, tolerance: float) -> SmoothedPoint:
-    """Newton's method from a point at its mu, until what is left of the gap is mostly the rounding."""
+    """The end of Newton's method at one mu: it stops once the gap is mostly due to the smoothing."""
     x, scores, mu = start.x, start.scores, start.mu
     for _ in range(_NEWTON):
         pairs = problem.pairs(scores, mu)
@@ -219,8 +223,8 @@ def level(space: FunctionSpace, problem: ResidualProblem, start: SmoothedPoint, 
             break
         move = space.direction(2.0 * half, pairs, problem.c)
         moved = space.scores(move)
-        decrease = -2.0 * space.inner(half, move, moved)
-        length = _length(space, problem, (x, scores), (move, moved), pairs, decrease)
+        slope = 2.0 * space.inner(half, move, moved)
+        length = _length(space, problem, (x, scores), (move, moved), pairs, slope)
         x, scores = x + length * move, scores + length * moved
     return SmoothedPoint(x, scores, primal, away + slack, _FALL * mu, start.least)
 
@@ -231,16 +235,14 @@ def _length(
     here: tuple[Floats, Floats],
     move: tuple[Floats, Floats],
     pairs: Pairs,
-    decrease: float,
+    slope: float,
 ) -> float:
-    """A step along the move that lowers the rounded objective enough: 1, or 1/2, 1/4, ..."""
+    """The step length 1, 1/2, 1/4, ... that decreases the smoothed objective sufficiently."""
     (x, scores), (dx, moved) = here, move
     across, square = 2.0 * space.inner(x, dx, moved), space.inner(dx, dx, moved)
-    length = 1.0
-    for _ in range(_HALVINGS):
-        rounded = problem.pairs(scores + length * moved, pairs.mu).rounded
-        change = length * (across + length * square) + problem.c * (rounded - pairs.rounded)
-        if change <= -_SUFFICIENT * length * decrease:
-            break
-        length *= 0.5
-    return length
+    for length in halved(_TRIALS):
+        smoothed = problem.pairs(scores + length * moved, pairs.mu).smoothed
+        change = length * (across + length * square) + problem.c * (smoothed - pairs.smoothed)
+        if sufficient(change, 0.0, length, slope):
+            return length
+    return length / 2  # rounding hides the decrease: a step so short does no harm

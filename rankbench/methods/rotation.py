@@ -1,8 +1,8 @@
-"""Users and items in groups that travel: tasks that share neither, so that any number of threads may run them.
+"""Comparisons divided into tasks that share neither user nor item, so that threads may work on them side by side.
 
-Items are cut into groups, and so are users. A task is a pair of item groups and a user group. The pairs of a
-tournament's round share no item; while they last, the user groups travel from pair to pair as in a Latin
-square, so that no two tasks at work share a user either.
+Items are cut into groups, and so are users. A task is a pair of item groups and a user group. The pairs of item
+groups in a round of a tournament share no item. During such a round the user groups move from pair to pair as in
+a Latin square, so that no two tasks that run at the same time share a user either.
 """
 
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ class Rotation:
     users: Ints
     better: Ints
     worse: Ints
-    rounds: tuple[Ints, ...]  # tasks that share nothing, the longest first; those without a row left out
+    rounds: tuple[Ints, ...]  # tasks that share no user and no item, the longest first, without empty ones
 
     def bound(self, threads: int) -> float:
-        """The greatest speed-up by so many threads: a round takes as long as its longest task, or as an even share."""
+        """An upper bound on the speed-up by threads: a round takes at least its longest task, and an even share."""
         sizes = np.diff(self.starts)
         least = sum(max(sizes[together[0]], sizes[together].sum() / threads) for together in self.rounds)
         return float(len(self.users) / max(least, 1))
 
     def order(self, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
-        """The rounds in random order: where each starts, its tasks, and the rows visited before each task."""
+        """The rounds in a random order: where each starts, the tasks, and the number of rows before each task."""
         chosen = [self.rounds[number] for number in rng.permutation(len(self.rounds))]
         in_order = np.concatenate(chosen)
         starts = np.cumsum([0, *map(len, chosen)])
@@ -40,13 +40,13 @@ class Rotation:
 
 
 def rotation(indptr: Ints, better: Ints, worse: Ints, user_groups: Ints, item_groups: Ints, groups: int) -> Rotation:
-    """The rotation of these comparisons, with as many groups of users as of items."""
+    """The tasks and rounds of these comparisons, with as many groups of users as of items."""
     columns = kernel.bucket(indptr, better, worse, user_groups, item_groups, tasks(groups), groups)
     return Rotation(*columns, _rounds(groups, np.diff(columns[0])))
 
 
 def _rounds(groups: int, sizes: Ints) -> tuple[Ints, ...]:
-    """Every round of the tournament as often as there are user groups, with another group for each pair."""
+    """All rounds: each of the tournament as often as there are user groups, which change between its pairs."""
     pair_of, square = tasks(groups), latin_square(groups)
     found = []
     for meets in rounds(groups):

@@ -1,8 +1,7 @@
-"""Which threads may work on which items at a time: tournaments of item groups, and the item graph cut in parts."""
+"""Groups of items for threads to work on side by side: tournaments of groups, and partitions of the item graph."""
 
 import heapq
 import importlib
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -14,15 +13,15 @@ _INSTALL = "pip install 'rankbench[partition]'"
 
 
 def loads(better: Ints, worse: Ints, n_items: int) -> Ints:
-    """How many comparisons each item is in."""
+    """The number of comparisons of each item."""
     return np.bincount(better, minlength=n_items) + np.bincount(worse, minlength=n_items)
 
 
 def rounds(groups: int) -> list[list[tuple[int, int]]]:
-    """A tournament in which every group meets every other once, and itself once, in as few rounds as groups.
+    """The rounds of a tournament in which every group meets every other and itself once, as few as possible.
 
-    In a round every group occurs once, so its pairs may be worked on side by side. With an even number of
-    groups each first meets itself, and every later round has whole pairs only.
+    In a round every group occurs once, so that threads may work on its pairs side by side. With an even number of
+    groups each meets itself in the first round, and every later round consists of pairs of two groups.
     """
     if groups % 2:
         return [_summing_to(total, groups) for total in range(groups)]
@@ -46,7 +45,7 @@ def latin_square(size: int) -> Ints:
 
 
 def balanced(load: Ints, groups: int) -> Ints:
-    """The group of every item, such that the groups' loads are nearly alike: the heaviest are dealt out first."""
+    """The group of every item, of nearly equal loads: the heaviest item goes first, each to the lightest group."""
     chosen = np.empty(len(load), np.int32)
     lightest = [(0, group) for group in range(groups)]
     for item in np.argsort(-load, kind="stable"):
@@ -57,7 +56,7 @@ def balanced(load: Ints, groups: int) -> Ints:
 
 
 def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Ints:
-    """The part of every item, in parts of like load with few comparisons across, as METIS cuts them.
+    """The part of every item in a partition by METIS into parts of similar load with few comparisons across.
 
     An edge weighs as many comparisons as its two items have with each other, an item as many as it is in. Items
     that are never compared are in part 0.
@@ -79,7 +78,7 @@ def _summing_to(total: int, groups: int) -> list[tuple[int, int]]:
 
 
 def missing() -> str | None:
-    """The command that installs what `partition` needs; None if it is there, and then it is loaded from now on."""
+    """The command that installs the package that `partition` needs; None if it is installed (it is then loaded)."""
     try:
         importlib.import_module("pymetis")
     except ImportError:
@@ -87,14 +86,15 @@ def missing() -> str | None:
     return None
 
 
-def _item_graph(better: Ints, worse: Ints, n_items: int) -> Any:
+def _item_graph(better: Ints, worse: Ints, n_items: int) -> scipy.sparse.csr_array:
     """How many comparisons there are between any two items, symmetric, as CSR."""
     ones = np.ones(len(better), np.int32)
     one_way = scipy.sparse.coo_array((ones, (better, worse)), (n_items, n_items)).tocsr()
     return scipy.sparse.csr_array(one_way + one_way.T)
 
 
-def _cut(graph: Any, load: Ints, parts: int) -> Ints:
+def _cut(graph: scipy.sparse.csr_array, load: Ints, parts: int) -> Ints:
+    """The part of every item of the graph, by METIS."""
     try:
         import pymetis  # noqa: PLC0415
     except ImportError:

@@ -11,19 +11,19 @@ from rankbench.errors import UserError
 
 
 def admissibility(n: int, M: float) -> float:
-    """sigma of Lemma 1: how much a cost can change for each unit by which two scores do; 1 or 4 M."""
+    """The Lipschitz constant sigma of the cost in the scores (Lemma 1): 1 for n = 1, 4 M for n = 2."""
     _check(n=n, M=M)
     return 1.0 if n == 1 else 4.0 * M
 
 
 def stability(C: float, kappa: float, m: int, n: int, M: float) -> float:
-    """beta = 4 C sigma^2 kappa^2 / m of Proposition 1: how much a cost changes when one of m points is left out."""
+    """The stability beta = 4 C sigma^2 kappa^2 / m: how much a cost changes without one of m points (Proposition 1)."""
     _check(C=C, kappa=kappa, m=m)
     return 4.0 * C * admissibility(n, M) ** 2 * kappa**2 / m
 
 
 def deviation(beta: float, m: int, n: int, M: float, delta: float) -> float:
-    """How far true and training error lie apart at most, with probability 1 - delta (Theorem 1).
+    """An upper bound on |true error - training error| that holds with probability 1 - delta (Theorem 1).
 
     They differ by more than excess + 2 beta with probability 2 exp(-m excess^2 / (2 (beta m + (2M)^n)^2)) at most.
     The proof replaces a point where the definition of beta leaves one out; replacing may cost twice as much, so
@@ -36,7 +36,7 @@ def deviation(beta: float, m: int, n: int, M: float, delta: float) -> float:
 
 
 def bound(C: float, kappa: float, m: int, n: int, M: float, delta: float = 0.05) -> float:
-    """Corollary 1: true error - training error is at most this, with probability 1 - delta.
+    """An upper bound on true error - training error that holds with probability 1 - delta (Corollary 1).
 
     n = 1: 8 kappa^2 C/m + 2 (2 kappa^2 C + M) sqrt(2/m log 2/delta); n = 2: 128 kappa^2 C M^2/m + 4 M^2 (16 kappa^2
     C + 1) sqrt(2/m log 2/delta).
@@ -45,7 +45,7 @@ def bound(C: float, kappa: float, m: int, n: int, M: float, delta: float = 0.05)
 
 
 def _check(**values: float) -> None:
-    """An error for the first that is out of range."""
+    """Raise an error for the first value that is out of range."""
     for name, value in values.items():
         if name == "n" and value not in (1, 2):
             raise UserError(f"n={value:g} is out of range: must be 1 or 2")

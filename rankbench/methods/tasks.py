@@ -1,19 +1,19 @@
-"""Ranking tasks as their solvers see them: who has an order to learn, and features that can tell items apart."""
+"""Preparation of training data for solvers: users who have an order to learn, centred ratings, checked features."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import scipy.sparse
 
 from rankbench.contract import Flags, Floats
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Features, Matrix, features_of
 
 Centre = Literal["user", "none"]
 
 
 def with_order(train: View) -> Flags:
-    """Which tasks say that one item is better than another: a comparison, or two ratings that differ."""
+    """A mask of the users with an order to learn: with a comparison, or with two different ratings."""
     if isinstance(train, Comparisons):
         return np.asarray(np.diff(train.indptr) > 0)
     changes = np.concatenate([[0], np.cumsum(np.diff(train.values) != 0)])
@@ -25,7 +25,7 @@ def with_order(train: View) -> Flags:
 
 
 def ordered(train: Ratings) -> Ratings:
-    """The ratings of tasks that have an order; the others' rows are left out."""
+    """The ratings of users whose ratings are not all equal; the others' rows are left out."""
     kept = with_order(train)
     if kept.all():
         return train
@@ -33,7 +33,7 @@ def ordered(train: Ratings) -> Ratings:
 
 
 def targets(train: Ratings, centre: Centre) -> Floats:
-    """The ratings, less each user's mean if so asked: a constant per user orders nothing."""
+    """The ratings, minus each user's mean with centre=user (a constant per user does not change the order)."""
     if centre == "none" or not len(train):
         return train.values
     counts = np.diff(train.indptr)
@@ -42,10 +42,11 @@ def targets(train: Ratings, centre: Centre) -> Floats:
     return np.asarray(train.values - means[users])
 
 
-def check_features(features: Any, rank: int = 1) -> None:
-    """Refuse features that are all zero, and a rank above their number."""
+def checked_features(matrix: Matrix | None, rank: int = 1) -> Features:
+    """The item features of a view; raises an error if all are zero or the rank exceeds their number."""
+    features = features_of(matrix)
     if rank > features.shape[1]:
         raise UserError(f"rank={rank} is above the number of item features, {features.shape[1]}: lower rank")
-    values = features.data if scipy.sparse.issparse(features) else features
-    if features.shape[0] and not np.any(values):
+    if features.shape[0] and not np.any(features.stored):
         raise UserError("item features are all zero: no function of them ranks anything")
+    return features

@@ -1,4 +1,4 @@
-"""Solvers: one file per algorithm, none of which imports another; this list is all that binds them."""
+"""The solvers by name: one file per algorithm, none of which imports another."""
 
 from rankbench.contract import DECLARATIONS
 from rankbench.names import Registry

@@ -6,38 +6,39 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Flags, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import altsvm as kernel
 from rankbench.methods import schedules
-from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss
+from rankbench.methods.losses import OF_FACTORS
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
-_RACES = ("hogwild", "atomic")  # schedules whose threads write to the same items
+_RACES = ("hogwild", "atomic")  # schedules whose threads may write to the same items
 
 
 @dataclass(frozen=True)
 class AltSVM:
-    """A vector per user and item: a support vector machine for all items, then one for each user, in turn.
+    """A vector per user and item, by support vector machines for the items' vectors and each user's in turn.
 
     min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), C = 1/lam. A half holds one side
-    fixed and is convex; it rebuilds the other from its dual variables, which stay from one turn to the
-    next, and visits every comparison `inner` times by dual coordinate descent. Duals that the other side's
-    move has left far too long or short are first scaled, all of a machine by one power of two: without
-    that the halves diverge where lam is small and passes are few. Every half is a step. Users start with no
-    negative entry: they agree in part, and the first half finds what they have in common instead of noise.
+    fixed and is convex. It computes the other side from its dual variables, a warm start from the last turn,
+    and visits every comparison `inner` times by dual coordinate descent. As the fixed side has changed since,
+    all duals of a machine are first scaled by the best power of two: without this the halves diverge for small
+    lam and few passes. Every half is a step. Users start with nonnegative entries: so they are similar, and
+    the first half finds what they have in common instead of noise.
     (The authors' published code has its hinge fall through into the squared hinge; here they are two
     losses.) Users and items that are in no comparison score NaN.
 
-    The users' half is parallel as it is. Schedules say who visits which comparison when in the items'
-    half. `tournament`: items in `groups` of like load; comparisons go by their pair of groups, and the
+    The users' half is parallel over users. In the items' half a schedule decides which thread visits which
+    comparison when. `tournament`: items in `groups` of like load; comparisons go by their pair of groups, and the
     pairs of a round share no item, so any number of threads gives the same bits. `partitioned`: the same
-    with METIS cutting the item graph into the groups, so that most of the work is within them. (The report
-    has one part per thread, which race for the items of a comparison across the cut; here these wait until
-    their two parts meet.) At most half as many threads as groups find work at all times. `hogwild`: the
-    tournament without its rounds; threads never wait, and write over each other (PASSCoDe-Wild). `atomic`:
-    the same, but no addition is ever lost (PASSCoDe-Atomic). `random`: every update draws its comparison
+    with METIS cutting the item graph into the groups, so that most of the work is within them. (In the report
+    there is one part per thread, and threads race for the items of comparisons between two parts; here such
+    comparisons wait for the round of their two parts.) At most half as many threads as groups are busy. `hogwild`: the
+    tournament without rounds; threads never wait, and may overwrite each other (PASSCoDe-Wild). `atomic`:
+    the same with atomic additions (PASSCoDe-Atomic). `random`: every update draws its comparison
     from all of them, as the authors' code does, on one thread; the slowest, kept for comparison.
     """
 
@@ -56,11 +57,11 @@ class AltSVM:
 
     @property
     def determinism(self) -> Determinism:
-        """Exact, but for the two schedules whose threads write to the same items."""
+        """Exact, except for the two schedules whose threads may write to the same items."""
         return Determinism.RACY if self.schedule in _RACES else Determinism.EXACT
 
     def missing(self) -> str | None:
-        """The command that installs METIS for `partitioned`, where it is not at hand."""
+        """The command that installs METIS for `partitioned`; None if it is not needed or is installed."""
         return schedules.missing() if self.schedule == "partitioned" else None
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
@@ -78,13 +79,13 @@ class AltSVM:
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """The vectors of users and items, the dual variables of both halves, and the order of the items' half."""
+    """The state of a fit: vectors, the dual variables of both halves, and the items' half in the schedule's order."""
 
     solver: AltSVM
     train: Comparisons
     users: Floats
     items: Floats
-    known: dict[str, Any]  # who is in some comparison
+    known: dict[str, Flags]  # masks of the users and items in some comparison
     threads: int
     duals: Any  # the users' half, comparison by comparison
     records: Any  # the items' half, task by task, with its duals
@@ -102,15 +103,15 @@ class Machines:
         return cls(solver, train, users, items, known, threads, *_arranged(solver, train, rng))
 
     def model(self) -> Factors:
-        """The scores that the vectors make, which go on changing."""
+        """The model of the vectors, which later steps change in place."""
         return Factors(self.users[:, : self.solver.rank], self.items[:, : self.solver.rank])
 
     def fit_items(self, rng: np.random.Generator) -> None:
-        """The items' half: the users' vectors stay as they are."""
+        """Update the items' vectors, the users' held fixed."""
         (_draw_items if self.solver.schedule == "random" else _visit_items)(self, rng)
 
     def fit_users(self, rng: np.random.Generator) -> None:
-        """The users' half: the items' vectors stay as they are."""
+        """Update the users' vectors, the items' held fixed."""
         (_draw_users if self.solver.schedule == "random" else _visit_users)(self, rng)
 
     @property
@@ -120,33 +121,33 @@ class Machines:
 
     @property
     def box(self) -> tuple[float, float]:
-        """The ridge on a dual and its upper end, which is never above C for being rounded."""
+        """The quadratic penalty on a dual variable and its upper bound, rounded down so that it is at most C."""
         if self.solver.loss == "squared-hinge":
             return self.solver.lam / 2, np.inf
         bound = np.float32(1 / self.solver.lam)
         return 0.0, float(bound if float(bound) <= 1 / self.solver.lam else np.nextafter(bound, np.float32(0)))
 
     def objective(self) -> float:
-        """The sum of losses and lam/2 (|U|^2 + |V|^2)."""
+        """The objective, the sum of losses plus lam/2 (|U|^2 + |V|^2)."""
         return self.losses() + self.solver.lam / 2 * (self.size("users") + self.size("items"))
 
     def gap(self, side: str) -> float:
-        """How far the half just fitted is above its optimum at most: lam (1/2 |w|^2 + C sum L - dual value).
+        """The duality gap of the half just fitted, lam (1/2 |w|^2 + C sum L - dual value).
 
-        It certifies one half, with the other side's vectors fixed, and is no gap of the whole problem, which
-        is not convex; so a step does not carry it.
+        It belongs to one half with the other side's vectors fixed. The whole problem is not convex and has no
+        such gap, so steps have none.
         """
         linear, square = kernel.sums(self.duals if side == "users" else self.records["dual"])
         return self.losses() + self.solver.lam * (self.size(side) + self.box[0] / 2 * square - linear)
 
     def losses(self) -> float:
-        """The sum of losses, added up by user."""
-        return total_loss(LOSSES[self.solver.loss], self.rows, self.users, self.items, self.threads)
+        """The sum of the losses of all comparisons."""
+        return total_loss(OF_FACTORS[self.solver.loss], self.rows, self.users, self.items, self.threads)
 
     def bound(self) -> float:
-        """How many times faster the threads make both halves at most: no task and no user is ever shared out.
+        """An upper bound on the speed-up of both halves by threads: no task and no user is split between threads.
 
-        A round of the items' half, and the users' half, takes as long as its longest task, or as an even share.
+        A round of the items' half, and the users' half, takes at least its longest task, and an even share.
         """
         tasks, per_user = np.diff(self.starts), np.diff(self.train.indptr)
         if self.solver.schedule == "random":
@@ -166,14 +167,14 @@ class Machines:
 
 
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
-    """The group of every item: METIS's under `partitioned`, else of like load."""
+    """The group of every item: a part by METIS under `partitioned`, else a group of similar load."""
     if schedule == "partitioned":
         return schedules.partition(train.better, train.worse, train.n_items, groups)
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
 
 
 def _arranged(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> tuple[Any, Any, Ints, Ints]:
-    """Duals of zero, records as the schedule asks, where its tasks start, and the tasks of its rounds."""
+    """Zero duals, records in the order of the schedule, where its tasks start, and the tasks of each round."""
     rows = train.indptr, train.better, train.worse
     duals = np.zeros(len(train), np.float32)
     order = rng.permutation(train.n_users).astype(np.int32)
@@ -187,7 +188,7 @@ def _arranged(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> t
 
 
 def _visit_items(machines: Machines, rng: np.random.Generator) -> None:
-    """V from its duals, then passes over all comparisons, the rounds of each in a new order or all at once."""
+    """Compute V from its duals, then pass over all comparisons, in rounds of random order or without rounds."""
     _rebuild_items(machines)
     races = machines.solver.schedule in _RACES and machines.threads > 1
     for _ in range(machines.solver.inner):
@@ -199,7 +200,7 @@ def _visit_items(machines: Machines, rng: np.random.Generator) -> None:
 
 
 def _rebuild_items(machines: Machines) -> None:
-    """V from its duals, all scaled by the power of two that suits the new U."""
+    """Compute V from its duals, all scaled by the best power of two for the new U."""
     duals, items = machines.records["dual"], machines.items
     items[machines.known["items"]] = 0.0
     order = machines.records, machines.starts, machines.rounds
@@ -211,21 +212,21 @@ def _rebuild_items(machines: Machines) -> None:
 
 
 def _visit_users(machines: Machines, rng: np.random.Generator) -> None:
-    """Each user's vector from its duals, then passes over its comparisons."""
+    """Compute each user's vector from its duals, then pass over the user's comparisons."""
     factors = machines.users, machines.items
     passes = machines.solver.inner, seed_of(rng), machines.threads
     kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, *passes)
 
 
 def _draw_items(machines: Machines, rng: np.random.Generator) -> None:
-    """V from its duals, then as many updates as comparisons, each of one drawn from all."""
+    """Compute V from its duals, then update by as many randomly drawn comparisons as there are."""
     _rebuild_items(machines)
     for _ in range(machines.solver.inner):
         kernel.drawn_items_pass(*machines.box, machines.records, machines.users, machines.items, rng)
 
 
 def _draw_users(machines: Machines, rng: np.random.Generator) -> None:
-    """U from its duals, then as many updates as comparisons, each of one drawn from all."""
+    """Compute U from its duals, then update by as many randomly drawn comparisons as there are."""
     factors = machines.users, machines.items
     kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, 0, 0, machines.threads)
     for _ in range(machines.solver.inner):

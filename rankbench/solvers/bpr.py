@@ -12,30 +12,31 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels import bpr as kernel
 from rankbench.kernels import sgd
-from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss
+from rankbench.methods.losses import OF_FACTORS
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
-_LOSS = LOSSES["logistic"]
+_LOSS = OF_FACTORS["logistic"]
 
 
 @dataclass(frozen=True)
 class BPR:
-    """A vector per user and item, such that what a user chose stands above what they did not.
+    """A vector per user and item, trained so that items a user chose score above items the user did not choose.
 
     A rating is a positive if it is at least `least`; without `least` every rating is one, whatever its
-    value. For each positive j of user i a negative k is drawn, evenly from all items of the catalogue
-    that are no positive of i, rated or not. With x = u_i . (v_j - v_k) an update goes down the gradient of
+    value. For each positive j of user i a negative k is drawn uniformly from all items of the catalogue
+    that are not a positive of i, rated or not. With x = u_i . (v_j - v_k) an update goes down the gradient of
     -ln sigma(x) + lam/2 (|u_i|^2 + |v_j|^2 + |v_k|^2), as the paper's figure 4 has it, all from the old
-    values, by a step of step / (1 + decay t) after t updates. A pass visits every positive once (the paper
+    values, with learning rate step / (1 + decay t) after t updates. A pass visits every positive once (the paper
     draws them with replacement) and draws new negatives.
 
-    The bits are the same for any number of threads: every user draws negatives from a stream of their own,
-    and the drawn comparisons are run in rounds of tasks that share neither user nor item. The objective is
-    the mean over the negatives that the paper's BPR-Opt has, estimated by one negative per positive that
-    is drawn at the start and kept. Users without a rating score NaN; those whose ratings are all below
+    The bits are the same for any number of threads: every user has their own random generator for negatives,
+    and the drawn comparisons are visited in rounds of tasks that share neither user nor item. The objective
+    is an estimate of the paper's BPR-Opt, a mean over negatives, from one negative per positive that is
+    drawn at the start and kept. Users without a rating score NaN; those whose ratings are all below
     `least`, or who have every item, score 0 for all.
     """
 
@@ -89,7 +90,7 @@ class BPR:
 
 
 def positives_of(train: Ratings, least: float | None) -> tuple[Ints, Ints]:
-    """Each user's positives, ascending, as CSR; none of a user who has every item, for there is no negative."""
+    """Each user's positives in CSR form, ascending; none for a user with all items, who has no negatives."""
     chosen = np.ones(len(train), bool) if least is None else train.values >= least
     counts = np.bincount(train.users[chosen], minlength=train.n_users)
     chosen &= (counts < train.n_items)[train.users]
@@ -98,14 +99,14 @@ def positives_of(train: Ratings, least: float | None) -> tuple[Ints, Ints]:
 
 
 def _drawn(indptr: Ints, positives: Ints, n_items: int, rng: np.random.Generator, threads: int) -> Ints:
-    """A negative beside each positive."""
+    """A random negative for each positive."""
     out = np.empty(len(positives), np.int32)
     kernel.draw_negatives(indptr, positives, n_items, seed_of(rng), out, threads)
     return out
 
 
 def _size(users: Floats, items: Floats, per_user: Ints, columns: tuple[Ints, ...]) -> float:
-    """The sum over rows of |u|^2 + |v|^2 + |w|^2."""
+    """The penalty's sum over rows, |u|^2 plus the squared norms of the row's items."""
     of_users, of_items = (np.square(block).sum(axis=1) for block in (users, items))
     known = per_user > 0
     return float(per_user[known] @ of_users[known] + sum(of_items[column].sum() for column in columns))

@@ -1,13 +1,13 @@
-"""CofiRank: factors that maximise a bound on NDCG, or fit orders or ratings, by bundle methods (Weimer et al. 2007)."""
+"""CofiRank: factors for a bound on NDCG, pairwise orders or ratings, by bundle methods (Weimer et al. 2007)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Flags, Floats, Ints, Step
+from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels import cofirank as kernel
 from rankbench.kernels import pairs as pairs_kernel
@@ -15,12 +15,12 @@ from rankbench.models import Factors
 from rankbench.names import Limits, check
 
 _LOSSES = {"ndcg": kernel.NDCG, "ordinal": kernel.ORDINAL, "regression": kernel.REGRESSION}
-_SPREAD = 0.3  # of users' vectors at the start, around their common one
+_SPREAD = 0.3  # standard deviation of users' vectors at the start around their common one
 
 
 @dataclass(frozen=True)
 class CofiRank:
-    """A vector per user and item; one side at a time is optimal given the other, to within a certified gap.
+    """A vector per user and item, one side at a time minimised given the other, to within a duality gap.
 
     min over U, M of sum_i loss_i(M u_i) + lam/2 (|U|^2 + |M|^2), over the items that user i rated.
 
@@ -28,14 +28,14 @@ class CofiRank:
     (l + 1)^(-1/4), c_pi gives each item the weight of its position in pi and c that of its position in the
     order of the ratings. The order by f is one of those pi, and loses nothing in the second term: so the
     loss is above 1 - NDCG@k of f. The maximum is an assignment problem. Among equal ratings there is no
-    right order; c is then the mean weight of their positions (one order or another would train on the order
-    of the input), and the bound still holds. ordinal: the mean over pairs y_j < y_k of max(0, 1 - (f_k -
+    right order; c is then the mean weight of their positions (so the order of the input does not matter),
+    and the bound still holds. ordinal: the mean over pairs y_j < y_k of max(0, 1 - (f_k -
     f_j)). regression: 1/2 |f - y|^2.
 
-    Each half is convex, and lowered by planes below the loss: the minimum of lam/2 |w|^2 plus their
-    maximum is a lower bound, and the half ends when the best point is within `tolerance` of it (relative), or
-    after `planes` of them. Users fall apart into problems of size rank; items are one problem. A step is a
-    half, and none raises the objective. Where a rating is below 0, all are raised for NDCG's gain 2^y - 1
+    Each half is convex and minimised by cutting planes below the loss: the minimum of lam/2 |w|^2 plus
+    their maximum is a lower bound, and the half ends when the best point is within `tolerance` of it
+    (relative), or after `planes` of them. Each user is a problem of size rank; items are one problem. A step
+    is a half, and none raises the objective. Where a rating is below 0, all are raised for NDCG's gain 2^y - 1
     so that the lowest is 0. Users and items without a rating score NaN.
     """
 
@@ -56,8 +56,8 @@ class CofiRank:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ...
 
-        Users start alike but for some noise: then the first half finds what all like, where from users who
-        have nothing in common it would find noise, and the next half fit users to that.
+        Users start with a common vector plus some noise, so that the first half finds the items that users like
+        on average. From independent users it would find noise, and the next half fit users to that.
         """
         problem = Problem.of(train, self.loss, self.k, self.lam, threads)
         rated = np.bincount(train.items, minlength=train.n_items) > 0
@@ -79,14 +79,14 @@ class CofiRank:
         yield step(users, items)
 
 
-def _known(vectors: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-    """NaN for the others."""
+def _known(vectors: Floats, known: Flags) -> Floats:
+    """The vectors of the known users or items, NaN for the others."""
     return np.where(known[:, None], vectors, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A loss over all users' ratings, as the kernel takes it, and where each item's slopes are found."""
+    """The loss of all users' ratings in the kernel's form, with an index by item."""
 
     loss: int
     indptr: Ints
@@ -96,46 +96,42 @@ class Problem:
     scales: Floats
     weights: Floats
     discounts: Floats
-    item_indptr: Ints
-    raters: Ints
-    positions: Ints
+    by_item: ByItem
     lam: float
     threads: int
 
     @classmethod
     def of(cls, train: Ratings, loss: str, k: int, lam: float, threads: int) -> "Problem":
-        """What does not change while factors do."""
+        """The problem of these ratings, all that does not depend on the factors."""
         longest = max(1, int(np.diff(train.indptr).max(initial=1)))
         weights = np.arange(1.0, longest + 1) ** -0.25
         discounts = 1 / np.log2(np.arange(2.0, min(k, longest) + 2))
         makers = {"ndcg": _gains, "ordinal": _levels, "regression": _ratings}
         rows = makers[loss](train, weights, discounts)
-        by_item = np.argsort(train.items, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(train.items, minlength=train.n_items))])
         return cls(
-            _LOSSES[loss], train.indptr, train.items, *rows, weights, discounts,
-            indptr, train.users[by_item], by_item, lam, threads,
+            _LOSSES[loss], train.indptr, train.items, *rows, weights, discounts, train.by_item(), lam, threads
         )  # fmt: skip
 
     def rows(self) -> tuple[int, Ints, Ints, Floats, Floats, Floats, Floats, Floats]:
-        """What every call of the kernel begins with."""
+        """The first arguments of every kernel."""
         ratings = self.loss, self.indptr, self.items
         return *ratings, self.targets, self.anchors, self.scales, self.weights, self.discounts
 
     def losses(self, users: Floats, items: Floats) -> tuple[Floats, Floats]:
-        """Each user's loss, and its slope along each of the scores."""
+        """Each user's loss, with its slope by each rating's score."""
         losses, slopes = np.empty(len(users)), np.empty(len(self.items))
         kernel.losses(*self.rows(), users, items, losses, slopes, self.threads)
         return losses, slopes
 
     def item_slopes(self, slopes: Floats, users: Floats) -> Floats:
-        """The sum of the losses' slope along each item's vector."""
-        out = np.empty((len(self.item_indptr) - 1, users.shape[1]))
-        kernel.item_slopes(self.item_indptr, self.raters, self.positions, slopes, users, out, self.threads)
+        """The gradient of the losses by each item's vector."""
+        index = self.by_item
+        out = np.empty((len(index.indptr) - 1, users.shape[1]))
+        kernel.item_slopes(index.indptr, index.users, index.rows, slopes, users, out, self.threads)
         return out
 
     def objective(self, users: Floats, items: Floats) -> float:
-        """Losses and both sides' squares."""
+        """The objective, losses plus lam/2 times both sides' squared norms."""
         if not len(self.items):
             return 0.0
         squares = np.square(users).sum() + np.square(items).sum()
@@ -144,7 +140,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """Where one side ended: its vectors, its part of the objective, and how much lower it could be at most."""
+    """The result of a half: the vectors, their part of the objective, and its duality gap."""
 
     point: Floats
     objective: float
@@ -152,7 +148,7 @@ class Half:
 
 
 def users_half(problem: Problem, users: Floats, items: Floats, tolerance: float, planes: int) -> Half:
-    """Every user's best vector, given the items'."""
+    """The users' vectors that minimise the objective given the items'."""
     point = users.copy()
     objectives, gaps = np.zeros((2, len(users)))
     kernel.users_half(*problem.rows(), point, items, problem.lam, tolerance, planes, objectives, gaps, problem.threads)
@@ -160,7 +156,7 @@ def users_half(problem: Problem, users: Floats, items: Floats, tolerance: float,
 
 
 def items_half(problem: Problem, users: Floats, items: Floats, tolerance: float, planes: int) -> Half:
-    """All items' best vectors, given the users'."""
+    """The items' vectors that minimise the objective given the users', by cutting planes."""
     best, point, bound = items, items, -np.inf
     least = np.inf
     slopes, products, offsets = np.empty((planes, items.size)), np.empty((planes, planes)), np.empty(planes)
@@ -188,11 +184,11 @@ def items_half(problem: Problem, users: Floats, items: Floats, tolerance: float,
     return Half(best, least, max(0.0, least - bound))
 
 
-# what the losses take: targets and anchors by row, a scale by user
+# the arguments of each loss: targets and anchors by row, a scale by user
 
 
 def _gains(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Each gain over the ideal DCG, the mean weight of an item's right positions, and whether there is any gain."""
+    """For NDCG: gains over the ideal DCG, the mean weight of an item's right positions, and who has any gain."""
     order = np.lexsort((-train.values, train.users))
     position = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
     values, users = train.values[order], train.users
@@ -213,7 +209,7 @@ def _gains(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, 
 
 
 def _levels(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
-    """The number of each rating among the user's distinct ones, nothing, and one over the number of pairs."""
+    """For pairs: each rating's rank among the user's distinct ones, zeros, and one over the number of pairs."""
     order = np.lexsort((train.values, train.users))
     values = train.values[order]
     first = train.indptr[:-1][np.diff(train.indptr) > 0]
@@ -231,5 +227,5 @@ def _levels(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats,
 
 
 def _ratings(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
-    """The ratings themselves."""
+    """For least squares: the ratings, zeros and ones."""
     return train.values, np.zeros(len(train)), np.ones(train.n_users)

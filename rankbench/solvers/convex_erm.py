@@ -1,4 +1,4 @@
-"""Convex empirical risk minimisation: the score matrix itself, under a bound on its nuclear norm (Park et al. 2015)."""
+"""Convex empirical risk minimisation: a score matrix under a bound on its nuclear norm (Park et al. 2015)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,25 +12,26 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
+from rankbench.methods.factors import ProductSVD
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
-_SPARE = 4  # singular vectors sought beyond those that X has
-_POWERS = 2  # products with M and its transpose per search
-_VANISHED = 1e-13  # of the radius: a singular value that is none
-_STALLED = 1e-14  # of the objective: a decrease that is none
-_ROUNDING = 1e-15  # of the objective
-_PATIENCE = 10  # steps without a decrease: X, and with it the gap, still moves to the optimum
-_ON_THE_SPHERE = 1e-9
-_EASED = 0.9  # what is left of the curvature after a step that it bounded
-_TRIALS = 60
-_FEW = 40  # users or items, whose own products are as good
-_EXACT = 1e-11  # of a singular value may be missing: Lanczos works with squares, and so with the root of this
+_SPARE = 4  # singular vectors sought beyond the rank of X
+_POWERS = 2  # iterations of a subspace iteration, from a warm start
+_VANISHED = 1e-13  # singular values below this share of the radius count as 0
+_STALLED = 1e-14  # relative decreases of the objective below this count as none
+_ROUNDING = 1e-15  # relative change of the objective that may be a rounding error
+_PATIENCE = 10  # steps without a decrease until the end: the gap may still fall
+_ON_THE_SPHERE = 1e-9  # relative distance from the bound on the nuclear norm that counts as on it
+_EASED = 0.9  # the factor by which the curvature shrinks after an accepted step
+_TRIALS = 60  # curvatures tried for a step, at most
+_FEW = 40  # users or items up to which singular values come from a dense matrix
+_EXACT = 1e-11  # relative error allowed for in a singular value; Lanczos gets its root, as it works with squares
 
 
 @dataclass(frozen=True)
 class ConvexERM:
-    """A score for each user and item, the best of all matrices of bounded nuclear norm, with a gap as proof.
+    """A score matrix of minimal loss among those of bounded nuclear norm, with a duality gap.
 
     min_X sum L(X_ij - X_ik) over comparisons (i, j over k), s.t. |X|_* <= sqrt(lam d1 d2), with d1 users
     and d2 items that are in some comparison: so `lam` is a bound on the size of the scores squared times
@@ -41,8 +42,8 @@ class ConvexERM:
     X = U diag(s) V^T is kept as factors, and no users x items matrix is ever formed: the gradient G is
     sparse. A step is a projected gradient step, X <- P(X - G / curvature) by a truncated singular value
     decomposition of low rank plus sparse, started from the last one's vectors, and then `corrections`
-    steps of L-BFGS on the factors at that rank. The first finds the rank and heads for the optimum over
-    all matrices, the second gets there fast: with |X|_* = min (|A|^2 + |B|^2) / 2 over A B^T = X, the ball
+    steps of L-BFGS on the factors at that rank. The first finds the rank and converges to the optimum over
+    all matrices, the second makes it fast: with |X|_* = min (|A|^2 + |B|^2) / 2 over A B^T = X, the ball
     becomes |A|^2 + |B|^2 <= 2 radius. The gap <G, X> + radius sigma_1(G) is that of Frank and Wolfe and,
     by Fenchel's equality, the duality gap: the dual of the slopes is -sum L*(-a) - radius sigma_1(G).
     """
@@ -59,7 +60,7 @@ class ConvexERM:
         check(self)
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """X = 0, then a model after each step, until the objective falls no more."""
+        """X = 0, then a model after each step, until the objective stops decreasing."""
         problem = _Problem(self, ComparedEntries.of(train, threads), rng)
         point = problem.at(*problem.nothing())
         yield problem.step(point)
@@ -94,24 +95,24 @@ class _Problem:
         self.rng, self.probe = rng, rng.standard_normal(min(entries.shape))
 
     def fresh(self, columns: int) -> Floats:
-        """Random directions of items to search in."""
+        """Random start vectors, with an entry per item, for a subspace iteration."""
         return self.rng.standard_normal((self.entries.shape[1], columns))
 
     def nothing(self) -> tuple[Floats, Floats, Floats]:
-        """The factors of X = 0, with some random directions to search from."""
+        """The factors of X = 0, with some random start vectors."""
         users, items = self.entries.shape
         width = min(_SPARE, users, items)
         return np.zeros((users, width)), np.zeros(width), _orthonormal(self.fresh(width))
 
     def at(self, left: Floats, sizes: Floats, right: Floats) -> _Point:
-        """Everything about X = left diag(sizes) right^T."""
+        """The point X = left diag(sizes) right^T with its scores, objective and gradient."""
         rank = int((sizes > 0).sum())
         users, items = np.ascontiguousarray(left[:, :rank] * sizes[:rank]), np.ascontiguousarray(right[:, :rank])
         scores = self.entries.products(users, items)
         return _Point(left, sizes, right, scores, *self.entries.slopes(self.loss, scores))
 
     def step(self, point: _Point) -> Step:
-        """The factors as a model, NaN for whoever is in no comparison."""
+        """The step with the factors as a model, NaN for users and items in no comparison."""
         roots = np.sqrt(point.sizes[point.sizes > 0])
         users, items = (side[:, : len(roots)] * roots for side in (point.left, point.right))
         known = self.entries.seen
@@ -122,11 +123,11 @@ class _Problem:
         return Step(Factors(*factors), lambda: point.objective, lambda: self.gap(point))
 
     def gap(self, point: _Point) -> float:
-        """<G, X> + radius sigma_1(G), which bounds what the objective lies above the optimum."""
+        """The duality gap <G, X> + radius sigma_1(G)."""
         return float(point.slopes @ point.scores) + self.radius * self._largest(point.slopes)
 
     def _largest(self, slopes: Floats) -> float:
-        """The largest singular value of the gradient, by Lanczos; what may be missing of it is put on top."""
+        """An upper bound on the gradient's largest singular value: that of the Lanczos method plus its tolerance."""
         matrix, smaller = self.entries.matrix(slopes), min(self.entries.shape)
         if smaller <= _FEW or not slopes.any():
             if matrix.shape[0] > smaller:
@@ -138,7 +139,7 @@ class _Problem:
 
 
 def _projected(problem: _Problem, point: _Point, curvature: float) -> tuple[_Point, float]:
-    """The projection of X - G / curvature; the curvature grows until it bounds the objective on the way there."""
+    """A projected gradient step, and the next curvature: it is doubled until the quadratic bound of the step holds."""
     for _ in range(_TRIALS):
         candidate = problem.at(*_decomposed(problem, point, 1 / curvature, point.right))
         change = candidate.scores - point.scores
@@ -150,10 +151,10 @@ def _projected(problem: _Problem, point: _Point, curvature: float) -> tuple[_Poi
 
 
 def _decomposed(problem: _Problem, point: _Point, length: float, basis: Floats) -> tuple[Floats, Floats, Floats]:
-    """The projection's singular vectors and sizes: those of M = X - length G as far as they are sought, cut down.
+    """The singular value decomposition of the projection of M = X - length G onto the ball, as far as it is sought.
 
-    A few more vectors than the projection leaves are sought, starting from the last ones. Where it leaves all
-    of them there may be more: the next step seeks half as many again. (Inside the ball it would leave every one.)
+    A few more vectors than the projection's rank are sought, with the last ones as a warm start. If none of the
+    singular values becomes 0, there may be more, and the next step seeks half as many again.
     """
     left, sizes, right = _dominant(problem, point, length, basis)
     kept = _onto_the_ball(sizes, problem.radius)
@@ -168,7 +169,7 @@ def _decomposed(problem: _Problem, point: _Point, length: float, basis: Floats) 
 
 
 def _dominant(problem: _Problem, point: _Point, length: float, basis: Floats) -> tuple[Floats, Floats, Floats]:
-    """The largest singular values of M and their vectors, by subspace iteration."""
+    """The largest singular values of M with their vectors, by subspace iteration."""
     entries, weights = problem.entries, -length * point.slopes
     rank = int((point.sizes > 0).sum())
     left, right = point.left[:, :rank] * point.sizes[:rank], point.right[:, :rank]
@@ -181,7 +182,7 @@ def _dominant(problem: _Problem, point: _Point, length: float, basis: Floats) ->
 
 
 def _onto_the_ball(sizes: Floats, radius: float) -> Floats:
-    """The nearest falling sizes that sum to at most the radius: all less a threshold, and none below 0."""
+    """The projection of descending sizes onto sum <= radius: all minus a threshold, at least 0."""
     if sizes.sum() <= radius:
         return np.where(sizes > _VANISHED * radius, sizes, 0.0)
     thresholds = (np.cumsum(sizes) - radius) / np.arange(1, len(sizes) + 1)
@@ -191,14 +192,14 @@ def _onto_the_ball(sizes: Floats, radius: float) -> Floats:
 
 
 def _distance(one: _Point, other: _Point) -> float:
-    """|X - Y|^2, by way of the factors."""
+    """The squared Frobenius distance |X - Y|^2, from the factors."""
     mixed = (one.left * one.sizes).T @ other.left * other.sizes * (one.right.T @ other.right)
     squares = float(one.sizes @ one.sizes + other.sizes @ other.sizes)
     return max(0.0, squares - 2 * float(mixed.sum()))
 
 
 def _corrected(problem: _Problem, point: _Point, corrections: int) -> _Point:
-    """The point after some steps on its factors, on the sphere where it lies there and else inside the ball."""
+    """The point after some L-BFGS steps on its factors, on the sphere if it lies there, else inside the ball."""
     rank = int((point.sizes > 0).sum())
     if rank == 0 or corrections == 0:
         return point
@@ -213,12 +214,12 @@ def _corrected(problem: _Problem, point: _Point, corrections: int) -> _Point:
         if not on_the_sphere and np.linalg.norm(x) > size:
             break
     norm = float(np.linalg.norm(x))
-    corrected = _balanced(problem, point, x * (size / norm if on_the_sphere or norm > size else 1.0), rank)
+    corrected = _point_of(problem, point, x * (size / norm if on_the_sphere or norm > size else 1.0), rank)
     return corrected if corrected.objective < point.objective else point
 
 
 def _on_factors(problem: _Problem, rank: int, size: float | None) -> Function:
-    """The objective of both factors, one above the other; scaled to a size first where there is one."""
+    """The objective as a function of both factors in one vector, scaled to norm `size` if one is given."""
     users = problem.entries.shape[0]
 
     def objective(x: Floats) -> tuple[float, Floats]:
@@ -229,24 +230,22 @@ def _on_factors(problem: _Problem, rank: int, size: float | None) -> Function:
         gradient = np.concatenate(
             [problem.entries.times(slopes, right), problem.entries.transposed_times(slopes, left)]
         ).ravel()
-        if size is not None:  # what points outwards is lost in the scaling
+        if size is not None:  # scaling removes the radial part of the gradient
             gradient = scale * (gradient - (gradient @ both.ravel()) / size**2 * both.ravel())
         return value, gradient
 
     return objective
 
 
-def _balanced(problem: _Problem, point: _Point, x: Floats, rank: int) -> _Point:
-    """The decomposition of the product of both factors; the vectors to spare stay as they were, as far as they can."""
-    users = problem.entries.shape[0]
+def _point_of(problem: _Problem, point: _Point, x: Floats, rank: int) -> _Point:
+    """The point of the product of both factors; its spare vectors are the old ones, made orthogonal to the new."""
+    users, width = problem.entries.shape[0], len(point.sizes)
     both = x.reshape(-1, rank)
-    (left, one), (right, other) = np.linalg.qr(both[:users]), np.linalg.qr(both[users:])
-    turned, sizes, back = np.linalg.svd(one @ other.T)
-    sizes = np.where(sizes > _VANISHED * problem.radius, sizes, 0.0)
-    width = len(point.sizes)
-    right = right @ back.T
+    product = ProductSVD.of(both[:users], both[users:])
+    sizes = np.where(product.values > _VANISHED * problem.radius, product.values, 0.0)
+    right = product.right
     spare = _orthonormal(np.hstack([right, point.right[:, rank:]]))[:, rank:]
-    left = np.hstack([left @ turned, np.zeros((users, width - rank))])
+    left = np.hstack([product.left, np.zeros((users, width - rank))])
     return problem.at(left, np.concatenate([sizes, np.zeros(width - rank)]), np.hstack([right, spare]))
 
 

@@ -1,31 +1,33 @@
-"""Factorization RankSVM: one ranking function per task from a few basic ones (Cheng, Davidson, Hsieh 2018)."""
+"""Factorization RankSVM: per task a combination of a few shared ranking functions (Cheng, Davidson, Hsieh 2018)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse
 
 from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Features, SparseFeatures
 from rankbench.kernels import frsvm as kernel
+from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
+from rankbench.methods.factors import ProductSVD, whole_lanes
+from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors
 from rankbench.names import Limits, check
 
-_LANES = 4  # the kernels' rows are padded to whole lanes; the padding is zero and stays so
-_CACHE = 1 << 16  # numbers that a block of items may hold while tasks pass by
-_SPARE, _ITERATIONS = 8, 3  # columns and rounds more than the spectral start needs, for its exactness
-_HALVINGS = 30  # of a step before it is given up
+_CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
+_SPARE, _ITERATIONS = 8, 3  # extra columns, and iterations, of the spectral start's subspace iteration
+_TRIALS = 30  # step lengths of a line search, at most
 
 
 @dataclass(frozen=True)
 class FRSVM:
-    """Task i scores item x by v_i . U^T x: the columns of U are the basic ranking functions all tasks share.
+    """Low-rank ranking functions: task i scores item x by v_i . U^T x, with the columns of U shared by all tasks.
 
     min over U, V of C sum max(0, 1 - v_i . U^T (x_j - x_k))^2 + 1/2 (|U|^2 + |V|^2), over all pairs (j over
     k) of all tasks (eq. 2; eq. 3 drops C). Ratings stand for all their pairs of different value, which are
@@ -36,11 +38,11 @@ class FRSVM:
 
     A step is an epoch: U with V fixed, then V with U fixed, task by task, each by `newton` steps of
     truncated Newton with at most `cg` conjugate gradients, which end once the residual is `forcing` times
-    the gradient; no step raises the objective. Then U and V are replaced by the pair of the same product
-    that is least in norm: with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the
-    columns of U are orthogonal, the most important first, and not just any basis of the same space. The
+    the gradient; no step raises the objective. Then U and V are replaced by the factors of the same product
+    with the least norm: with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the
+    columns of U are orthogonal, the most important first. The
     paper does not say where it starts. Here it is the steepest descent from W = 0, cut to the rank
-    (`start=spectral`), from where an epoch does what takes ten from normal U and V (`start=random`).
+    (`start=spectral`), from where an epoch achieves what takes ten from normal U and V (`start=random`).
 
     A task without a pair (no or one rating, or all alike) contributes nothing. It is scored from the
     others' U with v = 0, a tie of all items, or with the others' mean v for `fallback=mean`. Items need no
@@ -69,12 +71,10 @@ class FRSVM:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, then a model after each epoch."""
-        features = train.item_features if self.needs_features else None
-        if self.needs_features:
-            if features is None:
-                problem = "features=given, but the data has none: give item features, or features=none"
-                raise UserError(problem, subject="FRSVM")
-            check_features(features, self.rank)
+        if self.needs_features and train.item_features is None:
+            problem = "features=given, but the data has none: give item features, or features=none"
+            raise UserError(problem, subject="FRSVM")
+        features = checked_features(train.item_features, self.rank) if self.needs_features else None
         design = _Design.of(features, train.n_items, threads)
         fit = _Fit(self, PairTasks.of(train, threads), design, threads)
         basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
@@ -89,43 +89,42 @@ class FRSVM:
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """The items' features X, dense, CSR, or none for X = I, and what X and its transpose make of a matrix."""
+    """The matrix X of item features, dense, sparse or the identity, with its products on several threads."""
 
     n_items: int
-    features: Any
-    parts: tuple[Ints, Ints, Floats] | None  # of X and of its transpose, where X is CSR
-    transposed: tuple[Ints, Ints, Floats] | None
+    features: Features | None
+    rows: tuple[Ints, Ints, Floats] | None  # those of X and of its transpose, where X is sparse
+    columns: tuple[Ints, Ints, Floats] | None
     threads: int
 
     @classmethod
-    def of(cls, features: Any, n_items: int, threads: int) -> "_Design":
+    def of(cls, features: Features | None, n_items: int, threads: int) -> "_Design":
         """The design of these features, or of none."""
-        if not scipy.sparse.issparse(features):
-            return cls(n_items, features, None, None, threads)
-        return cls(n_items, features, _parts(features), _parts(features.T), threads)
+        if isinstance(features, SparseFeatures):
+            return cls(n_items, features, features.compressed(), features.compressed_columns(), threads)
+        return cls(n_items, features, None, None, threads)
 
     @property
     def width(self) -> int:
         """How many features an item has."""
-        return int(self.n_items if self.features is None else self.features.shape[1])
+        return self.n_items if self.features is None else self.features.shape[1]
 
     @property
     def size(self) -> float:
         """The mean squared norm of an item's features."""
         if self.features is None:
             return 1.0
-        entries = self.features.data if self.parts else self.features.ravel()
-        return float(np.vdot(entries, entries)) / self.n_items
+        return float(np.vdot(self.features.stored, self.features.stored)) / self.n_items
 
     def times(self, matrix: Floats) -> Floats:
         """X times a matrix; the matrix itself where X = I."""
         if self.features is None:
             return matrix
         out = np.empty((self.n_items, matrix.shape[1]))
-        if self.parts:
-            kernel.sparse_times(*self.parts, matrix, out, self.threads)
+        if self.rows:
+            kernel.sparse_times(*self.rows, matrix, out, self.threads)
         else:
-            kernel.dense_times(self.features, matrix, out, self.threads)
+            kernel.dense_times(self.features.matrix, matrix, out, self.threads)
         return out
 
     def transposed_times(self, matrix: Floats) -> Floats:
@@ -133,15 +132,15 @@ class _Design:
         if self.features is None:
             return matrix
         out = np.empty((self.width, matrix.shape[1]))
-        if self.transposed:
-            kernel.sparse_times(*self.transposed, matrix, out, self.threads)
+        if self.columns:
+            kernel.sparse_times(*self.columns, matrix, out, self.threads)
         else:
-            kernel.transposed_times(self.features, matrix, out, self.threads)
+            kernel.transposed_times(self.features.matrix, matrix, out, self.threads)
         return out
 
 
 class _Fit:
-    """What stays the same through a run, and the buffers that its steps share."""
+    """The problem of one fit with the arrays that its steps share."""
 
     def __init__(self, solver: FRSVM, tasks: PairTasks, design: _Design, threads: int) -> None:
         self.solver, self.tasks, self.design, self.threads = solver, tasks, design, threads
@@ -161,7 +160,7 @@ class _Fit:
         return basis, users
 
     def spectral(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The best U V^T of this rank along the steepest descent from W = 0, so long that scores have spread one.
+        """The steepest descent from W = 0, cut to the rank and scaled such that scores have standard deviation 1.
 
         By subspace iteration; the gradient with respect to W = X^T S, with a sparse S, is never formed.
         """
@@ -183,74 +182,66 @@ class _Fit:
         return scale * basis, scale * users
 
     def _zeros(self, rank: int) -> tuple[Floats, Floats]:
-        padded = -(-rank // _LANES) * _LANES
-        return np.zeros((self.design.width, padded)), np.zeros((self.tasks.n_tasks, padded))
+        """U and V of zeros, padded as the kernels need them."""
+        width = whole_lanes(rank)
+        return np.zeros((self.design.width, width)), np.zeros((self.tasks.n_tasks, width))
 
     def _spread(self, weights: Floats, matrix: Floats) -> Floats:
-        """For each task the sum of weight times x_j^T matrix over its rows."""
+        """For each task the sum over its rows of weight times x_j^T matrix."""
         out = np.empty((self.tasks.n_tasks, matrix.shape[1]))
         factors = self.design.times(matrix)
         kernel.sparse_times(self.tasks.indptr, self.tasks.items, weights, factors, out, self.threads)
         return out
 
     def model(self, basis: Floats, users: Floats) -> Model:
-        """U and V as a model."""
+        """The model that scores by U and V."""
         basis, shown = basis[:, : self.solver.rank], users[:, : self.solver.rank]
         if self.solver.fallback == "mean" and self.paired.any():
             shown = np.where(self.paired[:, None], shown, shown[self.paired].mean(axis=0))
         if self.design.features is not None:
-            return FeatureFactors(shown, basis, self.design.features)
+            return FeatureFactors(shown, basis, self.design.features.matrix)
         return Factors(shown, np.where(self.unmet[:, None], np.nan, basis))
 
     def objective(self, basis: Floats, users: Floats) -> float:
-        """C sum of losses + 1/2 (|U|^2 + |V|^2)."""
+        """The objective, C sum of losses + 1/2 (|U|^2 + |V|^2)."""
         scores = self._scores(self.design.times(basis), users)
         return self.solver.C * self.tasks.at(scores).loss + _half(basis) + _half(users)
 
     def users_step(self, basis: Floats, users: Floats) -> None:
-        """V by truncated Newton, task by task, in place."""
+        """Newton steps on V with U fixed, task by task, in place."""
         search = self.solver.C, self.solver.newton, self.solver.cg, self.solver.forcing
         factors = self.design.times(basis)
         kernel.users_step(*self.tasks.pairs, self.tasks.items, factors, users, *search, self.threads)
 
     def basis_step(self, basis: Floats, users: Floats) -> Floats:
-        """U by truncated Newton."""
+        """U after truncated Newton steps with V fixed, each with a line search."""
         now = self.tasks.at(self._scores(self.design.times(basis), users), self.windows)
         for _ in range(self.solver.newton):
             gradient = basis + self._gathered(now.slope, users)
             direction = self._newton_direction(gradient, now, users)
-            fall = np.vdot(gradient, direction)
-            if not fall < 0:
+            slope = float(np.vdot(gradient, direction))
+            if not slope < 0:
                 break
             change = self._scores(self.design.times(direction), users)
-            length, loss, scores = 1.0, now.loss, now.scores
-            for _ in range(_HALVINGS):
+            loss, scores = now.loss, now.scores
+            for length in halved(_TRIALS):
                 trial, now = basis + length * direction, self.tasks.at(scores + length * change, self.windows)
-                if self.solver.C * (now.loss - loss) + _half(trial) - _half(basis) <= 1e-4 * length * fall:
+                if sufficient(self.solver.C * (now.loss - loss) + _half(trial) - _half(basis), 0.0, length, slope):
                     basis = trial
                     break
-                length /= 2
             else:
                 break
         return basis
 
     def _newton_direction(self, gradient: Floats, now: ScoredPairs, users: Floats) -> Floats:
-        """-(I + C d^2 losses)^-1 gradient, roughly, by conjugate gradients."""
-        direction, residual = np.zeros_like(gradient), -gradient
-        search = residual.copy()
-        size = np.vdot(residual, residual)
-        enough = self.solver.forcing**2 * size
-        for _ in range(self.solver.cg):
-            if size <= enough:
-                break
-            curved = search + self._curved(search, now, users)
-            length = size / np.vdot(search, curved)
-            direction += length * search
-            residual -= length * curved
-            before, size = size, np.vdot(residual, residual)
-            search *= size / before
-            search += residual
-        return direction
+        """The Newton direction -(I + C d^2 losses)^-1 gradient, approximately, by conjugate gradients."""
+
+        def times(direction: Blocks) -> Blocks:
+            """The Hessian of the objective times a direction of U."""
+            return (direction[0] + self._curved(direction[0], now, users),)
+
+        found = conjugate_gradients(times, (-gradient,), lambda size: self.solver.forcing**2 * size, self.solver.cg)
+        return found[0]
 
     def _scores(self, factors: Floats, users: Floats) -> Floats:
         scores = np.empty(len(self.tasks.items))
@@ -258,11 +249,11 @@ class _Fit:
         return scores
 
     def _curved(self, search: Floats, now: ScoredPairs, users: Floats) -> Floats:
-        """C times the Hessian of the losses, times a direction of U."""
+        """C times the Hessian of the losses by U, times a direction of U."""
         return self._gathered(now.curve(self._scores(self.design.times(search), users)), users)
 
     def _gathered(self, weights: Floats, users: Floats) -> Floats:
-        """C X^T Z with z_j the sum of weight times v over the rows of item j."""
+        """The matrix C X^T Z, where z_j is the sum of weight times v over the rows of item j."""
         sums = np.empty((self.design.n_items, users.shape[1]))
         rows = self.tasks.indptr, self.tasks.items, self.starts, self.block
         kernel.scatter(*rows, weights, users, sums, self.threads)
@@ -270,13 +261,11 @@ class _Fit:
 
 
 def _balanced(basis: Floats, users: Floats, rank: int) -> tuple[Floats, Floats]:
-    """A S^1/2 and B S^1/2 where U V^T = A S B^T: the same product, and of all that give it the least norm."""
-    left, left_size = np.linalg.qr(basis[:, :rank])
-    right, right_size = np.linalg.qr(users[:, :rank])
-    a, sizes, b = np.linalg.svd(left_size @ right_size.T, full_matrices=False)
+    """The balanced factors A S^1/2 and B S^1/2 of U V^T = A S B^T, which have the least norm for this product."""
+    product = ProductSVD.of(basis[:, :rank], users[:, :rank])
     out = np.zeros_like(basis), np.zeros_like(users)
-    for part, vectors in zip(out, (left @ a, right @ b.T), strict=True):
-        part[:, : len(sizes)] = vectors * np.sqrt(sizes)
+    for part, vectors in zip(out, (product.left, product.right), strict=True):
+        part[:, : len(product.values)] = vectors * np.sqrt(product.values)
     return out
 
 
@@ -285,12 +274,5 @@ def _half(matrix: Floats) -> float:
 
 
 def _block(n_items: int, rank: int, threads: int) -> int:
-    """Items in a block: as many as stay in cache, but blocks enough for all threads."""
+    """The number of items in a block: as many as stay in cache, but few enough that all threads have blocks."""
     return max(1, min(_CACHE // rank, -(-n_items // (4 * threads))))
-
-
-def _parts(matrix: Any) -> tuple[Ints, Ints, Floats]:
-    """CSR as kernels take it, each row in order."""
-    matrix = scipy.sparse.csr_array(matrix)
-    matrix.sort_indices()
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), np.asarray(matrix.data)

@@ -1,4 +1,4 @@
-"""Global ranking: one score per item from everybody's comparisons (Park et al. 2015, «Global»)."""
+"""Global ranking: one score per item from all users' comparisons (Park et al. 2015, «Global»)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,28 +10,28 @@ import scipy.sparse.linalg
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import global_ranking as kernel
+from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.losses import OF_ITEMS
 from rankbench.models import ItemScores
 from rankbench.names import Limits, check
 
-_LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
-_CONVERGED = 1e-12  # relative gap, about what rounding leaves
-_SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
-_ROUNDING = 1e-14  # of the objective
-_SHORTEST = 2.0**-30
+_CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
+_ROUNDING = 1e-14  # relative change of the objective that may be a rounding error
+_TRIALS = 30  # step lengths of a line search, at most
 
 
 @dataclass(frozen=True)
 class GlobalRanking:
-    """One score per item out of everybody's comparisons, by truncated Newton with a duality gap.
+    """One score per item from all users' comparisons, by truncated Newton with a duality gap.
 
     min_s sum over comparisons of L(s_better - s_worse) + lam/2 |s|^2, where `L` is the squared hinge
     max(0, 1 - m)^2 or the logistic loss log(1 + e^-m); the latter is the regularised maximum likelihood
     of the Bradley-Terry-Luce model. Every iteration costs passes over the distinct pairs, never raises
     the objective, and comes with a duality gap. With a = -L'(m) per comparison and g the gradient of
     the losses the dual value is sum -L*(-a) - |g|^2 / (2 lam), and L(m) + L*(-a) = -a m sums to g . s:
-    so the gap is g . s + lam/2 |s|^2 + |g|^2 / (2 lam) = |g + lam s|^2 / (2 lam), which loses no digit
-    however small lam is. There the objective cannot tell its last points apart any more, while the gap
-    still can: steps then go on as long as it falls. Items that nobody compared score NaN.
+    so the gap is g . s + lam/2 |s|^2 + |g|^2 / (2 lam) = |g + lam s|^2 / (2 lam), which is exact to
+    rounding however small lam is. Near the optimum the objective stays constant to rounding while the gap still
+    falls: steps then go on as long as it does. Items in no comparison score NaN.
     """
 
     lam: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
@@ -45,8 +45,8 @@ class GlobalRanking:
         check(self)
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """A model after each Newton iteration, until the gap vanishes or no step helps any more."""
-        problem = _Problem(train, _LOSSES[self.loss], self.lam, threads)
+        """A model after each Newton iteration, until the gap vanishes or the line search fails."""
+        problem = _Problem(train, OF_ITEMS[self.loss], self.lam, threads)
         compared = np.diff(problem.indptr) > 0
         first = problem.at(np.zeros(train.n_items))
         point: _Point | None = first
@@ -59,7 +59,7 @@ class GlobalRanking:
 
 @dataclass(frozen=True)
 class _Point:
-    """The objective and all that its next Newton step needs."""
+    """A vector of scores with its objective, gap and derivatives."""
 
     scores: Floats
     objective: float
@@ -70,7 +70,7 @@ class _Point:
 
 
 class _Problem:
-    """The objective over a tournament of items."""
+    """The objective over the distinct pairs of compared items."""
 
     def __init__(self, train: Comparisons, loss: int, lam: float, threads: int) -> None:
         self.indptr, self.opponents, self.wins, self.losses = kernel.tournament(
@@ -79,7 +79,7 @@ class _Problem:
         self.loss, self.lam, self.threads = loss, lam, threads
 
     def at(self, scores: Floats) -> _Point:
-        """Everything about these scores, in one sweep."""
+        """The point with these scores, in one pass over the pairs."""
         losses, gradient, diagonal = np.zeros((3, len(scores)))
         curvature = np.empty(len(self.opponents))
         if len(curvature):
@@ -91,7 +91,7 @@ class _Problem:
         return _Point(scores, objective, gap, gradient, curvature, diagonal + self.lam)
 
     def newton_direction(self, point: _Point, tolerance: float) -> Floats:
-        """The solution of H p = -gradient by conjugate gradients, preconditioned with H's diagonal."""
+        """The Newton direction by SciPy's conjugate gradients, with the Hessian's diagonal as preconditioner."""
 
         def times(p: Floats) -> Floats:
             p, out = np.ascontiguousarray(p), np.empty_like(p)
@@ -107,20 +107,19 @@ class _Problem:
 
 
 def _descend(problem: _Problem, point: _Point, progress: float) -> _Point | None:
-    """The next point, its step halved until it is better enough; None where it cannot be.
+    """The next point, by a line search along the Newton direction; None if no step length is accepted.
 
-    `progress` is what is left of the first gradient: the less, the more exact the Newton direction.
+    `progress` is the gradient's norm relative to the first one: the smaller, the more exact the direction.
+    A step is also accepted if the objective is the same to rounding and the gap halves.
     """
     direction = problem.newton_direction(point, min(0.1, np.sqrt(progress)))
     slope = float(point.gradient @ direction)
-    length = 1.0
-    while length > _SHORTEST:
+    for length in halved(_TRIALS):
         candidate = problem.at(point.scores + length * direction)
-        fallen = candidate.objective < point.objective + _SUFFICIENT * length * slope
+        fallen = sufficient(candidate.objective, point.objective, length, slope)
         level = candidate.objective <= point.objective * (1 + _ROUNDING)
         if fallen or (level and candidate.gap < point.gap / 2):
             return candidate
-        length /= 2
     return None
 
 

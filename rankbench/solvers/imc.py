@@ -1,34 +1,35 @@
-"""Inductive matrix completion: ratings fitted in squares by a low-rank function of features (Jain and Dhillon 2013)."""
+"""Inductive matrix completion: least squares on ratings by a low-rank function of features (Jain and Dhillon 2013)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
+from rankbench.feature_matrix import Features
 from rankbench.kernels import als as kernel
-from rankbench.methods.tasks import Centre, check_features, ordered, targets
+from rankbench.methods.factors import whole_lanes
+from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check
 
-_LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero and stays so
-_POWERS = 3  # of X^T R^T, at the start
-_SOLVED = 1e-10  # residual, relative to the right-hand side, at which the basis is not improved any more
+_POWERS = 3  # iterations of the subspace iteration on X^T R^T, at the start
+_SOLVED = 1e-10  # residual, relative to the right-hand side, at which conjugate gradients end
 
 
 @dataclass(frozen=True)
 class IMC:
-    """A low-rank linear function of item features per user that fits the ratings in squares.
+    """A low-rank linear function of item features per user, fitted to the ratings by least squares.
 
     min over U (d x k), V (users x k) of sum over ratings of (y_ij - x_j . U v_i)^2 + lam (|U|^2 + |V|^2),
     by alternating least squares: every v_i is a ridge regression on U^T x, solved by Cholesky; U solves one
-    linear system of d x k unknowns by at most `inner` conjugate gradients, started where it is, so the
-    objective never rises. A product with the system is X^T M + lam D, where row j of M is
+    linear system of d x k unknowns by at most `inner` conjugate gradient iterations from a warm start, so
+    the objective never rises. A product with the system is X^T M + lam D, where row j of M is
     sum_i (v_i . D^T x_j) v_i over the users who rated j. As in the paper, U starts as about the first left
     singular vectors of X^T R^T. `centre=user` fits the ratings less each user's mean. Users without two
     different ratings contribute nothing and have v = 0: all items score zero.
@@ -47,9 +48,8 @@ class IMC:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The start, no opinion of any user, then a model after each half step: users, basis, users, ..."""
-        features = train.item_features
-        check_features(features, self.rank)
+        """The start with users' vectors 0, then a model after each half step: users, basis, users, ..."""
+        features = checked_features(train.item_features, self.rank)
         kept = ordered(train)
         values = targets(kept, self.centre)
         shape = train.n_users, train.n_items
@@ -61,7 +61,7 @@ class IMC:
         def objective() -> float:
             errors = np.zeros(train.n_users)
             if len(kept):
-                kernel.squared_errors(kept.indptr, kept.items, values, users, _rows(features @ basis), errors, threads)
+                kernel.squared_errors(kept.indptr, kept.items, values, users, features.times(basis), errors, threads)
             return float(errors.sum() + self.lam * (np.square(basis).sum() + np.square(users).sum()))
 
         while True:
@@ -69,61 +69,57 @@ class IMC:
             if not len(kept):
                 return
             rows = kept.indptr, kept.items, values
-            if (failed := kernel.ridge(*rows, _rows(features @ basis), self.lam, users, threads)) >= 0:
+            if (failed := kernel.ridge(*rows, features.times(basis), self.lam, users, threads)) >= 0:
                 raise UserError(
                     f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"
                 )
             yield self._step(features, basis, users, objective)
             system.improve(basis, users, self.inner)
 
-    def _step(self, features: Any, basis: Floats, users: Floats, objective: Any) -> Step:
-        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features), objective)
+    def _step(self, features: Features, basis: Floats, users: Floats, objective: Callable[[], float]) -> Step:
+        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features.matrix), objective)
 
 
 class _BasisSystem:
-    """The linear system that the best U solves, for any V."""
+    """The linear system that the optimal basis U solves, given the users' vectors V."""
 
-    def __init__(self, features: Any, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
+    def __init__(self, features: Features, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
         self.features, self.lam, self.threads = features, lam, threads
-        order = np.argsort(kept.items, kind="stable")
-        self.indptr: Ints = np.concatenate([[0], np.cumsum(np.bincount(kept.items, minlength=kept.n_items))])
-        self.raters, self.values = kept.users[order], values[order]
+        self.by_item = kept.by_item()
+        self.values = values[self.by_item.rows]
 
     def improve(self, basis: Floats, users: Floats, inner: int) -> None:
-        """Conjugate gradients on the system from `basis` on, in place."""
+        """Solve for the basis by SciPy's conjugate gradients, warm-started at the one given, in place."""
 
         def times(flat: Floats) -> Floats:
             product = self._through(flat.reshape(basis.shape), users)
             return np.asarray(product + self.lam * flat.reshape(basis.shape)).ravel()
 
-        sums = np.empty((len(self.indptr) - 1, basis.shape[1]))
-        kernel.weighted_sums(self.indptr, self.raters, self.values, users, sums, self.threads)
+        sums = np.empty((self.features.shape[0], basis.shape[1]))
+        kernel.weighted_sums(self.by_item.indptr, self.by_item.users, self.values, users, sums, self.threads)
         operator = LinearOperator((basis.size, basis.size), times, dtype=np.float64)
-        known = np.asarray(self.features.T @ sums).ravel()
+        known = self.features.transposed_times(sums).ravel()
         solution, _ = cg(operator, known, x0=basis.ravel(), rtol=_SOLVED, maxiter=inner)
         basis[:] = solution.reshape(basis.shape)
 
     def _through(self, direction: Floats, users: Floats) -> Floats:
-        """X^T M of this direction."""
-        sums = np.empty((len(self.indptr) - 1, direction.shape[1]))
-        left = _rows(self.features @ direction)
-        kernel.gram_times(self.indptr, self.raters, users, left, sums, self.threads)
-        return np.asarray(self.features.T @ sums)
+        """The data term X^T M of the system's product with a direction."""
+        sums = np.empty((self.features.shape[0], direction.shape[1]))
+        left = self.features.times(direction)
+        kernel.gram_times(self.by_item.indptr, self.by_item.users, users, left, sums, self.threads)
+        return self.features.transposed_times(sums)
 
 
-def _start(rng: np.random.Generator, features: Any, rated: Any, rank: int) -> tuple[Floats, Floats]:
-    """About the first singular vectors of X^T R^T, and no opinion, padded to whole lanes.
+def _start(
+    rng: np.random.Generator, features: Features, rated: scipy.sparse.csr_array, rank: int
+) -> tuple[Floats, Floats]:
+    """The approximate leading singular vectors of X^T R^T, and zeros for users, padded for the kernels.
 
-    By powers of the matrix on a random block (Halko, Martinsson and Tropp 2011).
+    By subspace iteration from a random block (Halko, Martinsson and Tropp 2011).
     """
-    padded = -(-rank // _LANES) * _LANES
-    basis, users = np.zeros((features.shape[1], padded)), np.zeros((rated.shape[0], padded))
+    basis, users = (np.zeros((size, whole_lanes(rank))) for size in (features.shape[1], rated.shape[0]))
     block = rng.standard_normal((rated.shape[0], rank))
     for _ in range(_POWERS):
-        basis[:, :rank], _ = np.linalg.qr(features.T @ (rated.T @ block))
-        block, _ = np.linalg.qr(rated @ (features @ basis[:, :rank]))
+        basis[:, :rank], _ = np.linalg.qr(features.transposed_times(rated.T @ block))
+        block, _ = np.linalg.qr(rated @ features.times(basis[:, :rank]))
     return basis, users
-
-
-def _rows(matrix: Any) -> Floats:
-    return np.ascontiguousarray(matrix)

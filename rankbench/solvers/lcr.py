@@ -14,13 +14,13 @@ from rankbench.methods.factors import check_rank
 from rankbench.models import BlendedFactors
 from rankbench.names import Limits, check
 
-_START = 0.1  # of the standard normal factors
-_POWERS = 8
+_START = 0.1  # standard deviation of the random start
+_POWERS = 8  # iterations of the subspace iteration for the preliminary factors
 
 
 @dataclass(frozen=True)
 class LCR:
-    """Many low-rank models, each at home around an anchor (user, item), learned together from comparisons.
+    """Several low-rank models, each local to an anchor (user, item), learned jointly from comparisons.
 
     f(u, i) = sum_t w_t(u, i) U_t[u] . V_t[i] / sum_t w_t(u, i), w_t(u, i) = K(u, u_t) K(i, i_t) around
     the anchor (u_t, i_t), drawn from the pairs that are compared; K = max(0, 1 - (angle / width)^2) is
@@ -30,11 +30,11 @@ class LCR:
     pair of user and item, not one per comparison, and a step never raises the objective. (The paper
     descends stochastically.)
 
-    What differs, and why. The paper has ratings, weighs each pair by the difference of its ratings, and
-    takes preliminary factors from their matrix; comparisons tell of no difference, so each counts 1,
-    and the matrix holds a user's wins less losses with each item: where all pairs of ratings are
+    Differences from the paper: it has ratings, weights each pair by the difference of its ratings, and takes
+    preliminary factors from their matrix. Comparisons have no such difference, so each counts 1, and the
+    matrix holds a user's wins less losses with each item: where all pairs of ratings are
     compared this is the rating's position in the user's order. A pair beyond the width of every anchor would
-    have no score: so one more model, of weight `everywhere` for all, has no anchor.
+    have no score: so one more model has no anchor, but the weight `everywhere` for all pairs.
     Users and items that are in no comparison score NaN.
     """
 
@@ -53,7 +53,7 @@ class LCR:
         check(self)
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The random start, then a model after each iteration, until none leads lower."""
+        """The random start, then a model after each iteration, until the line search fails."""
         if len(train):
             check_rank("LCR", self.rank, train.n_users, train.n_items)
         entries = ComparedEntries.of(train, threads)
@@ -63,7 +63,7 @@ class LCR:
 
 
 class _Problem:
-    """The risk of all models' factors, one matrix with a row per user, then a row per item."""
+    """The regularised risk as a function of all models' factors: rows of users, then of items, in one matrix."""
 
     def __init__(self, solver: LCR, entries: ComparedEntries, user_weights: Floats, item_weights: Floats) -> None:
         self.entries, self.lam = entries, solver.lam
@@ -72,18 +72,18 @@ class _Problem:
         self.totals = entries.products(user_weights, item_weights)
 
     def start(self, rng: np.random.Generator) -> Floats:
-        """Small random factors, 0 for whoever is in no comparison or out of a model's reach: they stay so."""
+        """Small random factors, 0 for users and items without a comparison or of weight 0 in a model; they stay 0."""
         factors = _START * rng.standard_normal(self.spread.shape) * (self.spread > 0)
-        factors[np.concatenate([np.diff(self.entries.indptr), np.diff(self.entries.item_indptr)]) == 0] = 0.0
+        factors[np.concatenate([np.diff(self.entries.indptr), self.entries.by_item.counts]) == 0] = 0.0
         return factors.ravel()
 
     def weighed(self, x: Floats) -> tuple[Floats, Floats]:
-        """The factors of users and of items, each times its weight."""
+        """The factors of users and of items, each multiplied by its weight."""
         both = x.reshape(self.spread.shape) * self.spread
         return both[: self.entries.shape[0]], both[self.entries.shape[0] :]
 
     def objective(self, x: Floats) -> tuple[float, Floats]:
-        """Risk and penalty, and their gradient."""
+        """The objective, risk plus penalty, and its gradient."""
         users, items = self.weighed(x)
         risk, slopes = self.entries.slopes("logistic", self.entries.products(users, items) / self.totals)
         slopes /= self.totals
@@ -91,13 +91,13 @@ class _Problem:
         return risk + self.lam / 2 * float(x @ x), (gradient * self.spread).ravel() + self.lam * x
 
     def step(self, point: Point) -> Step:
-        """The blend as a model, NaN for whoever is in no comparison."""
+        """The step with the blended model, NaN for users and items in no comparison."""
         sides = zip((*self.weighed(point.x), *self.weights), (*self.entries.seen, *self.entries.seen), strict=True)
         return Step(BlendedFactors(*(known_rows(rows, ids) for rows, ids in sides)), lambda: point.value)
 
 
 def _weights(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """K between every user, every item, and the anchors; the last column is the model that is everywhere."""
+    """The weights of users and items in every model: K to its anchor, and a constant for the model without one."""
     chosen = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
     homes = np.searchsorted(entries.indptr, chosen, side="right") - 1, entries.items[chosen]
     users, items = (
@@ -108,7 +108,7 @@ def _weights(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) ->
 
 
 def _kernel(factors: Floats, homes: Ints, width: float) -> Floats:
-    """max(0, 1 - (angle / width)^2) between every row and those at home; rows of zeros are near to nobody."""
+    """Epanechnikov's kernel max(0, 1 - (angle / width)^2) between all rows and the anchors'; 0 for rows of zeros."""
     sizes = np.linalg.norm(factors, axis=1, keepdims=True)
     directions = np.divide(factors, sizes, out=np.zeros_like(factors), where=sizes > 0)
     angles = np.arccos(np.clip(directions @ directions[homes].T, -1.0, 1.0))
@@ -117,7 +117,7 @@ def _kernel(factors: Floats, homes: Ints, width: float) -> Floats:
 
 
 def _preliminary(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Factors of wins less losses, users scaled alike, by subspace iteration."""
+    """Low-rank factors of the matrix of wins less losses, users scaled to similar norm, by subspace iteration."""
     _, losses = entries.slopes("smooth-hinge", np.zeros(len(entries.items)))  # 1 for each lost, -1 for each won
     users = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
     squares = np.bincount(users, losses**2, entries.shape[0])

@@ -17,11 +17,11 @@ from rankbench.names import Limits, check
 
 @dataclass(frozen=True)
 class MF:
-    """A vector per user and item whose products fit the ratings in squares, by exact half steps.
+    """A vector per user and item whose products fit the ratings by least squares, in exact half steps.
 
     min over U, V of sum over ratings of (y_ij - u_i . v_j)^2 + lam (|U|^2 + |V|^2). Each half step solves
     a ridge regression per row by Cholesky, so the objective never rises. `centre=user` fits the ratings
-    less each user's mean, which orders nothing within a user. Users whose ratings are all equal contribute
+    less each user's mean, which does not change a user's order. Users whose ratings are all equal contribute
     nothing and score zero for every item; users and items in no training row score NaN.
     """
 
@@ -37,14 +37,15 @@ class MF:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The start, no opinion of any user, then a model after each half step: users, items, users, ..."""
+        """The start with users' vectors 0, then a model after each half step: users, items, users, ..."""
         kept = ordered(train)
         users = np.zeros((train.n_users, self.rank))
         items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
         users[np.diff(train.indptr) == 0] = np.nan
         items[np.bincount(kept.items, minlength=train.n_items) == 0] = np.nan
         by_user = kept.indptr, kept.items, targets(kept, self.centre)
-        by_item = _transposed(kept.users, kept.items, by_user[2], train.n_items)
+        index = kept.by_item()
+        by_item = index.indptr, index.users, by_user[2][index.rows]
 
         def objective() -> float:
             errors = np.zeros(train.n_users)
@@ -61,17 +62,10 @@ class MF:
             self._half("item", by_item, users, items, threads)
 
     def _half(self, kind: str, rows: tuple[Ints, Ints, Floats], fixed: Floats, moving: Floats, threads: int) -> None:
-        """Every row's ridge regression on the other side's vectors; who has no vector gets none."""
+        """Solve every row's ridge regression on the other side's vectors, in place; rows of NaN stay so."""
         unknown = np.isnan(moving[:, 0])
         failed = kernel.ridge(*rows, fixed, self.lam, moving, threads)
         moving[unknown] = np.nan
         if failed >= 0:
             problem = f"the system of {kind} {failed} has no finite solution: scale the ratings or raise lam"
             raise UserError(problem, subject="MF")
-
-
-def _transposed(users: Ints, items: Ints, values: Floats, n_items: int) -> tuple[Ints, Ints, Floats]:
-    """The ratings by item."""
-    order = np.argsort(items, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
-    return indptr, users[order], values[order]

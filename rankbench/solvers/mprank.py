@@ -2,26 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.item_kernels import ItemKernel, KernelName, dense
+from rankbench.feature_matrix import features_of
+from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check
 
-_GRID = 2.0 ** np.arange(-6, 7)  # what C is multiplied with where it is chosen
+_GRID = 2.0 ** np.arange(-6, 7)  # the multiples of C to choose from
 
 
 @dataclass(frozen=True)
 class MPRank:
-    """A function of item features per user that preserves differences of ratings, in closed form.
+    """A function of item features per user, fitted to the user's differences of ratings by least squares.
 
     min_w |w|^2 + C/m^2 sum_ij ((h(x_j) - h(x_i)) - (y_j - y_i))^2 per user, h(x) = w . phi(x). The pair
     sum is 2m sum_i r_i^2 - 2 (sum_i r_i)^2 of the residuals r = h - y, which is 2m times their centred
@@ -55,7 +56,7 @@ class MPRank:
             )
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The one model there is."""
+        """The only model, in closed form."""
         run = _Run.of(self, train, threads)
         C = np.full(train.n_users, self.C)
         if self.choose != "nothing" and len(run.users):
@@ -65,10 +66,10 @@ class MPRank:
 
 
 def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Floats:
-    """Each user's mean squared leave-one-out error at each of these C, users x C; NaN without two ratings.
+    """The mean squared leave-one-out error of each user at each C, users x C; NaN without two ratings.
 
-    One eigendecomposition for each user serves them all. The ridge m/(2C) stays when a rating is left out, as
-    in ridge regression.
+    One eigendecomposition for each user serves all C. The ridge m/(2C) stays the same when a rating is left out,
+    as in ridge regression.
     """
     C = np.atleast_1d(np.asarray(C, np.float64))
     if not (C > 0).all():
@@ -77,7 +78,7 @@ def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Flo
 
 
 def _least(errors: Floats, choose: str) -> Ints:
-    """Which C has the least error for each user, or over all users; of equal ones the smallest."""
+    """The index of the C with the least error, per user or over all users; of equal ones the smallest."""
     if choose == "C-for-all":
         return np.full(len(errors), errors.mean(axis=0).argmin())
     best: Ints = errors.argmin(axis=1)
@@ -86,24 +87,24 @@ def _least(errors: Floats, choose: str) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """The users that there is something to solve for, and by which form."""
+    """The users with an order to learn, and the form that each is solved by."""
 
     train: Ratings
     matrices: KernelMatrices
     threads: int
     users: Ints
-    by_primal: Any
+    by_primal: Flags  # of each of them, whether the primal system is solved
 
     @classmethod
     def of(cls, solver: MPRank, train: Ratings, threads: int) -> "_Run":
-        """What the settings make of the data."""
+        """The users and forms that the settings choose."""
         between = ItemKernel(solver.kernel, solver.width, solver.degree)
         between.check(train.item_features, "MPRank")
         counts = np.diff(train.indptr)
         users = np.flatnonzero(counts >= 2).astype(np.int32)
         by_primal = np.full(len(users), solver.form == "primal")
         if solver.form == "auto" and solver.kernel == "linear":
-            by_primal = train.item_features.shape[1] <= counts[users]
+            by_primal = features_of(train.item_features).shape[1] <= counts[users]
         return cls(train, KernelMatrices(between, train, threads), threads, users, by_primal)
 
     @property
@@ -112,27 +113,27 @@ class _Run:
         return self.train.indptr, self.train.items, self.train.values
 
     def linear(self, C: Floats) -> Model:
-        """Weights and offsets, each user's from the smaller of the two systems."""
-        features, users = self.train.item_features, self.users[self.by_primal]
+        """The model of a linear kernel: weights and offsets, from the primal or the dual of each user."""
+        features, users = features_of(self.train.item_features), self.users[self.by_primal]
         weights = np.full((self.train.n_users, features.shape[1]), np.nan)
         offsets = np.full(self.train.n_users, np.nan)
         if len(users):
-            _succeed(kernel.primal(dense(features), *self.rows, users, C, weights, offsets, self.threads))
+            _succeed(kernel.primal(features.dense(), *self.rows, users, C, weights, offsets, self.threads))
         if not self.by_primal.all():
             users = self.users[~self.by_primal]
             coefficients, dual_offsets = self.dual(C)
             shape = self.train.n_users, self.train.n_items
             expansion = scipy.sparse.csr_array((coefficients, self.train.items, self.train.indptr), shape)
-            weights[users] = dense(expansion @ features)[users]
+            weights[users] = features.combined(expansion)[users]
             offsets[users] = dual_offsets[users]
-        return UserWeights(features, weights, offsets)
+        return UserWeights(features.matrix, weights, offsets)
 
     def left_out(self, C: Floats) -> Floats:
         """The leave-one-out errors, users x C."""
         errors = np.full((self.train.n_users, len(C)), np.nan)
         users = self.users[self.by_primal]
         if len(users) and len(C):
-            features = dense(self.train.item_features)
+            features = features_of(self.train.item_features).dense()
             _succeed(kernel.primal_path(features, *self.rows, users, C, errors, self.threads))
         for part in self.matrices.parts(self.users[~self.by_primal]) if len(C) else ():
             rows = self.train.indptr, part.rows, self.train.values
@@ -140,7 +141,7 @@ class _Run:
         return errors
 
     def dual(self, C: Floats) -> tuple[Floats, Floats]:
-        """Coefficients by rating and offsets by user, of those whom the dual is for."""
+        """Coefficients by rating and offsets by user, for the users solved by the dual."""
         coefficients = np.zeros(len(self.train))
         offsets = np.full(self.train.n_users, np.nan)
         for part in self.matrices.parts(self.users[~self.by_primal]):
@@ -150,6 +151,7 @@ class _Run:
 
 
 def _succeed(failed: int) -> None:
+    """Raise an error that names the user whose system a kernel could not solve, if there is one."""
     if failed >= 0:
         problem = f"the system of user {failed} is not positive definite: scale the features or lower C"
         raise UserError(problem, subject="MPRank")

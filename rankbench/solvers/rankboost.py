@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
+from rankbench.feature_matrix import Matrix, features_of
 from rankbench.kernels import metrics as metrics_kernel
 from rankbench.kernels import pairs as pairs_kernel
 from rankbench.kernels import rankboost as kernel
@@ -17,29 +18,29 @@ from rankbench.metrics.evaluation import mean
 from rankbench.models import Stumps
 from rankbench.names import Limits, check
 
-_CHUNK = 1 << 15  # entries that one thread searches at a time
-_WORTH_A_THREAD = 1 << 17  # entries per round below which waking another thread takes longer than it helps
-_ROOM = 16  # rounds that there is room for at first
+_CHUNK = 1 << 15  # entries in a unit of work of a thread
+_WORTH_A_THREAD = 1 << 17  # entries per round that are worth another thread
+_ROOM = 16  # rounds that the arrays have capacity for at first
 
 Thresholds = tuple[Ints, Floats, Floats]  # of one round: each user's feature, cut and weight
 
 
 @dataclass(frozen=True)
 class RankBoost:
-    """A sum of weighted thresholds on item features per user, one more in every round.
+    """A weighted sum of thresholds on item features per user, built by boosting: one more in every round.
 
     min over h of the mean of exp(h(x_i) - h(x_k)) over the pairs y_i < y_k, by coordinate descent: with pairs
     weighted by that exponential, D, a round takes the threshold f(x) = [x_feature > cut] of largest |r|, r =
     sum_ik D(i, k) (f(x_k) - f(x_i)), and gives it the weight alpha = 1/2 ln((1 + r) / (1 - r)), r kept half a
-    pair away from 1, where alpha is infinite. Whose first threshold has every pair right gets no second: it
-    would be the same in every round, and scores would grow by thousands that say nothing. Cuts lie midway
-    between neighbouring values of the user's items. As D factors into e^{h_i} and e^{-h_k}, a round costs
-    O(ratings x features), and less where many values are alike, as other people's ratings with their holes
-    filled are. The objective, the sum of the users' mean losses, falls in every round.
+    pair away from 1, where alpha is infinite. A user whose first threshold orders every pair correctly stops:
+    every further round would choose the same threshold again. Cuts lie midway between neighbouring values of
+    the user's items. As D factors into e^{h_i} and e^{-h_k}, a round costs O(ratings x features), and less where
+    many values are equal, as in other people's ratings with their holes filled. The objective, the sum of the
+    users' mean losses, falls in every round.
 
-    `rounds=validated` holds back a share of each user's ratings and boosts on the others as well. Of the
-    thresholds learnt on all ratings it keeps as many rounds as left the fewest of the pairs held back in
-    the wrong order (mean over users): one number for all users, as the paper has it. Users with fewer
+    `rounds=validated` chooses the number of rounds by held-out ratings, a share of each user's: it boosts on
+    the others too, finds the number of rounds with the least held-out pairwise error (mean over users, one
+    number for all users, as in the paper) and keeps so many of the thresholds learnt on all ratings. Users with fewer
     than two ratings score NaN; those whose ratings are all alike, or whose items all look alike, zero.
     """
 
@@ -54,7 +55,7 @@ class RankBoost:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """No threshold at all, then a model after each round; ends when no threshold helps any user."""
+        """The model without thresholds, then a model after each round, until no threshold helps any user."""
         learners = np.flatnonzero(pairs_kernel.count(train.indptr, train.values))
         own, rows = _of_users(train, learners), (len(learners) + (np.diff(train.indptr) < 2)).astype(np.int32)
         rows[learners] = np.arange(len(learners))
@@ -77,9 +78,9 @@ class RankBoost:
 
 @dataclass(frozen=True)
 class _Rounds:
-    """The thresholds of all rounds so far, users x rounds, and room for more.
+    """The thresholds of all rounds so far, users x rounds, in arrays with capacity for more.
 
-    Two more rows have no threshold ever: that of users with no order to learn, who score zero, and that of
+    The last two rows have no thresholds: one for users with no order to learn, who score zero, and one for
     users with fewer than two ratings, who score NaN.
     """
 
@@ -89,12 +90,12 @@ class _Rounds:
 
     @classmethod
     def none(cls, n_users: int) -> "_Rounds":
-        """Room only."""
+        """Arrays without a round yet."""
         shape = n_users + 2, _ROOM
         return cls(np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape))
 
     def with_round(self, number: int, thresholds: Thresholds) -> "_Rounds":
-        """One round more, written where there was room, or else into twice the room."""
+        """The thresholds with one round more, in the same arrays or, if they are full, in ones twice as large."""
         columns = self.features, self.cuts, self.weights
         if number == self.features.shape[1]:
             columns = tuple(np.hstack([column, np.zeros_like(column)]) for column in columns)  # type: ignore[assignment]
@@ -102,8 +103,8 @@ class _Rounds:
             column[:-2, number] = values
         return _Rounds(*columns)
 
-    def model(self, item_features: Any, rows: Ints, rounds: int) -> Stumps:
-        """The first rounds as a model; `rows` say which row is whose."""
+    def model(self, item_features: Matrix | None, rows: Ints, rounds: int) -> Stumps:
+        """The model of the first rounds; `rows` holds each user's row."""
         kept, offsets = slice(rounds), np.zeros(len(self.features))
         offsets[-1] = np.nan
         return Stumps(item_features, rows, self.features[:, kept], self.cuts[:, kept], self.weights[:, kept], offsets)
@@ -111,9 +112,10 @@ class _Rounds:
 
 @dataclass(frozen=True)
 class _Runs:
-    """For each user and feature the positions of the items from the lowest value up and from the highest down.
+    """The index that a round searches for thresholds: per user and feature, the items sorted by value.
 
-    Both stop short of the largest group of equal values, which need not be looked at.
+    A run goes from the lowest value up or from the highest down. Both end before the largest group of equal
+    values, which need not be visited.
     """
 
     user_chunks: Ints  # the chunks of runs of each user
@@ -126,13 +128,13 @@ class _Runs:
     thresholds: Floats
 
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Floats]:
-        """All of them, as the kernel takes them."""
+        """All arrays, as the kernel takes them."""
         chunks = self.user_chunks, self.chunk_users, self.chunk_runs
         return *chunks, self.starts, self.features, self.sides, self.entries, self.thresholds
 
 
 def _of_users(train: Ratings, users: Ints) -> Ratings:
-    """The ratings of some users alone, who are numbered anew."""
+    """The ratings of these users only, renumbered from 0."""
     counts = np.diff(train.indptr)[users]
     chosen = np.zeros(train.n_users, bool)
     chosen[users] = True
@@ -142,7 +144,7 @@ def _of_users(train: Ratings, users: Ints) -> Ratings:
 
 
 def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]:
-    """Each round's thresholds, until none helps any user; `losses` are kept up to date."""
+    """The thresholds of each round, until none helps any user; `losses` is updated in place."""
     order = np.lexsort((train.values, train.users))
     values = train.values[order]
     pairs = pairs_kernel.count(train.indptr, train.values).astype(np.float64)
@@ -158,12 +160,12 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
         if not found[-1].any():
             return
         yield found
-        if number == 0:  # so much weight has only a threshold with every pair on its side, or on the other
+        if number == 0:  # only a threshold that orders all pairs correctly, or all wrongly, has this weight
             totals[np.abs(found[-1]) > np.arctanh(1 - 0.75 / np.maximum(pairs, 1))] = 0.0
 
 
 def _runs_of(train: Ratings, items: Ints, pairs: Floats, threads: int) -> _Runs:
-    """What every round searches; `items` are the users' items by ascending rating."""
+    """The index that every round searches; `items` are the users' items by ascending rating."""
     table = scipy.sparse.csr_array(train.item_features)
     columns = table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, table.shape[1]
     n_entries, n_runs = np.zeros((2, train.n_users), np.int64)
@@ -179,7 +181,7 @@ def _runs_of(train: Ratings, items: Ints, pairs: Floats, threads: int) -> _Runs:
 
 
 def _chunks(run_users: Ints, starts: Ints, user_entries: Ints, n_users: int) -> tuple[Ints, Ints, Ints]:
-    """Runs put together until there are enough entries, never two users': by user, each one's user, each one's runs."""
+    """Chunks of consecutive runs of one user, the units of work: their start by user, their users, their runs."""
     parts = (starts[:-1] - user_entries[run_users]) // _CHUNK
     first = np.ones(len(run_users), bool)
     first[1:] = (run_users[1:] != run_users[:-1]) | (parts[1:] != parts[:-1])
@@ -189,7 +191,7 @@ def _chunks(run_users: Ints, starts: Ints, user_entries: Ints, n_users: int) -> 
 
 
 def _hold_back(train: Ratings, share: float, rng: np.random.Generator) -> tuple[Ratings, Ratings]:
-    """A share of each user's ratings, drawn evenly and rounded down, taken from the others: the others, and it."""
+    """A random split into training and held-out ratings: each user holds out this share, rounded down."""
     order = np.lexsort((rng.random(len(train)), train.users))
     position = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
     held = np.zeros(len(train), bool)
@@ -198,7 +200,7 @@ def _hold_back(train: Ratings, share: float, rng: np.random.Generator) -> tuple[
 
 
 def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
-    """The best number of rounds of those so far, after every round; all of them if nothing can be validated."""
+    """The best number of rounds so far, after every round; the latest if no held-out pair exists."""
     users, scores = held.users, np.zeros(len(held))
     least = _error(held, scores, threads)
     if np.isnan(least):
@@ -206,7 +208,7 @@ def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
     best = 0
     yield best
     for made, (features, cuts, weights) in enumerate(_boost(train, np.zeros(train.n_users), threads), start=1):
-        values = np.asarray(held.item_features[held.items, features[users]]).ravel()
+        values = features_of(held.item_features).at(held.items, features[users])
         scores += np.where(values > cuts[users], weights[users], 0.0)
         if (error := _error(held, scores, threads)) < least:
             least, best = error, made
@@ -216,7 +218,7 @@ def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
 
 
 def _error(held: Ratings, scores: Floats, threads: int) -> float:
-    """The share of misordered pairs, a tie counts one half; mean over users."""
+    """The pairwise error on held-out ratings, a tie counting one half, mean over users."""
     codes, cuts = np.array([metrics_kernel.PAIRWISE_ERROR], np.int32), np.zeros(1, np.int32)
     return mean(
         metrics_kernel.per_user(held.indptr, held.values, scores, codes, cuts, np.zeros(1), np.ones(1), threads)[0]

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.feature_matrix import Features
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import ItemScores
 from rankbench.names import Limits, check
 
@@ -21,7 +22,7 @@ class RankSVMJoint:
 
     min_w 1/2 |w|^2 + C sum over all tasks' pairs of max(0, 1 - w . (x_j - x_k))^2, item j the better one
     (Cheng et al. 2018, section 3, «jointly»). Of ratings all strict pairs count and none is listed. Every
-    item has a score, and so has every user: who has no pair contributes nothing and is told the others'.
+    item has a score, and it is the same for every user, those without a pair included.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0
@@ -34,30 +35,30 @@ class RankSVMJoint:
         check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Zero, then a model after each Newton step, until the gap vanishes or no step helps any more."""
-        check_features(train.item_features)
+        """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
+        features = checked_features(train.item_features)
         tasks = PairTasks.of(train, threads)
-        for point in minimise(tasks, _through_items(tasks, train.item_features), self.C):
-            yield point.step(ItemScores(np.asarray(train.item_features @ point.unknowns)))
+        for point in minimise(tasks, _through_items(tasks, features), self.C):
+            yield point.step(ItemScores(features.times(point.unknowns)))
 
 
-def _through_items(tasks: PairTasks, features: Any) -> Linear:
-    """From w to each row's score, by way of a score per item."""
+def _through_items(tasks: PairTasks, features: Features) -> Linear:
+    """The linear map from w to each row's score, by way of a score per item."""
     n_items, d = features.shape
 
     def forward(weights: Floats) -> Floats:
-        """X w, by row."""
-        return np.asarray(features @ weights)[tasks.items]
+        """The score of each row under weights w."""
+        return features.times(weights)[tasks.items]
 
     def backward(slope: Floats) -> Floats:
-        """Its transpose."""
-        return np.asarray(features.T @ np.bincount(tasks.items, slope, n_items))
+        """The transpose of `forward`: a gradient by w from slopes by row."""
+        return features.transposed_times(np.asarray(np.bincount(tasks.items, slope, n_items), np.float64))
 
-    squared = features**2
+    squared = features.squared()
 
-    def nearly_undo(weights: Floats) -> Callable[[Floats], Floats]:
-        """Division by the diagonal."""
-        diagonal = 1 + squared.T @ np.bincount(tasks.items, weights, n_items)
+    def preconditioner(weights: Floats) -> Callable[[Floats], Floats]:
+        """The preconditioner: division by the Hessian's diagonal."""
+        diagonal = 1 + squared.transposed_times(np.asarray(np.bincount(tasks.items, weights, n_items), np.float64))
         return lambda x: np.asarray(x / diagonal)
 
-    return Linear(d, forward, backward, nearly_undo)
+    return Linear(d, forward, backward, preconditioner)

@@ -1,4 +1,4 @@
-"""Multi-task RankSVM with a nuclear-norm penalty: the convex form of Factorization RankSVM, with a certificate."""
+"""Multi-task RankSVM with a nuclear-norm penalty: the convex form of Factorization RankSVM, with a duality gap."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,40 +8,44 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, svds
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.feature_matrix import DenseFeatures, Features
 from rankbench.kernels import als as als_kernel
+from rankbench.methods.conjugate_gradients import conjugate_gradients, inner_product
+from rankbench.methods.factors import ProductSVD
+from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check
 
-_CONVERGED = 1e-10  # relative gap
-_STALLED = 0.05  # a step that gains less of the objective makes room for a larger subspace
-_GAINED = 1e-14  # a step that gains less of the objective gained nothing
-_SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
-_HALVINGS = 20
-_INNER = 50  # conjugate gradients per Newton step, at most
-_BATCH = 10  # directions by which the subspace grows at first; then by as many as it has
-_VANISHED = 1e-12  # singular values that are so small beside the largest are dropped
-_DENSE = 50_000_000  # numbers in a gradient that is written out
-_MARGIN = 1e-12  # by which a largest singular value may be found too small
+_CONVERGED = 1e-10  # the relative gap at which to stop
+_STALLED = 0.05  # relative decrease below which a larger subspace is tried
+_GAINED = 1e-14  # relative decrease below which a step counts as no decrease
+_TRIALS = 20  # step lengths of a line search, at most
+_INNER = 50  # conjugate gradient iterations per Newton step, at most
+_BATCH = 10  # directions added to the subspace; if it has more than these, it is doubled
+_VANISHED = 1e-12  # singular values below this share of the largest are dropped
+_DENSE = 50_000_000  # entries up to which the gradient is formed as a dense matrix
+_MARGIN = 1e-12  # relative error allowed for in a largest singular value
 
 Matrix = Any  # an array, or a LinearOperator for its products
+Factors = tuple[Floats, Floats]  # U and V, or a direction of both
 
 
 @dataclass(frozen=True)
 class RankSVMNuclear:
-    """A linear function of item features per task, the matrix of all of them of small nuclear norm.
+    """A linear function of item features per task, with the nuclear norm of all tasks' weights as penalty.
 
     min over W (features x tasks) of |W|_* + C sum over pairs of max(0, 1 - w_i . (x_j - x_k))^2 (Cheng et
     al. 2018, section 4). With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
     RankSVM without its limit of rank: a convex problem. W is kept as balanced factors: a step is a
-    truncated Newton step on them, or, once these gain little, a proximal step: the singular vectors of the
-    gradient outside their span with singular values s above 1 enter with weights in proportion to s - 1
+    truncated Newton step on them, or, once these decrease the objective little, a proximal step: the singular
+    vectors of the gradient outside their span with singular values s above 1 enter with weights in proportion to s - 1
     (active subspace selection, Hsieh and Olsen 2014). Neither ever raises the objective. The dual
     variables 2 C (1 - margin)_+, scaled until their gradient's spectral norm is at most 1, bound the gap.
-    Who has no pair contributes nothing and has w = 0: all items score zero.
+    A task without a pair contributes nothing and has w = 0: all items score zero.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0
@@ -54,40 +58,20 @@ class RankSVMNuclear:
         check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Zero, then a model after each step, until the gap vanishes or no step helps any more."""
-        check_features(train.item_features)
-        problem = _Problem(PairTasks.of(train, threads), train.item_features, self.C)
+        """The zero model, then a model after each step, until the gap vanishes or no step decreases the objective."""
+        features = checked_features(train.item_features)
+        problem = _Problem(PairTasks.of(train, threads), features, self.C)
         point: _Point | None = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
         stalled = True
         while point is not None:
             gap = _Gap(problem, point)
-            yield Step(FeatureFactors(point.users, point.basis, train.item_features), gap.objective, gap)
+            yield Step(FeatureFactors(point.users, point.basis, features.matrix), gap.objective, gap)
             point, stalled = _improve(problem, point, stalled, gap)
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
-    """A direction of both factors."""
-
-    basis: Floats
-    users: Floats
-
-    def dot(self, other: "_Pair") -> float:
-        """The inner product."""
-        return float(np.vdot(self.basis, other.basis) + np.vdot(self.users, other.users))
-
-    def plus(self, scale: float, other: "_Pair") -> "_Pair":
-        """self + scale other"""
-        return _Pair(self.basis + scale * other.basis, self.users + scale * other.users)
-
-    def over(self, other: "_Pair") -> "_Pair":
-        """Entry by entry."""
-        return _Pair(self.basis / other.basis, self.users / other.users)
-
-
-@dataclass(frozen=True, eq=False)
 class _Point:
-    """Factors of W, the pairs at their scores, and the gradient of the losses for W."""
+    """The factors of W with the loss of their scores, the objective, and the gradient of the loss by W."""
 
     basis: Floats
     users: Floats
@@ -97,38 +81,35 @@ class _Point:
 
 
 class _Problem:
-    """The objective, and the products with its data that everything else is made of."""
+    """The objective with the products of features and tasks that its derivatives consist of."""
 
-    def __init__(self, tasks: PairTasks, features: Any, C: float) -> None:
+    def __init__(self, tasks: PairTasks, features: Features, C: float) -> None:
         self.tasks, self.features, self.C = tasks, features, C
         self.shape = features.shape[1], tasks.n_tasks
         self.small = features.shape[1] * tasks.n_tasks <= _DENSE
-        self.rows = TaskFeatures.of(tasks, features)
-        self.squared = TaskFeatures.of(tasks, features**2)
-        self.order = np.argsort(tasks.items, kind="stable")
-        n_items = features.shape[0]
-        self.item_indptr: Ints = np.concatenate([[0], np.cumsum(np.bincount(tasks.items, minlength=n_items))])
-        self.raters = np.repeat(np.arange(tasks.n_tasks, dtype=np.int32), np.diff(tasks.indptr))[self.order]
+        self.rows = TaskFeatures(tasks, features)
+        self.squared = TaskFeatures(tasks, features.squared())
+        self.by_item = tasks.by_item(features.shape[0])
 
     def at(self, basis: Floats, users: Floats) -> _Point:
         """The point with these factors."""
         return self.scored(basis, users, self.tasks.at(self.scores((basis, users))))
 
     def scored(self, basis: Floats, users: Floats, pairs: ScoredPairs) -> _Point:
-        """The point with these factors, whose pairs are known."""
+        """The point with these factors, given the loss of their scores."""
         size = 0.5 * float(np.square(basis).sum() + np.square(users).sum())
         return _Point(basis, users, pairs, size + self.C * pairs.loss, self.gradient(pairs.slope))
 
-    def scores(self, *products: tuple[Floats, Floats]) -> Floats:
-        """A score per row by the sum of U V^T over these pairs of factors."""
+    def scores(self, *products: Factors) -> Floats:
+        """The score of each row under the sum of U V^T over these pairs of factors."""
         if self.small:
             whole: Floats = np.sum([users @ basis.T for basis, users in products], axis=0)
             return self.rows.scores(whole)
-        parts = [TaskFeatures.of(self.tasks, _rows(self.features @ basis)).scores(_rows(v)) for basis, v in products]
+        parts = [self._through(basis).scores(np.ascontiguousarray(users)) for basis, users in products]
         return np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, slope: Floats) -> Matrix:
-        """C sum of slope x e_i^T over rows, features x tasks: written out if small, or as its products."""
+        """The gradient by W, C sum of slope x e_i^T over rows: dense if it is small, else an operator."""
         if self.small:
             return self.C * self.rows.sums(slope).T
         return LinearOperator(
@@ -140,37 +121,42 @@ class _Problem:
             dtype=np.float64,
         )
 
-    def diagonal(self, point: _Point) -> _Pair:
-        """The Hessian's diagonal, about: as if a pair moved one of its items only, and features were apart."""
+    def diagonal(self, point: _Point) -> Factors:
+        """An approximation of the Hessian's diagonal, which ignores that a pair moves two items."""
         counts = self.C * self.squared.sums(2 * point.pairs.degree).T if self.small else None
         if counts is None:
-            return _Pair(np.ones_like(point.basis), np.ones_like(point.users))
-        return _Pair(1 + counts @ np.square(point.users), 1 + counts.T @ np.square(point.basis))
+            return np.ones_like(point.basis), np.ones_like(point.users)
+        return 1 + counts @ np.square(point.users), 1 + counts.T @ np.square(point.basis)
 
     def _times(self, slope: Floats, users: Floats) -> Floats:
-        """The gradient times a matrix, by way of a sum per item."""
-        sums = np.zeros((len(self.item_indptr) - 1, users.shape[1]))
+        """The gradient times a matrix V, by way of a sum per item."""
+        index, sums = self.by_item, np.zeros((self.features.shape[0], users.shape[1]))
         if len(slope):
-            weights = slope[self.order], _rows(users)
-            als_kernel.weighted_sums(self.item_indptr, self.raters, *weights, sums, self.tasks.threads)
-        return np.asarray(self.C * (self.features.T @ sums))
+            weights = slope[index.rows], np.ascontiguousarray(users)
+            als_kernel.weighted_sums(index.indptr, index.users, *weights, sums, self.tasks.threads)
+        return self.C * self.features.transposed_times(sums)
 
     def _transposed_times(self, slope: Floats, basis: Floats) -> Floats:
-        return self.C * TaskFeatures.of(self.tasks, _rows(self.features @ basis)).sums(slope)
+        """The transposed gradient times a matrix U."""
+        return self.C * self._through(basis).sums(slope)
+
+    def _through(self, basis: Floats) -> TaskFeatures:
+        """The products X U with a basis, as new features of the items."""
+        return TaskFeatures(self.tasks, DenseFeatures(self.features.times(basis)))
 
 
 class _Gap:
-    """A point's gradient G of the losses seen from its singular values; the certificate that follows."""
+    """The objective and duality gap of a point, computed when asked for."""
 
     def __init__(self, problem: _Problem, point: _Point) -> None:
         self.problem, self.point = problem, point
 
     def objective(self) -> float:
-        """|W|_* + C loss: the factors are balanced."""
+        """The objective |W|_* + C loss, given that the factors are balanced."""
         return self.point.objective
 
     def __call__(self) -> float:
-        """The objective less the dual value of the best feasible multiple of the dual variables."""
+        """The duality gap, with the best feasible multiple of the dual variables."""
         pairs, C = self.point.pairs, self.problem.C
         weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
         if pairs.loss == 0:
@@ -181,7 +167,7 @@ class _Gap:
 
 
 def _improve(problem: _Problem, point: _Point, stalled: bool, gap: Callable[[], float]) -> tuple[_Point | None, bool]:
-    """The next point, None at the end, and whether its step gained so little that the subspace should grow."""
+    """The next point (None at the end), and whether the objective decreased so little that the subspace should grow."""
     if stalled and (larger := _grow(problem, point)) is not None:
         return larger, False
     better = _newton(problem, point) if point.objective > 0 else None
@@ -194,7 +180,7 @@ def _improve(problem: _Problem, point: _Point, stalled: bool, gap: Callable[[], 
 
 
 def _grow(problem: _Problem, point: _Point) -> _Point | None:
-    """The point with more directions, of the gradient outside the span of its factors; None if there are none.
+    """The point after a step along new directions, from the gradient outside the span of its factors; None without.
 
     Along tau sum (s - 1) l r^T over them the nuclear norm grows by tau sum (s - 1): a convex function of tau.
     """
@@ -206,78 +192,73 @@ def _grow(problem: _Problem, point: _Point) -> _Point | None:
     left, right = left[:, grown] * weights, -right[:, grown] * weights
     moves = problem.scores((left, right))
     slope, C = -float(np.square(weights**2).sum()), problem.C
-    length = -slope / (C * float(moves @ point.pairs.curve(moves)))
-    for _ in range(_HALVINGS):
+    first = -slope / (C * float(moves @ point.pairs.curve(moves)))
+    for length in halved(_TRIALS, first):
         pairs = problem.tasks.at(point.pairs.scores + length * moves)
         change = length * float(weights @ weights) + C * (pairs.loss - point.pairs.loss)
-        if change < _SUFFICIENT * length * slope:
+        if sufficient(change, 0.0, length, slope):
             root = np.sqrt(length)
             factors = np.hstack([point.basis, root * left]), np.hstack([point.users, root * right])
             return problem.scored(*factors, pairs)
-        length /= 2
     return None
 
 
 def _newton(problem: _Problem, point: _Point) -> _Point | None:
-    """The point after a truncated Newton step on both factors, halved until it helps; None if it never does."""
-    gradient = _Pair(point.basis + point.slope @ point.users, point.users + point.slope.T @ point.basis)
-    step = _conjugate_gradients(problem, point, gradient)
-    first = problem.scores((step.basis, point.users), (point.basis, step.users))
-    second = problem.scores((step.basis, step.users))
-    promised, length = gradient.dot(step), 1.0
-    for _ in range(_HALVINGS):
+    """The point after a truncated Newton step on both factors, by line search; None if no length decreases enough."""
+    gradient = point.basis + point.slope @ point.users, point.users + point.slope.T @ point.basis
+    step = _direction(problem, point, gradient)
+    basis_step, users_step = step
+    first = problem.scores((basis_step, point.users), (point.basis, users_step))
+    second = problem.scores(step)
+    slope = inner_product(gradient, step)
+    for length in halved(_TRIALS):
         pairs = problem.tasks.at(point.pairs.scores + length * (first + length * second))
-        basis, users = point.basis + length * step.basis, point.users + length * step.users
+        basis, users = point.basis + length * basis_step, point.users + length * users_step
         found = 0.5 * float(np.square(basis).sum() + np.square(users).sum()) + problem.C * pairs.loss
-        if found < point.objective + _SUFFICIENT * length * promised:
+        if sufficient(found, point.objective, length, slope):
             return problem.scored(basis, users, pairs)
-        length /= 2
     return None
 
 
-def _conjugate_gradients(problem: _Problem, point: _Point, gradient: _Pair) -> _Pair:
-    """About -H^-1 gradient, scaled by H's diagonal; ends where the curvature is not positive."""
-    scale = problem.diagonal(point)
-    direction = _Pair(np.zeros_like(point.basis), np.zeros_like(point.users))
-    residual = _Pair(-gradient.basis, -gradient.users)
-    conjugate = residual.over(scale)
-    squared = start = residual.dot(conjugate)
-    tolerance = min(0.1, np.sqrt(start / point.objective)) ** 2 * start
-    for iteration in range(_INNER):
-        product = _hessian_times(problem, point, conjugate)
-        curvature = conjugate.dot(product)
-        if curvature <= 0:
-            return direction if iteration else conjugate
-        direction = direction.plus(squared / curvature, conjugate)
-        residual = residual.plus(-squared / curvature, product)
-        scaled = residual.over(scale)
-        before, squared = squared, residual.dot(scaled)
-        if squared <= tolerance:
-            break
-        conjugate = scaled.plus(squared / before, conjugate)
-    return direction
+def _direction(problem: _Problem, point: _Point, gradient: Factors) -> Factors:
+    """About -H^-1 gradient by conjugate gradients, the Hessian's diagonal as preconditioner."""
+    basis_scale, users_scale = problem.diagonal(point)
+
+    def enough(start: float) -> float:
+        """The level that the residual must fall to: the nearer the optimum, the lower."""
+        return float(min(0.1, np.sqrt(start / point.objective)) ** 2 * start)
+
+    found = conjugate_gradients(
+        lambda step: _hessian_times(problem, point, *step),
+        (-gradient[0], -gradient[1]),
+        enough,
+        _INNER,
+        precondition=lambda residual: (residual[0] / basis_scale, residual[1] / users_scale),
+    )
+    return found[0], found[1]
 
 
-def _hessian_times(problem: _Problem, point: _Point, step: _Pair) -> _Pair:
-    """The Hessian of the objective as a function of the factors, times a direction."""
-    moves = problem.scores((step.basis, point.users), (point.basis, step.users))
+def _hessian_times(problem: _Problem, point: _Point, basis: Floats, users: Floats) -> Factors:
+    """The Hessian of the objective as a function of both factors, times a direction."""
+    moves = problem.scores((basis, point.users), (point.basis, users))
     curved = problem.gradient(point.pairs.curve(moves))
-    return _Pair(
-        step.basis + curved @ point.users + point.slope @ step.users,
-        step.users + curved.T @ point.basis + point.slope.T @ step.basis,
+    return (
+        basis + curved @ point.users + point.slope @ users,
+        users + curved.T @ point.basis + point.slope.T @ basis,
     )
 
 
 def _balanced(problem: _Problem, point: _Point) -> _Point:
-    """The same W in factors U = A sqrt(s), V = B sqrt(s) of its singular values, those that vanished left out."""
-    (basis, upper), (users, other) = (np.linalg.qr(factor) for factor in (point.basis, point.users))
-    left, sizes, right = np.linalg.svd(upper @ other.T)
-    kept = slice(0, max(1, int((sizes > _VANISHED * sizes[0]).sum())))
-    roots = np.sqrt(sizes[kept])
-    return problem.at(basis @ (left[:, kept] * roots), users @ (right[kept].T * roots))
+    """The same W with balanced factors U = A sqrt(s), V = B sqrt(s) from its singular value decomposition A s B^T."""
+    product = ProductSVD.of(point.basis, point.users, whole=True)
+    kept = slice(0, max(1, int((product.values > _VANISHED * product.values[0]).sum())))
+    roots = np.sqrt(product.values[kept])
+    basis = product.left_basis @ (product.left_turn[:, kept] * roots)
+    return problem.at(basis, product.right_basis @ (product.right_turn[:, kept] * roots))
 
 
 def _rank(point: _Point) -> int:
+    """The number of columns of the factors, 0 for the zero matrix."""
     return point.basis.shape[1] if point.basis.any() else 0
 
 
@@ -292,7 +273,7 @@ def _outside(point: _Point) -> Matrix:
         return np.asarray(rest - (rest @ right) @ right.T)
 
     def without(span: Floats, vector: Floats) -> Floats:
-        """What of a vector lies outside the span."""
+        """A vector with its projection onto the span removed."""
         return np.asarray(vector - span @ (span.T @ vector))
 
     return LinearOperator(
@@ -304,7 +285,7 @@ def _outside(point: _Point) -> Matrix:
 
 
 def _leading(matrix: Matrix, count: int) -> tuple[Floats, Floats, Floats]:
-    """The largest singular values, descending, between their left and right vectors."""
+    """The left vectors, values (descending) and right vectors of the largest singular values."""
     if isinstance(matrix, np.ndarray):
         left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
     else:
@@ -312,7 +293,3 @@ def _leading(matrix: Matrix, count: int) -> tuple[Floats, Floats, Floats]:
         left, sizes, right = svds(matrix, k=min(count, min(matrix.shape) - 1), v0=start)
         left, sizes, right = left[:, ::-1], sizes[::-1], right[::-1]
     return left[:, :count], sizes[:count], right[:count].T
-
-
-def _rows(matrix: Any) -> Floats:
-    return np.ascontiguousarray(matrix)

@@ -10,19 +10,19 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True)
 class RankSVMSeparate:
-    """A linear function of item features per task, each learned from that task alone, with a duality gap.
+    """A linear function of item features per task, learned from that task alone, with a duality gap.
 
     min_w_i 1/2 |w_i|^2 + C sum over task i's pairs of max(0, 1 - w_i . (x_j - x_k))^2, item j the better
     one (Cheng et al. 2018, section 3, «separately»), for every i by truncated Newton, tasks side by side.
-    Of ratings all strict pairs count and none is listed. Who has no pair contributes nothing and has
-    w = 0: all items score zero.
+    Of ratings all strict pairs count and none is listed. A task without a pair contributes nothing and
+    has w = 0: all items score zero.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0
@@ -35,25 +35,26 @@ class RankSVMSeparate:
         check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Zero, then a model after each Newton step of all tasks that are not done, until all are."""
-        check_features(train.item_features)
+        """The zero model, then a model after each Newton step of all tasks, until every task has converged."""
         tasks = PairTasks.of(train, threads)
-        features = TaskFeatures.of(tasks, train.item_features)
+        features = TaskFeatures(tasks, checked_features(train.item_features))
         weights = np.zeros((tasks.n_tasks, features.d))
         done = np.zeros(tasks.n_tasks, np.int32)
         while True:
-            yield self._step(tasks, features, train, weights)
+            yield self._step(features, weights)
             if done.all():
                 return
             features.newton(self.C, CONVERGED, weights, done)
 
-    def _step(self, tasks: PairTasks, features: TaskFeatures, train: View, weights: Floats) -> Step:
+    def _step(self, features: TaskFeatures, weights: Floats) -> Step:
+        tasks = features.tasks
+
         def objective() -> float:
             return float(0.5 * np.square(weights).sum() + self.C * tasks.at(features.scores(weights)).loss)
 
         def gap() -> float:
-            """The gaps of all tasks together."""
+            """The sum of the gaps of all tasks."""
             pairs = tasks.at(features.scores(weights))
             return gap_of(weights.ravel(), -self.C * features.sums(pairs.slope).ravel(), pairs, self.C)
 
-        return Step(UserWeights(train.item_features, weights, np.zeros(len(weights))), objective, gap)
+        return Step(UserWeights(features.features.matrix, weights, np.zeros(len(weights))), objective, gap)

@@ -10,19 +10,19 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
-from rankbench.methods.tasks import check_features
+from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check
 
 
 @dataclass(frozen=True)
 class RankSVMVar:
-    """Task i ranks by w + v_i, a part shared by all and a deviation, by truncated Newton with a duality gap.
+    """A linear function w + v_i per task, shared part and deviation, by truncated Newton with a duality gap.
 
     min over w, v of shared/2 |w|^2 + private/2 sum_i |v_i|^2 + C sum over all tasks' pairs of
     max(0, 1 - (w + v_i) . (x_j - x_k))^2 (Cheng et al. 2018, «var»). Only shared/C and private/C matter: a
-    large `private` leaves RankSVM jointly, a large `shared` separately. Of ratings all strict pairs count
-    and none is listed. Who has no pair contributes nothing and has v = 0: scored by the shared part.
+    large `private` approaches RankSVM jointly, a large `shared` separately. Of ratings all strict pairs count
+    and none is listed. A user without a pair contributes nothing and has v = 0: the shared part scores.
     """
 
     C: Annotated[float, Limits(above=0)] = 1.0
@@ -37,44 +37,43 @@ class RankSVMVar:
         check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Zero, then a model after each Newton step, until the gap vanishes or no step helps any more."""
-        check_features(train.item_features)
+        """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
+        given = checked_features(train.item_features)
         tasks = PairTasks.of(train, threads)
-        features = TaskFeatures.of(tasks, train.item_features)
-        squared = TaskFeatures.of(tasks, train.item_features**2)
+        features, squared = TaskFeatures(tasks, given), TaskFeatures(tasks, given.squared())
         for point in minimise(tasks, self._scaled(features, squared), self.C):
             weights = self._weights(point.unknowns, features.d)
-            yield point.step(UserWeights(train.item_features, weights, np.zeros(len(weights))))
+            yield point.step(UserWeights(given.matrix, weights, np.zeros(len(weights))))
 
     def _scaled(self, features: TaskFeatures, squared: TaskFeatures) -> Linear:
-        """The unknowns are sqrt(shared) w, then sqrt(private) v_i: their penalty is half their square."""
+        """The linear map of the unknowns sqrt(shared) w and sqrt(private) v_i: they make the penalty 1/2 |x|^2."""
 
         def forward(unknowns: Floats) -> Floats:
-            """(w + v_i) . x, by row."""
+            """The score (w + v_i) . x of each row."""
             return features.scores(self._weights(unknowns, features.d))
 
         def backward(slope: Floats) -> Floats:
-            """Its transpose."""
+            """The transpose of `forward`: a gradient by the unknowns from slopes by row."""
             sums = features.sums(slope)
             return np.concatenate([sums.sum(axis=0) / np.sqrt(self.shared), sums.ravel() / np.sqrt(self.private)])
 
-        def nearly_undo(weights: Floats) -> Callable[[Floats], Floats]:
-            """The inverse as if features were apart: a system per feature, of the shared unknown and the others."""
+        def preconditioner(weights: Floats) -> Callable[[Floats], Floats]:
+            """The inverse of the Hessian without products of different features: one system per feature."""
             return _arrows(squared.sums(weights), self.shared, self.private)
 
-        return Linear((features.tasks.n_tasks + 1) * features.d, forward, backward, nearly_undo)
+        return Linear((features.tasks.n_tasks + 1) * features.d, forward, backward, preconditioner)
 
     def _weights(self, unknowns: Floats, d: int) -> Floats:
-        """w + v_i, a row per task."""
+        """The weights w + v_i, a row per task."""
         own = unknowns[d:].reshape(-1, d) / np.sqrt(self.private)
         return np.asarray(unknowns[:d] / np.sqrt(self.shared) + own)
 
 
 def _arrows(curvature: Floats, shared: float, private: float) -> Callable[[Floats], Floats]:
-    """The inverse of I + [h/shared summed, h/sqrt(shared private); its transpose, h/private] for each feature.
+    """The solution of I + [h/shared summed, h/sqrt(shared private); its transpose, h/private] for each feature.
 
-    `curvature` holds h, tasks x features. Each matrix is an arrow, diagonal but for the shared unknown's row
-    and column, and eliminating the others leaves one number.
+    `curvature` holds h, tasks x features. Each matrix has the shape of an arrow: it is diagonal except for
+    the shared unknown's row and column, and eliminating the other unknowns leaves one equation.
     """
     coupling, own = curvature / np.sqrt(shared * private), 1 + curvature / private
     pivot = 1 + (curvature / (shared * own)).sum(axis=0)  # h/shared - coupling^2/own, summed

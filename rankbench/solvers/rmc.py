@@ -15,20 +15,20 @@ from rankbench.names import Limits, check
 
 @dataclass(frozen=True, eq=False)
 class LevelsTarget:
-    """The half squared distance from the vectors that ascend with each user's ratings by steps of eps."""
+    """The loss of completion from ratings: half the squared distance from vectors in each user's order."""
 
     blocks: Blocks
     eps: float
     threads: int
 
     def pull(self, x: Floats) -> Floats:
-        """The way to the projection."""
+        """The projection minus x."""
         way = self.blocks.project(x, self.eps, threads=self.threads)
         way -= x
         return way
 
     def measure(self, x: Floats) -> Pull:
-        """The same; by the projection's own optimality <w, v> is least there."""
+        """The same with its loss; by the projection's optimality <w, v> is least at the projection."""
         nearest = self.blocks.project(x, self.eps, threads=self.threads)
         way = nearest - x
         return Pull(way, float(way @ way) / 2, float(way @ nearest))
@@ -36,21 +36,21 @@ class LevelsTarget:
 
 @dataclass(frozen=True, eq=False)
 class GraphsTarget:
-    """The half squared distance from the vectors that ascend by eps along the edges of each user's graph."""
+    """The loss of completion from comparisons: half the squared distance from vectors ascending along their graphs."""
 
     orders: OrderGraphs
     eps: float
     threads: int
-    duals: Floats  # where the last projection ended and the next begins
+    duals: Floats  # the last projection's multipliers, the warm start of the next
 
     def pull(self, x: Floats) -> Floats:
-        """The way to the projection."""
+        """The projection minus x."""
         way, _ = self.orders.project(x, self.eps, duals=self.duals, threads=self.threads)
         way -= x
         return way
 
     def measure(self, x: Floats) -> Pull:
-        """The way as the multipliers make it: then <w, v> = sum_e a_e (v_high - v_low) is at least eps sum_e a_e."""
+        """The same from the multipliers a: then <w, v> = sum_e a_e (v_high - v_low) is at least eps sum_e a_e."""
         duals = np.zeros_like(self.duals)
         nearest, _ = self.orders.project(x, self.eps, duals=duals, threads=self.threads)
         rest = nearest - x
@@ -69,17 +69,17 @@ class RMC:
     moves X and z side by side and needs 1/2; it starts at z(0), for which X = 0 is no fixed point. The
     descent is accelerated, and ends at a duality gap of `tolerance` of the objective.
 
-    `graphs=as-levels` makes ratings of a graph first, the longest chain below each item, and so demands
-    more than was said: it is there to show what the graph is worth.
+    `graphs=as-levels` first turns a graph into ratings, the longest chain below each item. These imply more
+    than the comparisons do: the option exists to measure what the graph itself contributes.
 
-    Only lam / eps matters to the order of the scores (Proposition 1). Users with no order are free: they
-    pull at nothing. Where nothing was observed of a user or an item the optimum is X = 0 and the score 0.
+    Only lam / eps matters to the order of the scores (Proposition 1). Users with no order have no
+    influence. For users and items without an observed entry the optimum is X = 0 and the score 0.
     """
 
     lam: Annotated[float, Limits(above=0)] = 16.0
     eps: Annotated[float, Limits(above=0)] = 1.0
     graphs: Literal["as-they-are", "as-levels"] = "as-they-are"
-    rank: Annotated[int, Limits(low=1)] | None = None  # a bound that saves memory; the gap tells if it binds
+    rank: Annotated[int, Limits(low=1)] | None = None  # at most this, to save memory; if too low, the gap stays large
     tolerance: Annotated[float, Limits(low=0)] = 1e-5
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = False
@@ -90,7 +90,7 @@ class RMC:
         check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Zeros, then a model after each step until the gap is closed."""
+        """X = 0, then a model after each step until the gap is at most the tolerance."""
         completion = self.completion(train, threads)
         yield _step(completion, self.lam, Descent.zero(completion.observed))
         if len(train):
@@ -98,7 +98,7 @@ class RMC:
                 yield _step(completion, self.lam, point)
 
     def completion(self, train: View, threads: int) -> Completion:
-        """The problem that this view poses."""
+        """The completion problem of this view."""
         if isinstance(train, Ratings):
             observed = ObservedEntries.of(train.indptr, train.items, train.n_items, threads)
             target: Target = LevelsTarget(Blocks.of(train.indptr, train.values), self.eps, threads)
@@ -116,14 +116,14 @@ def _step(completion: Completion, lam: float, point: Descent) -> Step:
         return completion.objective(lam, point)
 
     def gap() -> float:
-        """The certificate of this point."""
+        """The duality gap of this point."""
         return completion.gap(lam, point)
 
     return Step(point.matrix.factors(), objective, gap)
 
 
 def _graphs(train: Comparisons, threads: int) -> tuple[ObservedEntries, OrderGraphs]:
-    """The entries that some comparison names, and each user's graph from worse to better."""
+    """The entries that occur in comparisons, and each user's graph with edges from worse to better."""
     starts = train.users.astype(np.int64) * train.n_items
     better, worse = starts + train.better, starts + train.worse
     touched = np.unique(np.concatenate([better, worse]))

@@ -16,27 +16,27 @@ from rankbench.names import Limits, check
 
 @dataclass(frozen=True)
 class RobiRank:
-    """A vector per user and item; whoever is on top counts, and a hopeless case bends no more than log2.
+    """A vector per user and item, trained by a robust ranking loss that emphasises the top of the list.
 
     min over U, V of sum over (i, j) of g_ij log2(1 + t_ij) + lam/2 (|U|^2 + |V|^2), where t_ij = sum over
     the competitors k of sigma(f_ij - f_ik), f_ij = u_i . v_j and sigma(x) = log2(1 + 2^-x) >= [x < 0]: t_ij
     bounds how many competitors stand above j, and the logarithm is the discount of DCG.
 
-    No term of it is a sum over k, so no draw of k gives its gradient without bias. But log2 is concave: for
-    any xi > 0 the tangent at 1 + t = 1/xi lies above it, log2(1 + t) <= -log2 xi + (xi (1 + t) - 1) / ln 2,
-    with equality at xi = 1 / (1 + t). (Set the derivative by xi, (-1/xi + 1 + t) / ln 2, to zero.) With xi
-    held, what is left is linear in t: the gradient is g xi / ln 2 times the sum of sigma'(x) = -1 / (1 +
-    2^x), of which a few competitors, evenly drawn, are an estimate. At xi = 1 / (1 + t) it is also that of the
+    The sum over k is inside the logarithm, so a random k gives no unbiased estimate of the gradient. But log2 is
+    concave: for any xi > 0 the tangent at 1 + t = 1/xi lies above it, log2(1 + t) <= -log2 xi + (xi (1 + t) - 1)
+    / ln 2, with equality at xi = 1 / (1 + t). (Set the derivative by xi, (-1/xi + 1 + t) / ln 2, to zero.) With xi
+    fixed, the bound is linear in t: the gradient is g xi / ln 2 times the sum of sigma'(x) = -1 / (1 +
+    2^x), of which a few uniformly drawn competitors give an estimate. At xi = 1 / (1 + t) it is also that of the
     robust loss itself. So a pass sets every xi in closed form, user by user and in parallel, and then visits
     every (i, j) once in random order against `draws` competitors each, on one thread: eta = step / (1 +
-    decay t) after t updates, the penalty shared out over the updates that a vector can expect, at least one.
-    A draw stands for all the competitors that were not drawn, so too large a step diverges: take more draws,
-    or a smaller step. (On MovieLens 1M, 50 ratings per user, step=2 with lam=3 was the best of a few tried.)
+    decay t) after t updates, the penalty divided by the expected number of updates of a vector, at least one.
+    A drawn competitor represents all others, so too large a step diverges: take more draws, or a smaller
+    step. (On MovieLens 1M, 50 ratings per user, step=2 with lam=3 was the best of a few tried.)
 
-    `among` says who competes. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
+    `among` chooses the competitors. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
     a rating r between the lowest and the highest there is, the gain of NDCG scaled to 1. `catalogue`: every
     rating is a wish with g = 1, and competes with all other items, as in the paper's section on collaborative
-    retrieval; the closed form then costs ratings times items. Users and items that nothing is known of score
+    retrieval; the closed form then costs ratings times items. Users and items without ratings score
     NaN; users with ratings but no competitors, or only the lowest rating, score 0 for all.
     """
 
@@ -55,7 +55,7 @@ class RobiRank:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The random start, then a model after each pass: the closed form, and the descent."""
+        """The random start, then a model after each pass: xi in closed form, then stochastic gradient descent."""
         wishes = wishes_of(train, self.among)
         if len(wishes):
             check_rank("RobiRank", self.rank, train.n_users, train.n_items)
@@ -65,7 +65,7 @@ class RobiRank:
         model = Factors(users[:, : self.rank], items[:, : self.rank])
 
         def objective() -> float:
-            """The robust loss and the penalty."""
+            """The robust loss plus the penalty."""
             losses = wishes.close(users, items, threads)[1]
             return float(losses.sum() + self.lam / 2 * sum(np.nansum(np.square(block)) for block in (users, items)))
 
@@ -84,14 +84,14 @@ class RobiRank:
 
 @dataclass(frozen=True, eq=False)
 class Wishes:
-    """What users want, as CSR by user, and the list of candidates that each wish is one of."""
+    """The (user, item) terms of the loss, called wishes, in CSR form, with each user's list of candidates."""
 
     indptr: Ints
     positions: Ints  # of each wish in its user's list
     gains: Floats
     lists: Ints  # where each user's list begins and ends
     candidates: Ints
-    seen: Ints  # how many lists each item is in
+    seen: Ints  # the number of lists that each item is in
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -103,18 +103,18 @@ class Wishes:
 
     @property
     def rivals(self) -> Floats:
-        """How many competitors each wish has."""
+        """The number of competitors of each wish."""
         return (np.diff(self.lists)[:, 0] - 1.0)[self.owners]
 
     def close(self, users: Floats, items: Floats, threads: int) -> tuple[Floats, Floats]:
-        """Every wish's xi, and every user's loss."""
+        """The optimal xi of every wish, and every user's loss."""
         xi, losses = np.empty(len(self)), np.zeros(len(self.lists))
         wanted = self.indptr, self.positions, self.gains, self.lists, self.candidates
         kernel.closed_form(*wanted, users, items, xi, losses, threads)
         return xi, losses
 
     def visits(self, draws: int) -> tuple[Floats, Floats]:
-        """How many updates of a pass each user, and each item, can expect; at least one.
+        """The expected number of updates in a pass of each user and of each item; at least one.
 
         An item is visited as a wish, and as a competitor of its list's other wishes, each of which draws it
         once in so many draws as it has competitors.
@@ -125,14 +125,14 @@ class Wishes:
         wished = self.candidates[self.lists[self.owners, 0] + self.positions]
         as_wish = np.bincount(wished, 1 - 1 / self.rivals, minlength=len(self.seen))
         if not self.lists[:, 0].any():
-            as_rival = np.full(len(self.seen), share.sum())  # there is but one list: the catalogue, or a lone user's
+            as_rival = np.full(len(self.seen), share.sum())  # all share one list
         else:
             as_rival = np.bincount(self.candidates, np.repeat(share, lengths), len(self.seen))
         return np.maximum(draws * per_user, 1), np.maximum(draws * (as_wish + as_rival), 1)
 
 
 def wishes_of(train: Ratings, among: str) -> Wishes:
-    """The wishes that ratings express: by their gain among each other, or each alike among the whole catalogue."""
+    """The wishes of ratings: weighted by gain among the user's items, or equal among the whole catalogue."""
     per_user, n_items = np.diff(train.indptr), train.n_items
     candidates: Ints
     if among == "catalogue":
@@ -149,7 +149,7 @@ def wishes_of(train: Ratings, among: str) -> Wishes:
 
 
 def _gains(values: Floats) -> Floats:
-    """(2^r - 2^low) / (2^high - 2^low) for each rating r, without overflow; nothing where all are alike."""
+    """The gain (2^r - 2^low) / (2^high - 2^low) of each rating r, without overflow; 0 if all are equal."""
     if not len(values) or values.min() == values.max():
         return np.zeros(len(values))
     least = np.exp2(values.min() - values.max())

@@ -9,19 +9,20 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import sgd as kernel
-from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss
+from rankbench.methods.losses import OF_FACTORS
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
 from rankbench.names import Limits, check
 
-Pass = Callable[[int], None]  # visits every comparison once, after so many updates
-Passes = tuple[Pass, float | None]  # and the greatest speed-up by threads, where the schedule sets one
+Pass = Callable[[int], None]  # visits every comparison once, given the number of updates before
+Passes = tuple[Pass, float | None]  # a pass, and the schedule's upper bound on the speed-up by threads
 
 
 @dataclass(frozen=True)
 class SGD:
-    """A vector per user and item, by stochastic gradient descent over comparisons.
+    """A vector per user and item, trained by stochastic gradient descent over comparisons.
 
     min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), one comparison at a time. With g
     = L'(margin), each update takes u_i -= eta (g (v_j - v_k) + lam/|Omega_i| u_i), v_j -= eta (g u_i +
@@ -30,14 +31,14 @@ class SGD:
     wrong sign, update v from the new u, and skip the regulariser where the margin is met; these are the
     formulas of its text.) Users and items that are in no comparison score NaN.
 
-    Schedules say who visits which comparison when. `serial`: users in random order, each one's
-    comparisons in random order. `tournament`: items in `parts` groups of like load, users too; a task is
+    A schedule decides which thread visits which comparison when. `serial`: users in random order, each one's
+    comparisons in random order. `tournament`: items in `parts` groups of similar load, users too; a task is
     a pair of item groups and a user group, and the tasks of a round share neither user nor item, so any
     number of threads gives the same bits. `nomad`: the same, with METIS cutting the item graph into the
-    parts; a part stays where it is while the groups of users travel from part to part. (The report lets
-    two workers race for the items of a comparison across the cut. Here these wait until their two parts
-    meet, and the bits stay the same.) `hogwild`: a thread per user at a time, items without locks, as
-    the report's random SGD but user by user. At most half as many threads as parts find work at all times.
+    parts; the groups of users move from part to part. (In the report two workers race for the items of a
+    comparison between two parts. Here such comparisons wait for the round of their two parts, and the bits
+    stay the same.) `hogwild`: a thread per user at a time, items without locks, as
+    the report's random SGD but user by user. At most half as many threads as parts are busy.
     """
 
     rank: Annotated[int, Limits(low=1)] = 10
@@ -56,11 +57,11 @@ class SGD:
 
     @property
     def determinism(self) -> Determinism:
-        """Exact, but for `hogwild`."""
+        """Exact, except for `hogwild`."""
         return Determinism.RACY if self.schedule == "hogwild" else Determinism.EXACT
 
     def missing(self) -> str | None:
-        """The command that installs METIS for `nomad`, where it is not at hand."""
+        """The command that installs METIS for `nomad`; None if it is not needed or is installed."""
         return missing() if self.schedule == "nomad" else None
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
@@ -69,7 +70,7 @@ class SGD:
             check_rank("SGD", self.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), loads(train.better, train.worse, train.n_items)
         users, items = (start(rng, counts, self.rank) for counts in (per_user, per_item))
-        loss, rows = LOSSES[self.loss], (train.indptr, train.better, train.worse)
+        loss, rows = OF_FACTORS[self.loss], (train.indptr, train.better, train.worse)
         model = Factors(users[:, : self.rank], items[:, : self.rank])
         seen = per_user > 0, per_item > 0
 
@@ -95,7 +96,7 @@ class SGD:
 
 
 def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
-    """The tasks and rounds of `tournament` or `nomad`; their `bound` is how far threads can speed them up."""
+    """The tasks and rounds of `tournament` or `nomad`."""
     if schedule == "nomad":
         item_groups = partition(train.better, train.worse, train.n_items, parts)
     else:
@@ -110,7 +111,7 @@ Factored = dict[str, Any]  # users, items, their shrinkages, step and decay, by 
 def _serial(
     loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
 ) -> Passes:
-    """User by user, on one thread."""
+    """A pass user by user on one thread."""
     rows = train.indptr, train.better, train.worse
     return lambda updates: kernel.serial_pass(loss, *rows, **factors, updates=updates, rng=rng), None
 
@@ -118,11 +119,11 @@ def _serial(
 def _hogwild(
     loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
 ) -> Passes:
-    """User by user, threads side by side."""
+    """A pass whose threads take a user each, without locks on items."""
     rows, per_user = (train.indptr, train.better, train.worse), np.diff(train.indptr)
 
     def one_pass(updates: int) -> None:
-        """Users in a new order."""
+        """Visit the users in a new order."""
         order = rng.permutation(train.n_users).astype(np.int32)
         before: Floats = updates + np.concatenate([[0.0], np.cumsum(per_user[order])[:-1]])
         kernel.hogwild_pass(loss, order, before, *rows, **factors, seed=seed_of(rng), threads=threads)
@@ -131,15 +132,17 @@ def _hogwild(
 
 
 def _in_rounds(schedule: str) -> Callable[..., Passes]:
+    """The maker of passes of a schedule that works in rounds."""
+
     def passes(
         loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
     ) -> Passes:
-        """Round by round, the tasks of a round side by side."""
+        """A pass round by round, with the tasks of a round in parallel."""
         plan = rotation_of(train, schedule, parts)
         rows = plan.starts, plan.users, plan.better, plan.worse
 
         def one_pass(updates: int) -> None:
-            """Rounds in a new order."""
+            """Visit the rounds in a new order."""
             starts, tasks, before = plan.order(rng)
             moved = {**factors, "updates": updates + before}
             kernel.rounds_pass(loss, starts, tasks, *rows, **moved, seed=seed_of(rng), threads=threads)

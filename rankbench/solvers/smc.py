@@ -1,4 +1,4 @@
-"""Standard matrix completion: the nuclear norm fitted to the ratings themselves (Candes and Plan 2010)."""
+"""Standard matrix completion: least squares on the ratings with a nuclear-norm penalty (Candes and Plan 2010)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,33 +15,33 @@ from rankbench.names import Limits, check
 
 @dataclass(frozen=True, eq=False)
 class RatingsTarget:
-    """The half squared distance from given values, a set of one point."""
+    """The loss of completion by least squares: half the squared distance from the ratings."""
 
     values: Floats
 
     def pull(self, x: Floats) -> Floats:
-        """values - x."""
+        """The residual, values - x."""
         return self.values - x
 
     def measure(self, x: Floats) -> Pull:
-        """The same; <w, v> is least at the only point there is."""
+        """The same with its loss; the set has one point, the values, at which <w, v> is least."""
         way = self.values - x
         return Pull(way, float(way @ way) / 2, float(way @ self.values))
 
 
 @dataclass(frozen=True)
 class SMC:
-    """What retargeted completion is compared with: min over X of lam |X|_* + 1/2 |X at the ratings - ratings|^2.
+    """Standard matrix completion, min over X of lam |X|_* + 1/2 |X at the ratings - ratings|^2.
 
-    Gunasekar et al. (2016, section 6) take the ratings as they are. Less each user's mean (`centred`) they
-    are much easier to complete, since a user's level is then no longer paid for by the nuclear norm; the
-    mean is put back into the scores. A descent ends at a duality gap of `tolerance` of the objective.
-    Where nothing was observed of a user or an item, the optimum is X = 0 and the score 0 or the mean.
+    Gunasekar et al. (2016, section 6) compare retargeted completion with it and take the ratings as they are.
+    Less each user's mean (`centred`) they are much easier to complete, since the nuclear norm then does not
+    penalise a user's mean, which is added to the scores again. A descent ends at a duality gap of `tolerance` of
+    the objective. For users and items without a rating, the optimum is X = 0 and the score 0 or the mean.
     """
 
     lam: Annotated[float, Limits(above=0)] = 16.0
     centred: bool = False
-    rank: Annotated[int, Limits(low=1)] | None = None  # a bound that saves memory; the gap tells if it binds
+    rank: Annotated[int, Limits(low=1)] | None = None  # at most this, to save memory; if too low, the gap stays large
     tolerance: Annotated[float, Limits(low=0)] = 1e-5
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
@@ -52,7 +52,7 @@ class SMC:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Zeros, then a model after each step until the gap is closed."""
+        """X = 0, then a model after each step until the gap is at most the tolerance."""
         completion, means = self.completion(train, threads)
         yield self._step(completion, self.lam, means, Descent.zero(completion.observed))
         if len(train):
@@ -60,7 +60,7 @@ class SMC:
                 yield self._step(completion, self.lam, means, point)
 
     def completion(self, train: Ratings, threads: int) -> tuple[Completion, Floats]:
-        """The problem, and what is to be added to each user's scores."""
+        """The completion problem, and the mean to be added to each user's scores."""
         counts = np.diff(train.indptr)
         means = np.bincount(train.users, train.values, train.n_users) / np.maximum(counts, 1) * self.centred
         observed = ObservedEntries.of(train.indptr, train.items, train.n_items, threads)
@@ -72,13 +72,13 @@ class SMC:
             return completion.objective(lam, point)
 
         def gap() -> float:
-            """The certificate of this point."""
+            """The duality gap of this point."""
             return completion.gap(lam, point)
 
         return Step(_raised(point.matrix, means) if self.centred else point.matrix.factors(), objective, gap)
 
 
 def _raised(matrix: LowRankMatrix, means: Floats) -> Factors:
-    """The model that scores by the matrix and each user's mean."""
+    """The model that scores by the matrix plus each user's mean."""
     plain = matrix.factors()
     return Factors(np.column_stack([plain.users, means]), np.column_stack([plain.items, np.ones(len(plain.items))]))

@@ -1,31 +1,32 @@
-"""SVRank: preserving differences of ratings up to eps, one function of item features per user (Cortes et al. 2007)."""
+"""SVRank: regression on differences of ratings with an eps-insensitive loss, per user (Cortes et al. 2007)."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
-from rankbench.item_kernels import ItemKernel, KernelName, dense
+from rankbench.feature_matrix import features_of
+from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check
 
-_ROUNDS = 5  # of the pair dual that make a step
-_PATIENCE = 5  # such steps until users are taken to be slow over pairs
-_PAIRS = 150  # ratings up to which the pairs of a user are few
-_COLUMNS = 1000  # features up to which their system is solved directly
+_ROUNDS = 5  # rounds of coordinate ascent on the pair dual in a step
+_PATIENCE = 5  # such steps until users who have not converged change to residuals
+_PAIRS = 150  # ratings of a user up to which the pair dual is tried first
+_COLUMNS = 1000  # features up to which Newton's system is solved by Cholesky
 
 
 @dataclass(frozen=True)
 class SVRank:
-    """A function of item features per user whose differences of scores are within eps of those of the ratings.
+    """A function of item features per user, fitted to the user's differences of ratings up to eps.
 
     min_w |w|^2 + C/m^2 sum_ij max(|(h(x_j) - h(x_i)) - (y_j - y_i)| - eps, 0) per user, h(x) = w . phi(x).
     Every unordered pair stands in the sum twice, so with c = 2C/m^2 the dual over i < j is max over
@@ -33,9 +34,9 @@ class SVRank:
     (phi_j - phi_i). (The paper prints the quadratic term with a plus and twice as large, eps times the signed sum,
     and C as the bound.) `form` says how it is solved: `pairs` by coordinate ascent on that dual, `residuals`
     by Newton's method on the m residuals, whose cost does not grow with the pairs; auto takes pairs for
-    users with at most 150 ratings, unless they turn out to be slow. Either ends, user by user, once the
-    duality gap is at most `tolerance` times the primal value; residuals also where rounding lets the gap
-    fall no further, as it may for a huge C that nothing is left of the primal for. Scores are defined up to
+    users with at most 150 ratings, and changes to residuals if they converge slowly. Either ends, user by user,
+    once the duality gap is at most `tolerance` times the primal value; residuals also where rounding errors keep
+    the gap from falling, as for C so large that the primal value is lost in rounding. Scores are defined up to
     a constant per user, chosen so that they have the mean of the user's ratings. Users with fewer than two
     ratings have no order to learn from, and score NaN.
     """
@@ -56,7 +57,7 @@ class SVRank:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """A model after some rounds, or a level of rounding, for every user who is not done yet, until all are."""
+        """A model after each step of some rounds, or one level of smoothing, until every user has converged."""
         run = _Run.of(self, train, threads)
         over_few = _over_pairs if self.form == "pairs" else _over_pairs_for_a_while
         works = [over_few(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]
@@ -68,14 +69,14 @@ class SVRank:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Where every user stands: what the model holds, the primal value and the gap."""
+    """The state of a fit: the model's arrays, and each user's primal value and duality gap."""
 
     solver: SVRank
     matrices: KernelMatrices
     train: Ratings
     threads: int
     users: Ints  # those with an order to learn from
-    few: Any  # which of these have few pairs
+    few: Flags  # which of these have few pairs
     coefficients: Floats  # by rating
     weights: Floats | None  # by user, of a linear kernel
     offsets: Floats
@@ -84,31 +85,31 @@ class _Run:
 
     @classmethod
     def of(cls, solver: SVRank, train: Ratings, threads: int) -> "_Run":
-        """The start: no user has a function yet."""
+        """The state before the first step."""
         between = ItemKernel(solver.kernel, solver.width, solver.degree)
         between.check(train.item_features, "SVRank")
         counts, linear = np.diff(train.indptr), solver.kernel == "linear"
         users = np.flatnonzero(counts >= 2).astype(np.int32)
         few = counts[users] <= {"auto": _PAIRS, "pairs": np.inf, "residuals": 0}[solver.form]
-        weights = np.full((train.n_users, train.item_features.shape[1]), np.nan) if linear else None
+        weights = np.full((train.n_users, features_of(train.item_features).shape[1]), np.nan) if linear else None
         offsets = np.full(train.n_users, np.nan)
         figures = np.zeros(len(train)), weights, offsets, np.zeros(train.n_users), np.zeros(train.n_users)
         matrices = KernelMatrices(between, train, threads)
         return cls(solver, matrices, train, threads, users, few, *figures)
 
     def model(self) -> Model:
-        """The scores that the arrays make, which go on changing."""
+        """The model of the arrays, which later steps change in place."""
         if self.weights is not None:
             return UserWeights(self.train.item_features, self.weights, self.offsets)
         return self.matrices.expansion(self.coefficients, self.offsets)
 
     def not_done(self, users: Ints) -> Ints:
-        """Those of these users whose gap is too large."""
+        """The users among these who have not converged."""
         return users[self.gap[users] > self.solver.tolerance * self.primal[users]]
 
 
 def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
-    """Coordinate ascent on the pair dual, some rounds for each user at a time; whether there is more to do."""
+    """Coordinate ascent on the pair dual, some rounds for each user per step; yields whether users remain."""
     solver, train = run.solver, run.train
     counts = np.diff(train.indptr)[users].astype(np.int64)
     sizes = counts * (counts - 1) // 2
@@ -128,7 +129,7 @@ def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
 
 
 def _over_pairs_for_a_while(run: _Run, users: Ints) -> Iterator[bool]:
-    """The same, but whoever is not done after some steps goes on over residuals: a large C makes pairs slow."""
+    """The same for some steps, after which remaining users change to residuals: a large C makes pairs slow."""
     pairs = _over_pairs(run, users)
     for _ in range(_PATIENCE):
         more = next(pairs)
@@ -139,18 +140,18 @@ def _over_pairs_for_a_while(run: _Run, users: Ints) -> Iterator[bool]:
 
 
 def _weights(run: _Run, users: Ints) -> Floats:
-    """What the coefficients of these users come to over the features."""
+    """The weights of features of these users, from their coefficients by rating."""
     shape = run.train.n_users, run.train.n_items
     expansion = scipy.sparse.csr_array((run.coefficients, run.train.items, run.train.indptr), shape)[users]
-    return dense(expansion @ run.train.item_features)
+    return features_of(run.train.item_features).combined(expansion)
 
 
 def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
-    """Newton's method on the residuals, a level of rounding for each user at a time; whether there is more to do."""
+    """Newton's method on the residuals, a level of smoothing for each user per step; yields whether users remain."""
     points: dict[int, SmoothedPoint] = {}
 
     def advance(job: tuple[int, Shared | None]) -> None:
-        """Take one user a level further."""
+        """Solve one user's next level of smoothing."""
         user, part = job
         points[user] = _levelled(run, user, part, points.get(user))
 
@@ -167,12 +168,12 @@ def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
 
 
 def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | None) -> SmoothedPoint:
-    """One user a level further, and what that makes of the model."""
+    """The end of one user's next level of smoothing, which is written into the model's arrays."""
     rows = slice(run.train.indptr[user], run.train.indptr[user + 1])
     y = run.train.values[rows]
     problem = ResidualProblem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)
     if part is None:
-        own = dense(run.train.item_features[run.train.items[rows]])
+        own = features_of(run.train.item_features).rows(run.train.items[rows]).dense()
         means = own.mean(axis=0)
         own = own - means
         direct = own.shape[1] <= _COLUMNS
@@ -191,7 +192,7 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | 
 
 
 def _kernel_space(gram: Floats, items: Ints) -> tuple[FunctionSpace, Floats]:
-    """The space of these rows of a kernel matrix, centred, and the means of its columns before that."""
+    """The space of the centred kernel matrix of these items, and the column means from before centring."""
     own = gram[np.ix_(items, items)]
     means = own.mean(axis=0)
     own += means.mean() - means - means[:, None]

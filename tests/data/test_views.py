@@ -297,3 +297,16 @@ def test_a_mismatch_says_why(declared, view, reason):
     assert mismatch(declared, view) == reason
     with pytest.raises(UserError, match=f"SimpleNamespace {reason}"):
         offer(declared, view)
+
+
+def test_rows_by_item_are_those_of_the_transpose():
+    rng = np.random.default_rng(0)
+    cells = np.sort(rng.choice(7 * 9, 30, replace=False))
+    ratings = Ratings.from_triples(cells // 9, cells % 9, rng.standard_normal(30), n_users=7, n_items=11)
+    index = ratings.by_item()
+    expected = scipy.sparse.csr_array((ratings.values, ratings.items, ratings.indptr), (7, 11)).tocsc()
+    np.testing.assert_array_equal(index.indptr, expected.indptr)
+    np.testing.assert_array_equal(index.users, expected.indices)
+    np.testing.assert_array_equal(ratings.values[index.rows], expected.data)
+    np.testing.assert_array_equal(index.counts, np.bincount(ratings.items, minlength=11))
+    assert len(index) == 30 and index.indptr.dtype == np.int64 and index.users.dtype == np.int32

@@ -6,14 +6,15 @@ from scipy.optimize import approx_fprime
 
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.methods.entries import LOSSES, ComparedEntries
+from rankbench.methods.entries import ComparedEntries
+from rankbench.methods.losses import OF_ENTRIES
 
 FORMULAS = {
     "logistic": lambda margins: np.logaddexp(0, -margins),
     "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
     "smooth-hinge": lambda margins: np.where(margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2),
 }
-each_loss = pytest.mark.parametrize("loss", list(LOSSES))
+each_loss = pytest.mark.parametrize("loss", list(OF_ENTRIES))
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def by_pairs(r: Floats, eps: float, mu: float) -> tuple[float, float, float, Flo
 def test_all_sums_are_those_over_pairs(r, eps, mu):
     pairs = Pairs.of(r, eps, mu)
     rounded, loss, slack, gradient, laplacian = by_pairs(r, eps, mu)
-    assert pairs.rounded == pytest.approx(rounded, abs=1e-9)
+    assert pairs.smoothed == pytest.approx(rounded, abs=1e-9)
     assert pairs.loss == pytest.approx(loss, abs=1e-9)
     assert pairs.slack == pytest.approx(slack, abs=1e-9)
     np.testing.assert_allclose(pairs.gradient, gradient, atol=1e-9)
@@ -67,7 +67,7 @@ def test_the_gradient_and_the_hessian_are_finite_differences(eps):
     here = Pairs.of(r, eps, mu)
     for direction in np.eye(40)[::7]:
         ahead, behind = (Pairs.of(r + sign * step * direction, eps, mu) for sign in (1, -1))
-        assert (ahead.rounded - behind.rounded) / (2 * step) == pytest.approx(here.gradient @ direction, abs=1e-5)
+        assert (ahead.smoothed - behind.smoothed) / (2 * step) == pytest.approx(here.gradient @ direction, abs=1e-5)
         change = (ahead.gradient - behind.gradient) / (2 * step)
         np.testing.assert_allclose(change, here.hessian_times(direction[:, None])[:, 0], atol=1e-5)
 

@@ -15,7 +15,7 @@ from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.kernels import sgd as kernel
-from rankbench.methods.factors import LOSSES as CODES
+from rankbench.methods.losses import OF_FACTORS as CODES
 from rankbench.metrics import evaluate
 from rankbench.solvers.sgd import SGD, rotation_of
 
