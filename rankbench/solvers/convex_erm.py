@@ -13,7 +13,7 @@ from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _SPARE = 4  # singular vectors sought beyond those that X has
 _POWERS = 2  # products with M and its transpose per search
@@ -60,6 +60,7 @@ class ConvexERM:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step, until the objective falls no more."""
+        threads = checked_threads(threads)
         problem = _Problem(self, ComparedEntries.of(train, threads), rng)
         point = problem.at(*problem.nothing())
         yield problem.step(point)

@@ -15,7 +15,7 @@ from rankbench.kernels import frsvm as kernel
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import check_features
 from rankbench.models import Factors, FeatureFactors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _LANES = 4  # the kernels' rows are padded to whole lanes; the padding is zero and stays so
 _CACHE = 1 << 16  # numbers that a block of items may hold while tasks pass by
@@ -69,6 +69,7 @@ class FRSVM:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, then a model after each epoch."""
+        threads = checked_threads(threads)
         features = train.item_features if self.needs_features else None
         if self.needs_features:
             if features is None:

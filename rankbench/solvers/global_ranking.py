@@ -11,7 +11,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels import global_ranking as kernel
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _LOSSES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
 _CONVERGED = 1e-12  # relative gap, about what rounding leaves
@@ -46,6 +46,7 @@ class GlobalRanking:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each Newton iteration, until the gap vanishes or no step helps any more."""
+        threads = checked_threads(threads)
         problem = _Problem(train, _LOSSES[self.loss], self.lam, threads)
         compared = np.diff(problem.indptr) > 0
         first = problem.at(np.zeros(train.n_items))

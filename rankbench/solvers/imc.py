@@ -14,7 +14,7 @@ from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
 from rankbench.methods.tasks import Centre, check_features, ordered, targets
 from rankbench.models import FeatureFactors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _LANES = 4  # the kernel's rows are padded to whole lanes; the padding is zero and stays so
 _POWERS = 3  # of X^T R^T, at the start
@@ -48,6 +48,7 @@ class IMC:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, no opinion of any user, then a model after each half step: users, basis, users, ..."""
+        threads = checked_threads(threads)
         features = train.item_features
         check_features(features, self.rank)
         kept = ordered(train)
@@ -114,14 +115,16 @@ class _BasisSystem:
 def _start(rng: np.random.Generator, features: Any, rated: Any, rank: int) -> tuple[Floats, Floats]:
     """About the first singular vectors of X^T R^T, and no opinion, padded to whole lanes.
 
-    By powers of the matrix on a random block (Halko, Martinsson and Tropp 2011).
+    By powers of the matrix on a random block (Halko, Martinsson and Tropp 2011). The matrix has no more singular
+    vectors than there are users: columns beyond these start at zero and stay there, which costs no fit.
     """
     padded = -(-rank // _LANES) * _LANES
     basis, users = np.zeros((features.shape[1], padded)), np.zeros((rated.shape[0], padded))
-    block = rng.standard_normal((rated.shape[0], rank))
+    found = min(rank, rated.shape[0])
+    block = rng.standard_normal((rated.shape[0], rank))[:, :found]
     for _ in range(_POWERS):
-        basis[:, :rank], _ = np.linalg.qr(features.T @ (rated.T @ block))
-        block, _ = np.linalg.qr(rated @ (features @ basis[:, :rank]))
+        basis[:, :found], _ = np.linalg.qr(features.T @ (rated.T @ block))
+        block, _ = np.linalg.qr(rated @ (features @ basis[:, :found]))
     return basis, users
 
 

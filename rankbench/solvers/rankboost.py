@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
+from rankbench.arrays import sealed
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.kernels import metrics as metrics_kernel
@@ -15,7 +16,7 @@ from rankbench.kernels import pairs as pairs_kernel
 from rankbench.kernels import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.models import Stumps
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _CHUNK = 1 << 15  # entries that one thread searches at a time
 _WORTH_A_THREAD = 1 << 17  # entries per round below which waking another thread takes longer than it helps
@@ -55,6 +56,7 @@ class RankBoost:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """No threshold at all, then a model after each round; ends when no threshold helps any user."""
+        threads = checked_threads(threads)
         learners = np.flatnonzero(pairs_kernel.count(train.indptr, train.values))
         own, rows = _of_users(train, learners), (len(learners) + (np.diff(train.indptr) < 2)).astype(np.int32)
         rows[learners] = np.arange(len(learners))
@@ -138,7 +140,7 @@ def _of_users(train: Ratings, users: Ints) -> Ratings:
     chosen[users] = True
     kept = np.repeat(chosen, np.diff(train.indptr))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return Ratings(indptr, train.items[kept], train.values[kept], train.n_items, train.item_features)
+    return Ratings(indptr, sealed(train.items[kept]), sealed(train.values[kept]), train.n_items, train.item_features)
 
 
 def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]:

@@ -12,7 +12,7 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import check_features
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class RankSVMJoint:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zero, then a model after each Newton step, until the gap vanishes or no step helps any more."""
+        threads = checked_threads(threads)
         check_features(train.item_features)
         tasks = PairTasks.of(train, threads)
         for point in minimise(tasks, _through_items(tasks, train.item_features), self.C):

@@ -14,7 +14,7 @@ from rankbench.kernels import als as als_kernel
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.tasks import check_features
 from rankbench.models import FeatureFactors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _CONVERGED = 1e-10  # relative gap
 _STALLED = 0.05  # a step that gains less of the objective makes room for a larger subspace
@@ -55,6 +55,7 @@ class RankSVMNuclear:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zero, then a model after each step, until the gap vanishes or no step helps any more."""
+        threads = checked_threads(threads)
         check_features(train.item_features)
         problem = _Problem(PairTasks.of(train, threads), train.item_features, self.C)
         point: _Point | None = problem.at(*(np.zeros((size, 1)) for size in problem.shape))

@@ -12,7 +12,7 @@ from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import check_features
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class RankSVMSeparate:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zero, then a model after each Newton step of all tasks that are not done, until all are."""
+        threads = checked_threads(threads)
         check_features(train.item_features)
         tasks = PairTasks.of(train, threads)
         features = TaskFeatures.of(tasks, train.item_features)

@@ -12,7 +12,7 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import check_features
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class RankSVMVar:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Zero, then a model after each Newton step, until the gap vanishes or no step helps any more."""
+        threads = checked_threads(threads)
         check_features(train.item_features)
         tasks = PairTasks.of(train, threads)
         features = TaskFeatures.of(tasks, train.item_features)

@@ -13,7 +13,7 @@ from rankbench.methods.factors import LOSSES, check_rank, seed_of, start, total_
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 Pass = Callable[[int], None]  # visits every comparison once, after so many updates
 Passes = tuple[Pass, float | None]  # and the greatest speed-up by threads, where the schedule sets one
@@ -65,6 +65,7 @@ class SGD:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all comparisons."""
+        threads = checked_threads(threads)
         if len(train):
             check_rank("SGD", self.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), loads(train.better, train.worse, train.n_items)

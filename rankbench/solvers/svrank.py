@@ -15,7 +15,7 @@ from rankbench.kernels import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _ROUNDS = 5  # of the pair dual that make a step
 _PATIENCE = 5  # such steps until users are taken to be slow over pairs
@@ -57,6 +57,7 @@ class SVRank:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after some rounds, or a level of rounding, for every user who is not done yet, until all are."""
+        threads = checked_threads(threads)
         run = _Run.of(self, train, threads)
         over_few = _over_pairs if self.form == "pairs" else _over_pairs_for_a_while
         works = [over_few(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]
