@@ -14,12 +14,13 @@ from all_pairs cimport (
     Rows, Scratch, Task, Windows, curve, evaluate, in_order, longest_task, rows_of, scratch_in, scratch_size,
     task_of,
 )
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from sorting cimport argsort
 
 
 def rank_values(const int64_t[::1] indptr, const double[::1] values, int threads):
     """Each rating's level among the distinct ratings of its task, from 0, and how many levels each task has."""
+    threads = team(threads)
     cdef Py_ssize_t task, n_tasks = indptr.shape[0] - 1, longest = np.diff(indptr).max(initial=0)
     level, levels = np.empty(values.shape[0], np.int32), np.zeros(n_tasks, np.int32)
     cdef int32_t[::1] to_level = level, to_levels = levels
@@ -74,6 +75,7 @@ def evaluate_all(
     double[::1] losses, int threads,
 ):
     """Each task's loss and the gradient of its scores; windows and degree are kept for `curve_all`."""
+    threads = team(threads)
     cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
     cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)
@@ -99,6 +101,7 @@ def curve_all(
     double[::1] out, int threads,
 ):
     """The Hessian at the scores that were evaluated last with these windows, times a direction."""
+    threads = team(threads)
     cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
     cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)

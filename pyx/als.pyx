@@ -13,7 +13,7 @@ from libc.stdlib cimport free, malloc
 
 from blas cimport add_gram, solve_positive
 from linalg cimport dot
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 
 cdef enum:
     _BLOCK = 256  # vectors gathered at a time: they stay in the second-level cache
@@ -33,6 +33,7 @@ def ridge(
 
     Returns the first row whose system was not solved in finite numbers, or -1.
     """
+    threads = team(threads)
     cdef Py_ssize_t n_rows = out.shape[0], row
     cdef int rank = <int> out.shape[1]
     cdef Py_ssize_t size = rank * rank + _BLOCK * rank
@@ -60,6 +61,7 @@ def weighted_sums(
     int threads,
 ):
     """out_row = sum over the row's entries of weight * vector."""
+    threads = team(threads)
     cdef Py_ssize_t row
     for row in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _weighted_sum(
@@ -76,6 +78,7 @@ def gram_times(
     int threads,
 ):
     """out_row = (sum over the row's entries of vector vector^T) left_row; the rank is a multiple of 4."""
+    threads = team(threads)
     cdef Py_ssize_t row
     for row in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _gram_times_row(
@@ -93,6 +96,7 @@ def squared_errors(
     int threads,
 ):
     """Each row's sum of (value - row . vector)^2."""
+    threads = team(threads)
     cdef Py_ssize_t row
     for row in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         out[row] = _row_error(

@@ -25,7 +25,7 @@ from libc.stdlib cimport calloc, free, malloc
 from numpy.random cimport bitgen_t
 
 from linalg cimport dot, dot_difference, fetch
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from random cimport below, bit_generator
 from splitmix cimport even_below, shuffled, stream_of
 
@@ -106,6 +106,7 @@ def items_pass(
 
     Task t holds the records from starts[t] to starts[t + 1]; a row of `rounds` is a first task and an end.
     """
+    threads = team(threads)
     cdef Box box = Box(ridge, upper)
     cdef double[::1] inverses = np.empty(users.shape[0])
     cdef Py_ssize_t turn, task, first, end, user, rank = items.shape[1]
@@ -132,6 +133,7 @@ def items_from_duals(
 
     Returns the sum of the duals and of their squares, task by task.
     """
+    threads = team(threads)
     cdef Py_ssize_t turn, task, first, end
     cdef double[:, ::1] sums = np.zeros((starts.shape[0] - 1, 2))
     for turn in range(rounds.shape[0]):
@@ -163,6 +165,7 @@ def users_pass(
     int threads,
 ):
     """Rebuild each user's vector from its duals and visit its comparisons `passes` times, each in a new order."""
+    threads = team(threads)
     cdef Box box = Box(ridge, upper)
     cdef Py_ssize_t user, first, longest = np.diff(indptr).max(initial=0)
     cdef Py_ssize_t n_items = items.shape[0]

@@ -3,6 +3,7 @@
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
+from parallel cimport team
 from splitmix cimport even_below, stream_of
 
 
@@ -13,6 +14,7 @@ def draw_negatives(
 
     A user's positives ascend, and leave at least one item.
     """
+    threads = team(threads)
     cdef Py_ssize_t user
     for user in prange(indptr.shape[0] - 1, nogil=True, schedule="dynamic", chunksize=64, num_threads=threads):
         if indptr[user + 1] > indptr[user]:

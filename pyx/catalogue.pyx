@@ -9,7 +9,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from places cimport (
     Places,
     Request,
@@ -63,6 +63,7 @@ def per_user(
 
     Items seen are no candidates, unless they are held out. NaN scores stand behind all others.
     """
+    threads = team(threads)
     cdef Py_ssize_t n_metrics = codes.shape[0], longest = 0, place, user, m
     for place in range(users.shape[0]):
         longest = max(longest, indptr[users[place] + 1] - indptr[users[place]])

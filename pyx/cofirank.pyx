@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc
 
 from assignment cimport DOUBLES, INTEGERS, Assignment, best_places, lay_out_assignment
 from bundle cimport weigh_planes
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from sorting cimport argsort
 
 NDCG, ORDINAL, REGRESSION = range(3)
@@ -62,6 +62,7 @@ def losses(
     int threads,
 ):
     """Each user's loss, and its slope along each of the user's scores."""
+    threads = team(threads)
     cdef Py_ssize_t longest = np.diff(indptr).max(initial=1), rank = factors.shape[1]
     cdef int user
     cdef Memory *members = _memory(threads, longest, rank, 0, weights, discounts)
@@ -97,6 +98,7 @@ def users_half(
     int threads,
 ):
     """For each user min over u of loss(u) + lam/2 |u|^2, from the u that is there, and how far it may still be."""
+    threads = team(threads)
     cdef Py_ssize_t longest = np.diff(indptr).max(initial=1), rank = factors.shape[1]
     cdef int user
     cdef Memory *members = _memory(threads, longest, rank, most_planes, weights, discounts)
@@ -124,6 +126,7 @@ def item_slopes(
     int threads,
 ):
     """sum over an item's raters of slope times vector; `places` says where a slope stands among the users' rows."""
+    threads = team(threads)
     cdef Py_ssize_t item, k
     cdef int64_t row
     for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):

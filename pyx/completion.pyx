@@ -4,6 +4,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
 from linalg cimport dot
+from parallel cimport team
 
 cdef enum:
     _LANES = 8  # columns of the product that stay in registers while a row is read
@@ -18,6 +19,7 @@ def products(
     int threads,
 ):
     """out = S dense, the rows of S being `columns` and `values` at indptr[row]:indptr[row + 1]. O(nnz width)."""
+    threads = team(threads)
     cdef Py_ssize_t row, width = dense.shape[1], first
     if columns.shape[0] == 0 or width == 0:
         out[:] = 0.0
@@ -38,6 +40,7 @@ def entries(
     int threads,
 ):
     """out = (left right^T) at the places of S; the rows of both are padded to whole lanes. O(nnz rank)."""
+    threads = team(threads)
     cdef Py_ssize_t row, place
     if left.shape[1] == 0:
         out[:] = 0.0

@@ -16,7 +16,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 
 cdef double _TIGHT = 1e-13  # a violation below this, relative to the size of the numbers, is none
 
@@ -117,6 +117,7 @@ def project(
     Nodes are numbered within the user so that every edge points to a higher number; no weights are all
     ones.
     """
+    threads = team(threads)
     cdef Py_ssize_t n_users = indptr.shape[0] - 1, user
     cdef Py_ssize_t nodes = np.diff(indptr).max(initial=0) + 1, edges = np.diff(edge_indptr).max(initial=0) + 1
     cdef Py_ssize_t room = 3 * nodes * sizeof(double) + (3 * nodes + 5 * edges + 1) * sizeof(int32_t)

@@ -12,6 +12,8 @@ from libc.math cimport exp, log1p
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
+from parallel cimport team
+
 SQUARED_HINGE, LOGISTIC, SMOOTH_HINGE = range(3)
 
 cdef enum Loss:
@@ -50,6 +52,7 @@ def slopes(
     int threads,
 ):
     """Each user's sum of losses, and its derivative by the score of each entry."""
+    threads = team(threads)
     cdef Py_ssize_t user
     for user in prange(loss_out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         loss_out[user] = _user_slopes(
@@ -67,6 +70,7 @@ def products(
     int threads,
 ):
     """The inner product of user and item for each entry."""
+    threads = team(threads)
     cdef Py_ssize_t user, entry
     for user in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         for entry in range(indptr[user], indptr[user + 1]):
@@ -82,6 +86,7 @@ def sums(
     int threads,
 ):
     """out[a] = the sum of weight x row over the entries of a: a sparse matrix times a dense one."""
+    threads = team(threads)
     cdef Py_ssize_t one
     for one in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _sum_rows(

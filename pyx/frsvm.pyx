@@ -16,7 +16,7 @@ from all_pairs cimport (
 )
 from blas cimport multiply, multiply_from_left
 from linalg cimport dot, fetch, read_ahead
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 
 cdef enum:
     _ROWS = 128  # of dense features times a matrix: rows in a block
@@ -53,6 +53,7 @@ def score(
     double[::1] out, int threads,
 ):
     """Fill out with the inner product of user and item for each row."""
+    threads = team(threads)
     cdef Py_ssize_t task
     if items.shape[0] > 0:
         for task in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=threads):
@@ -84,6 +85,7 @@ def scatter(
 
     Items go in blocks whose rows of `out` stay in cache while all tasks pass by.
     """
+    threads = team(threads)
     cdef Py_ssize_t block
     for block in prange(starts.shape[0] - 1, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
         _scatter(indptr, items, starts, block, width, weights, users, out)
@@ -96,6 +98,7 @@ def users_step(
     double C, int newton, int cg, double forcing, int threads,
 ):
     """Truncated Newton for each task by itself: each row of `users` moves to where its own objective is no higher."""
+    threads = team(threads)
     cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Search search = Search(C, newton, cg, forcing)
     cdef Py_ssize_t task, tasks = users.shape[0], rank = users.shape[1], longest = longest_task(&rows, tasks)
@@ -117,6 +120,7 @@ def sparse_times(
     double[:, ::1] out, int threads,
 ):
     """out = a CSR matrix times a dense one, row by row."""
+    threads = team(threads)
     cdef Py_ssize_t row
     for row in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=threads):
         _sparse_row(indptr[row], indptr[row + 1], indices, data, matrix, &out[row, 0])
@@ -124,6 +128,7 @@ def sparse_times(
 
 def dense_times(const double[:, ::1] features, const double[:, ::1] matrix, double[:, ::1] out, int threads):
     """out = features times a matrix, in blocks of rows."""
+    threads = team(threads)
     cdef Py_ssize_t block, n = features.shape[0], blocks = (n + _ROWS - 1) // _ROWS
     for block in prange(blocks, nogil=True, schedule="static", num_threads=threads):
         multiply(
@@ -134,6 +139,7 @@ def dense_times(const double[:, ::1] features, const double[:, ::1] matrix, doub
 
 def transposed_times(const double[:, ::1] features, const double[:, ::1] matrix, double[:, ::1] out, int threads):
     """out = features transposed times a matrix, in blocks of columns of the features."""
+    threads = team(threads)
     cdef Py_ssize_t block, n = features.shape[1], blocks = (n + _COLUMNS - 1) // _COLUMNS
     for block in prange(blocks, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
         multiply_from_left(

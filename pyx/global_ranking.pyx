@@ -12,6 +12,8 @@ from libc.math cimport exp, log1p
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
+from parallel cimport team
+
 SQUARED_HINGE, LOGISTIC = range(2)
 
 cdef enum Loss:
@@ -72,6 +74,7 @@ def sweep(
 
     The diagonal of the losses' Hessian is that sum of curvatures.
     """
+    threads = team(threads)
     cdef Py_ssize_t item
     for item in prange(scores.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _sweep_item(
@@ -89,6 +92,7 @@ def curvature_times(
     int threads,
 ):
     """out_j = sum_k c_jk (p_j - p_k): the data's Hessian times a direction."""
+    threads = team(threads)
     cdef Py_ssize_t item
     for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         out[item] = _curvature_times(item, &indptr[0], &opponents[0], &curvature[0], &direction[0])

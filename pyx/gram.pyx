@@ -14,7 +14,7 @@ from libc.string cimport memset
 
 from blas cimport multiply_transposed
 from linalg cimport dot_at
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 
 cdef enum:
     _BLOCK = 128
@@ -29,6 +29,7 @@ cdef struct Sparse:
 
 def linear(const double[:, ::1] features, int threads, bint whole=True):
     """K = X X^T; not whole, only what lies up to the diagonal is sure to be there, as `gaussian` needs it."""
+    threads = team(threads)
     cdef Py_ssize_t n = features.shape[0], block, blocks = (n + _BLOCK - 1) // _BLOCK, end, strip
     result = np.zeros((n, n))
     cdef double[:, ::1] out = result
@@ -47,6 +48,7 @@ def linear(const double[:, ::1] features, int threads, bint whole=True):
 
 def gaussian(double[:, ::1] products, double width, int threads):
     """K = exp(-|x - y|^2 / (2 width^2)) in place of the inner products X X^T."""
+    threads = team(threads)
     cdef Py_ssize_t n = products.shape[0], strip, strips = (n + _TILE - 1) // _TILE
     cdef double[::1] squares = np.diagonal(products).copy()
     cdef double scale = -0.5 / (width * width)
@@ -60,6 +62,7 @@ def sparse_gaussian(
     double width, int threads,
 ):
     """The same from features in CSR, given by columns too: only who has some column in common costs an exponential."""
+    threads = team(threads)
     cdef Py_ssize_t n = row_starts.shape[0] - 1, row
     result = np.empty((n, n))
     if row_values.shape[0] == 0:

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from sorting cimport argsort
 
 cdef struct Scratch:
@@ -43,6 +43,7 @@ def project(
     `order` is left by x inside blocks. Without weights no bit of the result depends on what it was.
     O(n log n) per user at most, O(n) where no two ratings are equal.
     """
+    threads = team(threads)
     cdef Py_ssize_t n_users = indptr.shape[0] - 1, user, row, longest = 1
     cdef bint weighted = weights.shape[0] > 0
     for user in range(n_users):

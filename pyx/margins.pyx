@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from linalg cimport dot_difference
 from margins cimport loss_of
+from parallel cimport team
 
 SQUARED_HINGE, HINGE, LOGISTIC = range(3)
 
@@ -20,6 +21,7 @@ def losses(
     int threads,
 ):
     """Each user's sum of losses."""
+    threads = team(threads)
     cdef Py_ssize_t user
     for user in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         out[user] = _user_loss(

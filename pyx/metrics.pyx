@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from linalg cimport total
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from places cimport (
     PY_SSIZE_T_MAX,
     Places,
@@ -121,6 +121,7 @@ def per_user(
     const double[::1] train_scores=None,
 ):
     """metrics x users; NaN where a user has no value. `scores` must hold no NaN."""
+    threads = team(threads)
     cdef Py_ssize_t n_users = indptr.shape[0] - 1, n_metrics = codes.shape[0], user, m
     cdef bint trained = train_indptr is not None
     result = np.full((n_metrics, n_users), np.nan)

@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 
 from blas cimport multiply_transposed, solve_positive, spectrum, spectrum_work
 from linalg cimport total
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 
 
 def dual(
@@ -30,6 +30,7 @@ def dual(
     int threads,
 ):
     """Solve the dual of each of these users; returns the first whose system was not positive definite, or -1."""
+    threads = team(threads)
     cdef Py_ssize_t longest = np.diff(indptr).max(initial=0), size = longest * longest + longest, place, row
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef double *memory = <double *> malloc((threads * size + 1) * sizeof(double))
@@ -62,6 +63,7 @@ def primal(
     int threads,
 ):
     """Solve the primal of each of these users; returns the first whose system was not positive definite, or -1."""
+    threads = team(threads)
     cdef Py_ssize_t longest = np.diff(indptr).max(initial=0), n = features.shape[1]
     cdef Py_ssize_t size = n * longest + n * n + n, place, row
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
@@ -94,6 +96,7 @@ def dual_path(
     int threads,
 ):
     """Fill errors[user] with the mean squared leave-one-out error at each C; returns the first that failed, or -1."""
+    threads = team(threads)
     cdef Py_ssize_t longest = np.diff(indptr)[np.asarray(users)].max(initial=0), place, row
     cdef Py_ssize_t size = longest * longest + 4 * longest + spectrum_work(longest)
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
@@ -126,6 +129,7 @@ def primal_path(
     int threads,
 ):
     """The same from the features, where they are fewer than the ratings."""
+    threads = team(threads)
     cdef Py_ssize_t longest = np.diff(indptr)[np.asarray(users)].max(initial=0), n = features.shape[1], place, row
     cdef Py_ssize_t size = 2 * n * longest + n * n + 2 * n + 3 * longest + spectrum_work(n)
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)

@@ -14,3 +14,16 @@ cdef extern from *:
     """
     int thread_id "rankbench_thread_id" () noexcept nogil
     int OPENMP_VERSION "rankbench_openmp_version"
+
+
+cdef enum:
+    MOST_THREADS = 1024  # beyond it lies no machine that this is for, only memory for each of them
+
+
+cdef inline int team(int threads) noexcept nogil:
+    """How many threads a kernel uses when so many are asked for: at least one, and no more than is sane.
+
+    Every kernel passes its `threads` through here before anything else. Memory for no thread or for less than none
+    is memory that the first thread would write beyond.
+    """
+    return min(max(threads, 1), <int> MOST_THREADS)

@@ -14,6 +14,7 @@ from libc.math cimport INFINITY, atanh, exp, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
+from parallel cimport team
 from sorting cimport argsort
 
 cdef enum:
@@ -68,6 +69,7 @@ def count_runs(
     int threads,
 ):
     """How many entries and runs each user with pairs has; rows ascend by target, features are CSR by item."""
+    threads = team(threads)
     cdef Py_ssize_t user
     cdef int32_t[::1] failed = np.zeros(pairs.shape[0] + 1, np.int32)
     for user in prange(pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
@@ -100,6 +102,7 @@ def list_runs(
     int threads,
 ):
     """Write down the runs that were counted, user after user."""
+    threads = team(threads)
     cdef Py_ssize_t user
     cdef int64_t run, entry
     cdef int32_t[::1] failed = np.zeros(pairs.shape[0] + 1, np.int32)
@@ -128,6 +131,7 @@ def weigh(
     int threads,
 ):
     """Each row's pull and each user's weight of all pairs, both up to a factor; and a pair's mean weight."""
+    threads = team(threads)
     cdef Py_ssize_t user
     for user in prange(pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
         if pairs[user] > 0:
@@ -162,6 +166,7 @@ def boost(
 
     Runs are searched in chunks, whoever's they are, and then a user's chunks compared in their order.
     """
+    threads = team(threads)
     cdef Py_ssize_t n_chunks = chunk_users.shape[0], chunk, user
     cdef Best *found = <Best *> malloc((n_chunks + 1) * sizeof(Best))
     if found == NULL:

@@ -15,7 +15,7 @@ from all_pairs cimport (
     task_of,
 )
 from linalg cimport dot
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 
 cdef enum:
     _INNER = 500  # conjugate gradients per Newton step, at most
@@ -54,6 +54,7 @@ def scores_dense(
     const double[:, ::1] weights, double[::1] out, int threads,
 ):
     """The product of each row's item's features with its task's weights."""
+    threads = team(threads)
     cdef Features all_features = Features(&features[0, 0], NULL, NULL, features.shape[1])
     _scores(&all_features, indptr, items, weights, out, threads)
 
@@ -64,6 +65,7 @@ def scores_sparse(
     const double[:, ::1] weights, double[::1] out, int threads,
 ):
     """The same for features in CSR."""
+    threads = team(threads)
     cdef Features all_features = _sparse(values, feature_indptr, columns, weights.shape[1])
     _scores(&all_features, indptr, items, weights, out, threads)
 
@@ -73,6 +75,7 @@ def sums_dense(
     const double[::1] slope, double[:, ::1] out, int threads,
 ):
     """Each task's sum of its items' features, weighted by its rows of slope."""
+    threads = team(threads)
     cdef Features all_features = Features(&features[0, 0], NULL, NULL, features.shape[1])
     _sums(&all_features, indptr, items, slope, out, threads)
 
@@ -83,6 +86,7 @@ def sums_sparse(
     const double[::1] slope, double[:, ::1] out, int threads,
 ):
     """The same for features in CSR."""
+    threads = team(threads)
     cdef Features all_features = _sparse(values, feature_indptr, columns, out.shape[1])
     _sums(&all_features, indptr, items, slope, out, threads)
 
@@ -94,6 +98,7 @@ def newton_dense(
     double[:, ::1] weights, int32_t[::1] done, int threads,
 ):
     """One truncated Newton step of every task that is not done."""
+    threads = team(threads)
     cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Features all_features = Features(&features[0, 0], NULL, NULL, features.shape[1])
     _newton(&rows, &items[0], &all_features, C, tolerance, weights, done, threads)
@@ -107,6 +112,7 @@ def newton_sparse(
     double[:, ::1] weights, int32_t[::1] done, int threads,
 ):
     """The same for features in CSR."""
+    threads = team(threads)
     cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
     cdef Features all_features = _sparse(values, feature_indptr, columns, weights.shape[1])
     _newton(&rows, &items[0], &all_features, C, tolerance, weights, done, threads)

@@ -12,7 +12,7 @@ import numpy as np
 
 from linalg cimport dot, dot_difference
 from pairwise cimport update
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from splitmix cimport even_below, shuffled, stream_of
 
 cdef enum:
@@ -38,6 +38,7 @@ def closed_form(
     User i wants the rows indptr[i] .. indptr[i + 1]; row p is candidates[lists[i, 0] + places[p]], and the
     list ends before lists[i, 1].
     """
+    threads = team(threads)
     cdef Py_ssize_t user
     cdef Py_ssize_t longest = np.max(np.subtract(lists[:, 1], lists[:, 0]), initial=0)
     cdef double *scratch = <double *> malloc((threads * longest + 1) * sizeof(double))

@@ -9,7 +9,7 @@ from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 
 cdef enum:
     _STRIP = 64  # columns packed at a time, for all rows
@@ -23,6 +23,7 @@ def products(
     int threads,
 ):
     """Fill out[a, j] with rows[chosen[a]] . columns[j]."""
+    threads = team(threads)
     cdef Py_ssize_t rank = columns.shape[1], n = columns.shape[0], strip, strips = (n + _STRIP - 1) // _STRIP
     cdef Py_ssize_t size = rank * _STRIP + 1
     cdef double *memory = <double *> malloc(threads * size * sizeof(double))

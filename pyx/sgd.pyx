@@ -21,7 +21,7 @@ from numpy.random cimport bitgen_t
 from linalg cimport dot_difference, fetch
 from margins cimport _SQUARED_HINGE
 from pairwise cimport update
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from random cimport below, bit_generator
 from splitmix cimport shuffled, stream_of
 
@@ -97,6 +97,7 @@ def rounds_pass(
     task_starts[t] on, and draws their order from a stream of its own; updates[place] were made before the
     task at this place of `tasks`. So no bit depends on the number of threads.
     """
+    threads = team(threads)
     cdef Py_ssize_t rounds = round_starts.shape[0] - 1, this_round, place, first, end
     cdef Py_ssize_t longest = np.diff(task_starts).max(initial=0)
     cdef int32_t *orders = <int32_t *> malloc((threads * longest + 1) * sizeof(int32_t))
@@ -154,6 +155,7 @@ def hogwild_pass(
 
     updates[place] were made before the user at this place of `user_order`, had they come one by one.
     """
+    threads = team(threads)
     cdef Py_ssize_t place, longest = np.diff(indptr).max(initial=0)
     cdef int32_t *orders = <int32_t *> malloc((threads * longest + 1) * sizeof(int32_t))
     if orders == NULL:

@@ -3,6 +3,8 @@
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t
 
+from parallel cimport team
+
 
 def score(
     const double[:, ::1] values,
@@ -32,6 +34,7 @@ def score_all(
     int threads,
 ):
     """The scores of all items for each of these users."""
+    threads = team(threads)
     cdef Py_ssize_t n = values.shape[0], cell
     for cell in prange(users.shape[0] * n, nogil=True, schedule="static", num_threads=threads):
         out[cell // n, cell % n] = _score(

@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 
 from linalg cimport total
 from magnitudes cimport pair_loss
-from parallel cimport thread_id
+from parallel cimport team, thread_id
 from sorting cimport argsort
 
 cdef enum:
@@ -65,6 +65,7 @@ def pair_rounds(
     A user is done once its gap is at most tolerance x primal. `coefficients`, by rating, and `offsets`,
     `primal` and `gap`, by user, tell where it stands then.
     """
+    threads = team(threads)
     cdef Py_ssize_t longest = np.diff(indptr)[np.asarray(users)].max(initial=0), place, row
     cdef size_t size = _bytes(longest)
     cdef char *memory = <char *> malloc(threads * size + 1)

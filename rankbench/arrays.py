@@ -36,12 +36,48 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
     for field in fields(cls):
         name = prefix + field.name
         if f"{name}.data" in arrays:
-            data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in _CSR_PARTS)
-            values[field.name] = scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+            values[field.name] = _csr(name, *(arrays[f"{name}.{part}"] for part in _CSR_PARTS))
         elif name in arrays:
             array = arrays[name]
             values[field.name] = array.item() if array.ndim == 0 else array
     return cls(**values)
+
+
+def sealed(array: Any) -> Any:
+    """The same array, which can no longer be written to, nor can what it is a view of.
+
+    This is for arrays that their maker gives away: a view of the data keeps these as they are, and copies others.
+    """
+    part = array
+    while isinstance(part, np.ndarray):
+        part.flags.writeable = False
+        part = part.base
+    return array
+
+
+def is_sealed(array: Any) -> bool:
+    """Whether an array can be written to neither by its own name nor by that of an array that it is a view of."""
+    part = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return False
+        part = part.base
+    return part is None  # what else may lie below, a file or a buffer, others may write to
+
+
+def _csr(name: str, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    """The CSR matrix of these parts, if none of its indices points beyond it."""
+    for part, array in (("indices", indices), ("indptr", indptr), ("shape", shape)):
+        if array.dtype.kind not in "iu":  # which would be rounded in silence
+            raise UserError(f"{name}.{part} holds {array.dtype}: it must hold integers")
+    if shape.shape != (2,):
+        raise UserError(f"{name}.shape has {shape.size} sizes: it must have two")
+    try:
+        matrix = scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        matrix.check_format()
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UserError(f"{name} is no sound sparse matrix: {error}") from None
+    return matrix
 
 
 def write_npz(path: Path, arrays: Arrays) -> None:

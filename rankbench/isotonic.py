@@ -17,6 +17,7 @@ from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
 from rankbench.kernels import dag
 from rankbench.kernels import isotonic as kernel
+from rankbench.names import checked_threads
 
 _NO_WEIGHTS = np.empty(0)
 _REDUCIBLE = 20_000  # nodes up to which the transitive reduction, a bit per pair of nodes, is affordable
@@ -109,7 +110,7 @@ class Blocks:
     ) -> Floats:
         """The projection of every user's part of x; out=x works in place."""
         x, masses, out = _checked(x, eps, weights, out, len(self.order))
-        kernel.project(self.indptr, self.order, self.depth, x, masses, eps, out, threads)
+        kernel.project(self.indptr, self.order, self.depth, x, masses, eps, out, checked_threads(threads))
         return out
 
 
@@ -180,7 +181,7 @@ class OrderGraphs:
         if len(masses):
             masses = masses[self.nodes]
         kernel_arguments = (self.indptr, self.edge_indptr, self.low, self.high, x[self.nodes], masses)
-        dag.project(*kernel_arguments, eps, duals, found, gaps, threads)
+        dag.project(*kernel_arguments, eps, duals, found, gaps, checked_threads(threads))
         out[self.nodes] = found
         return out, gaps
 

@@ -3,18 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse
 
+from rankbench import soundness
 from rankbench.arrays import pack, read_npz, unpack, write_npz
 from rankbench.contract import Floats, Ints, Model
-from rankbench.errors import UserError
+from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels import gram as gram_kernel
 from rankbench.kernels import scoring as scoring_kernel
 from rankbench.kernels import stumps as stumps_kernel
+from rankbench.names import checked_threads
 
 _ROWS = 1 << 10  # items of a user whose kernel values are made at a time
 _BLOCK = 1 << 16  # pairs scored at a time: scratch memory stays small however many are asked for
@@ -28,11 +30,16 @@ class ItemScores:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """scores[item]."""
-        return self.scores[items]
+        return self.scores[_pairs(users, items, None, len(self.scores))[1]]
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """The same row for each of these users."""
+        users, threads = _asked(users, None, threads)
         return np.broadcast_to(self.scores, (len(users), len(self.scores)))
+
+    def validate(self) -> None:
+        """Refuse anything but a vector."""
+        soundness.numbers("scores", self.scores, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +51,18 @@ class Factors:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item; NaN for whoever has a row of NaN."""
+        users, items = _pairs(users, items, len(self.users), len(self.items))
         return _in_blocks(lambda u, i: np.einsum("pk,pk->p", self.users[u], self.items[i]), users, items)
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A row of inner products for each of these users."""
+        users, threads = _asked(users, len(self.users), threads)
         return _products(self.users, users, self.items, threads)
+
+    def validate(self) -> None:
+        """Refuse users and items whose vectors are not as long."""
+        _, rank = soundness.numbers("users", self.users, None, None)
+        soundness.numbers("items", self.items, None, rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +80,7 @@ class BlendedFactors:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """u . v / (a . b); NaN for whoever has a row of NaN."""
+        users, items = _pairs(users, items, len(self.users), len(self.items))
 
         def block(u: Ints, i: Ints) -> Floats:
             weights: Floats = np.einsum("pk,pk->p", self.user_weights[u], self.item_weights[i])
@@ -76,9 +91,17 @@ class BlendedFactors:
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A row of inner products for each of these users, over a row of weights."""
+        users, threads = _asked(users, len(self.users), threads)
         products = _products(self.users, users, self.items, threads)
         products /= _products(self.user_weights, users, self.item_weights, threads)
         return products
+
+    def validate(self) -> None:
+        """Refuse vectors that are not as long, and weights of others than the users and items."""
+        n_users, rank = soundness.numbers("users", self.users, None, None)
+        n_items, _ = soundness.numbers("items", self.items, None, rank)
+        _, models = soundness.numbers("user_weights", self.user_weights, n_users, None)
+        soundness.numbers("item_weights", self.item_weights, n_items, models)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +114,17 @@ class FeatureFactors:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """v_user . U^T x_item; items of the same features tie exactly."""
+        users, items = _pairs(users, items, len(self.users), self.features.shape[0])  # before all that work
         return Factors(self.users, self.items(np.arange(self.features.shape[0]))).score(users, items)
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A row of inner products for each of these users."""
+        users, threads = _asked(users, len(self.users), threads)
         return _products(self.users, users, self.items(np.arange(self.features.shape[0]), threads), threads)
 
     def items(self, items: Ints, threads: int = 1) -> Floats:
         """What each basic function makes of these items: x_item^T U, summed in the order of the features."""
+        items, threads = _ids("item", items, self.features.shape[0]), checked_threads(threads)
         if scipy.sparse.issparse(self.features):
             return np.asarray(self.features[items] @ np.ascontiguousarray(self.basis))
         return _products(self.features, items, np.ascontiguousarray(self.basis.T), threads)
@@ -106,6 +132,12 @@ class FeatureFactors:
     def ranking_functions(self) -> tuple[Floats, Floats]:
         """U, and how the mean user weighs its columns."""
         return self.basis, self.users.mean(axis=0)
+
+    def validate(self) -> None:
+        """Refuse functions of other features, and users who weigh other functions."""
+        _, columns = soundness.features("features", self.features)
+        _, rank = soundness.numbers("basis", self.basis, columns, None)
+        soundness.numbers("users", self.users, None, rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +150,9 @@ class UserWeights:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """x_item . w_user + offset_user."""
+        users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
         if scipy.sparse.issparse(self.features):
-            return self._sparse(
-                _within("user", users, len(self.offsets)), _within("item", items, self.features.shape[0])
-            )
+            return self._sparse(_as_kernels_take(users), _as_kernels_take(items))
 
         def block(u: Ints, i: Ints) -> Floats:
             values: Floats = (self.features[i] * self.weights[u]).sum(axis=1) + self.offsets[u]
@@ -139,12 +170,19 @@ class UserWeights:
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A row of inner products for each of these users, the offset added."""
+        users, threads = _asked(users, len(self.offsets), threads)
         if scipy.sparse.issparse(self.features):
             products = np.ascontiguousarray((self.features @ self.weights[users].T).T)
         else:
             products = _products(self.weights, users, self.features, threads)
         products += self.offsets[users][:, None]
         return products
+
+    def validate(self) -> None:
+        """Refuse weights of other features, and offsets of other users."""
+        _, columns = soundness.features("features", self.features)
+        n_users, _ = soundness.numbers("weights", self.weights, None, columns)
+        soundness.numbers("offsets", self.offsets, n_users)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,17 +198,30 @@ class KernelScores:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """One pass over the user's expansion per pair; pairs of an item in turn, its row of the matrix in cache."""
-        out = np.empty(len(users))
-        users, asked = _within("user", users, len(self.offsets)), self.rows[_within("item", items, len(self.rows))]
+        users, items = _pairs(users, items, len(self.offsets), len(self.rows))
+        users, asked, out = _as_kernels_take(users), self.rows[items], np.empty(len(users))
         expansion = self.indptr, self.rated, self.coefficients, self.offsets
         gram_kernel.expand(self.gram, *expansion, users, asked, np.argsort(asked), out)
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A sum of whole rows of the kernel for each of these users, the offset added."""
+        users, threads = _asked(users, len(self.offsets), threads)
         shape = len(self.offsets), len(self.gram)
         expansion = scipy.sparse.csr_array((self.coefficients, self.rated, self.indptr), shape)[users]
         return np.asarray(expansion @ self.gram)[:, self.rows] + self.offsets[users][:, None]
+
+    def validate(self) -> None:
+        """Refuse items and expansions that point beyond the matrix, and expansions of other users."""
+        size, _ = soundness.doubles("gram", self.gram, None, None)
+        soundness.doubles("gram", self.gram, size, size)
+        if not self.gram.flags.c_contiguous:
+            raise UserError("gram lies column after column: it must lie row after row")
+        soundness.ids("rows", self.rows, size, None, dtype=np.int32)
+        (n_users,) = soundness.doubles("offsets", self.offsets, None)
+        (entries,) = soundness.ids("rated", self.rated, size, None, dtype=np.int32)
+        soundness.doubles("coefficients", self.coefficients, entries)
+        soundness.pointers("indptr", self.indptr, n_users, entries, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +239,8 @@ class KernelExpansion:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """Kernel values of each user's pairs with what that user rated, block by block."""
-        out = np.empty(len(users))
-        users, items = _within("user", users, len(self.offsets)), _within("item", items, self.features.shape[0])
+        users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
+        users, items, out = _as_kernels_take(users), _as_kernels_take(items), np.empty(len(users))
         order = np.argsort(users, kind="stable")
         ends = np.append(np.flatnonzero(np.diff(users[order])) + 1, len(users))
         start = 0
@@ -202,13 +253,32 @@ class KernelExpansion:
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A row for each of these users, block by block of items."""
+        users, threads = _asked(users, len(self.offsets), threads)
         n_items = self.features.shape[0]
         out = np.empty((len(users), n_items))
-        for row, user in enumerate(_within("user", users, len(self.offsets))):
+        for row, user in enumerate(users):
             for first in range(0, n_items, _ROWS):
                 block = np.arange(first, min(first + _ROWS, n_items), dtype=np.int32)
                 out[row, block] = self._of_user(int(user), block)
         return out
+
+    def validate(self) -> None:
+        """Refuse an unknown kernel, and expansions over items that there are not, or of other users."""
+        n_items, columns = soundness.features("features", self.features)
+        if not scipy.sparse.issparse(self.features):
+            soundness.doubles("features", self.features, n_items, columns)
+        if self.kernel not in get_args(KernelName):
+            raise unknown("kernel", str(self.kernel), get_args(KernelName))
+        if self.kernel == "precomputed" and columns != n_items:
+            raise UserError(f"features are {n_items} x {columns}: a kernel that is given must be square")
+        if not isinstance(self.width, float | int) or not 0 < self.width < np.inf:
+            raise UserError(f"width={self.width} is out of range: must be above 0")
+        if not isinstance(self.degree, int) or self.degree < 1:
+            raise UserError(f"degree={self.degree} is out of range: must be at least 1")
+        (n_users,) = soundness.numbers("offsets", self.offsets, None)
+        (entries,) = soundness.ids("items", self.items, n_items, None)
+        soundness.numbers("coefficients", self.coefficients, entries)
+        soundness.pointers("indptr", self.indptr, n_users, entries)
 
     def _of_user(self, user: int, asked: Ints) -> Floats:
         rows = slice(self.indptr[user], self.indptr[user + 1])
@@ -230,17 +300,26 @@ class Stumps:
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """One pass over the user's thresholds per pair."""
+        users, items = _pairs(users, items, len(self.rows), self.item_features.shape[0])
         out = np.empty(len(users))
-        rows = self.rows[_within("user", users, len(self.rows))]
-        stumps_kernel.score(*self._thresholds(), rows, _within("item", items, self.item_features.shape[0]), out)
+        stumps_kernel.score(*self._thresholds(), self.rows[users], _as_kernels_take(items), out)
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A pass over the thresholds for each of these users and each item."""
+        users, threads = _asked(users, len(self.rows), threads)
         out = np.empty((len(users), self.item_features.shape[0]))
-        rows = self.rows[_within("user", users, len(self.rows))]
-        stumps_kernel.score_all(*self._thresholds(), rows, out, threads)
+        stumps_kernel.score_all(*self._thresholds(), self.rows[users], out, threads)
         return out
+
+    def validate(self) -> None:
+        """Refuse users without a row of thresholds, and thresholds on features that there are not."""
+        _, columns = soundness.features("item_features", self.item_features)
+        (n_rows,) = soundness.doubles("offsets", self.offsets, None)
+        soundness.ids("rows", self.rows, n_rows, None, dtype=np.int32)
+        shape = soundness.ids("features", self.features, columns, n_rows, None, dtype=np.int32)
+        soundness.doubles("cuts", self.cuts, *shape)
+        soundness.doubles("weights", self.weights, *shape)
 
     def _thresholds(self) -> tuple[Floats, Ints, Floats, Floats, Floats]:
         """The features as a plain array, of a CSR one only those columns that a threshold looks at."""
@@ -272,28 +351,66 @@ def save(model: Model, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Model:
-    """Read back what `save` wrote."""
+    """Read back what `save` wrote; every index in the file is looked at before any is followed."""
     arrays = read_npz(Path(path))
     try:
-        model: Model = unpack(arrays, MODELS)
+        model = unpack(arrays, MODELS)
     except (KeyError, TypeError):
         raise UserError(f"{path} holds no model of rankbench") from None
-    return model
+    except UserError as error:
+        raise _unsound(path, error) from None
+    try:
+        model.validate()
+    except UserError as error:
+        raise _unsound(path, error) from None
+    loaded: Model = model
+    return loaded
 
 
-def _products(rows: Floats, users: Ints, columns: Floats, threads: int) -> Floats:
-    """The inner products of these users' rows with all columns."""
-    out = np.empty((len(users), len(columns)))
-    known = np.ascontiguousarray(rows, np.float64), _within("user", users, len(rows))
-    scoring_kernel.products(*known, np.ascontiguousarray(columns, np.float64), out, threads)
+def _unsound(path: str | Path, error: UserError) -> UserError:
+    """The same problem, said of a file."""
+    return UserError(str(error), subject=f"{path} holds no sound model", remedy="save the model again")
+
+
+def _products(rows: Floats, chosen: Ints, columns: Floats, threads: int) -> Floats:
+    """The inner products of these rows with all columns."""
+    out = np.empty((len(chosen), len(columns)))
+    left, right = np.ascontiguousarray(rows, np.float64), np.ascontiguousarray(columns, np.float64)
+    scoring_kernel.products(left, _as_kernels_take(chosen), right, out, threads)
     return out
 
 
-def _within(kind: str, ids: Ints, size: int) -> Ints:
-    """The ids as a kernel takes them, which looks wherever they point: beyond the model is an error here."""
-    if len(ids) and not 0 <= ids.min() <= ids.max() < size:
-        raise IndexError(f"{kind} ids run from {ids.min()} to {ids.max()}: the model knows {size}")
-    return np.asarray(ids, np.int32)
+def _pairs(users: Ints, items: Ints, n_users: int | None, n_items: int) -> tuple[Ints, Ints]:
+    """The ids as vectors, if they are as long and each is in the model."""
+    users, items = _ids("user", users, n_users), _ids("item", items, n_items)
+    if len(users) != len(items):
+        raise UserError(f"{len(users)} users and {len(items)} items make no pairs", remedy="give as many of both")
+    return users, items
+
+
+def _asked(users: Ints, n_users: int | None, threads: int) -> tuple[Ints, int]:
+    """Whose rows are asked for, and of how many threads, if there are such users and threads."""
+    return _ids("user", users, n_users), checked_threads(threads)
+
+
+def _ids(kind: str, ids: Ints, size: int | None) -> Ints:
+    """The ids as a vector, of which each must be from 0 to size - 1; a model that knows no users takes any.
+
+    Two passes that only compare: kernels look wherever an id points, and numpy counts a negative one from the end.
+    """
+    found = np.atleast_1d(np.asarray(ids))
+    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
+        raise UserError(f"{kind} ids are {found.dtype}{list(found.shape)}: they must be a vector of integers")
+    if not len(found):
+        return found.astype(np.int32)  # an empty list has the type of floats
+    if size is not None and not 0 <= (low := found.min()) <= (high := found.max()) < size:
+        known = f"ids run from 0 to {size - 1}" if size else f"the model knows no {kind}"
+        raise UserError(f"{kind} id {low if low < 0 else high} is out of range: {known}")
+    return found
+
+
+def _as_kernels_take(ids: Ints) -> Ints:
+    return np.ascontiguousarray(ids, np.int32)
 
 
 def _in_blocks(score: Callable[[Ints, Ints], Floats], users: Ints, items: Ints) -> Floats:

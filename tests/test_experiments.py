@@ -71,6 +71,11 @@ def test_threads_that_are_no_numbers_are_refused(value):
         experiments.read("x", "x.toml", TEXT + f"threads = {value}\n")
 
 
+def test_more_threads_than_any_machine_has_are_refused():
+    with pytest.raises(UserError, match=r"x.toml: threads=1025 is out of range: must be at least 1 and at most 1024"):
+        experiments.read("x", "x.toml", TEXT + "threads = [1, 1025]\n")
+
+
 def test_a_metric_is_stored_under_its_canonical_name():
     text = 'title="t"\npaper="p"\nabout="a"\ndata=["btl"]\nsplits=["entries"]\nsolvers=["sgd"]\n'
     found = experiments.read("x", "x.toml", text + 'metrics=["precision@3[relevant=4]"]\n')

@@ -138,12 +138,53 @@ def test_no_pairs_have_no_scores(name):
 
 
 @every_model
-@pytest.mark.parametrize(("user", "item"), [(3, 0), (0, 5), (10**6, 0), (0, 10**6)])
+@pytest.mark.parametrize(("user", "item"), [(3, 0), (0, 5), (10**6, 0), (0, 10**6), (-1, 0), (0, -1), (2**40, 0)])
 def test_whoever_is_not_in_the_model_is_an_error_and_never_a_number_from_elsewhere(name, user, item):
     if name == "ItemScores" and item == 0:
         user, item = 0, 5  # it knows no users
-    with pytest.raises(IndexError):
+    kind, wrong, last = ("item", item, 4) if item else ("user", user, 2)
+    with pytest.raises(UserError, match=rf"^{kind} id {wrong} is out of range: ids run from 0 to {last}$"):
         EXAMPLES[name].score(np.array([0, user]), np.array([0, item]))
+    if kind == "user":
+        with pytest.raises(UserError, match=rf"^user id {wrong} is out of range: ids run from 0 to 2$"):
+            EXAMPLES[name].score_all(np.array([0, user]))
+
+
+@every_model
+def test_a_single_id_is_a_vector_of_one(name):
+    assert EXAMPLES[name].score(2, 3).tobytes() == EXAMPLES[name].score(np.array([2]), np.array([3])).tobytes()
+    assert EXAMPLES[name].score([], []).shape == (0,)
+    if name != "ItemScores":
+        with pytest.raises(UserError, match="user id -1 is out of range: ids run from 0 to 2"):
+            EXAMPLES[name].score(-1, 0)
+
+
+@every_model
+@pytest.mark.parametrize("ids", [[0.5, 1.0], [np.nan, 0], [True, False], ["0", "1"], [[0, 1], [1, 0]]], ids=str)
+def test_ids_are_a_vector_of_integers(name, ids):
+    with pytest.raises(UserError, match=r"user ids are .*: they must be a vector of integers"):
+        EXAMPLES[name].score(np.array(ids), np.array([0, 1]))
+    with pytest.raises(UserError, match=r"item ids are .*: they must be a vector of integers"):
+        EXAMPLES[name].score(np.array([0, 1]), np.array(ids))
+
+
+@every_model
+@pytest.mark.parametrize(("users", "items"), [(1, 3), (3, 1), (3, 2), (0, 1)])
+def test_pairs_have_as_many_users_as_items(name, users, items):
+    with pytest.raises(UserError, match=f"{users} users and {items} items make no pairs; give as many of both"):
+        EXAMPLES[name].score(np.zeros(users, int), np.zeros(items, int))
+
+
+@every_model
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, 10**9])
+def test_whole_rows_are_made_by_a_number_of_threads(name, threads):
+    with pytest.raises(UserError, match=f"^threads={threads} is no number of threads; give a whole number from 1 to"):
+        EXAMPLES[name].score_all(np.array([0]), threads)
+
+
+def test_a_model_that_knows_nobody_says_so():
+    with pytest.raises(UserError, match="user id 0 is out of range: the model knows no user"):
+        Factors(np.ones((0, 2)), np.ones((3, 2))).score(np.array([0]), np.array([0]))
 
 
 @pytest.mark.parametrize(
@@ -225,6 +266,128 @@ def test_a_file_that_holds_no_model_is_an_error_that_names_it(tmp_path, write):
     write(tmp_path / "model.npz")
     with pytest.raises(UserError, match=r"model\.npz (holds no model of rankbench|is damaged or no npz file)"):
         load(tmp_path / "model.npz")
+
+
+def _at(place, value):
+    """A change of one number of an array."""
+
+    def change(array):
+        changed = array.copy()
+        changed[place] = value
+        return changed
+
+    return change
+
+
+def _as(dtype):
+    return lambda array: array.astype(dtype)
+
+
+def _put(value):
+    return lambda array: np.asarray(value)
+
+
+CRAFTED = {  # of which model, which array, how changed, and what is said of it
+    "scores in a matrix": ("ItemScores", "scores", lambda a: a[None], "scores has the shape 1 x 5"),
+    "a number for scores": ("ItemScores", "scores", _put(3.0), "scores is no array"),
+    "scores of text": ("ItemScores", "scores", _as("U"), "scores holds <U32: it must hold real numbers"),
+    "complex factors": ("Factors", "users", _as(complex), "users holds complex128: it must hold real numbers"),
+    "shorter item vectors": ("Factors", "items", lambda a: a[:, 1:], "items has the shape 5 x 3: it must be any x 4"),
+    "a vector of users": ("Factors", "users", lambda a: a[0], "users has the shape 4: it must be any x any"),
+    "weights of fewer users": ("BlendedFactors", "user_weights", lambda a: a[1:], "user_weights has the shape 2 x 2"),
+    "weights of fewer items": ("BlendedFactors", "item_weights", lambda a: a[1:], "item_weights has the shape 4 x 2"),
+    "more weights": ("BlendedFactors", "item_weights", lambda a: np.ones((5, 3)), "item_weights has the shape 5 x 3"),
+    "functions of more features": ("FeatureFactors", "basis", lambda a: np.ones((5, 2)), "basis has the shape 5 x 2"),
+    "users of more functions": ("FeatureFactors", "users", lambda a: np.ones((3, 3)), "users has the shape 3 x 3"),
+    "wide weights": ("UserWeights", "weights", lambda a: np.ones((3, 5)), "weights has the shape 3 x 5"),
+    "fewer weights": ("UserWeights", "weights", lambda a: a[:, :3], "weights has the shape 3 x 3: it must be any x 4"),
+    "fewer offsets": ("UserWeights", "offsets", lambda a: a[1:], "offsets has the shape 2: it must be 3"),
+    "a column beyond": ("UserWeights, sparse", "features.indices", _at(0, 4), "features is no sound sparse matrix"),
+    "a far column": ("UserWeights, sparse", "features.indices", _at(-1, 10**9), "features is no sound sparse matrix"),
+    "a negative column": ("UserWeights, sparse", "features.indices", _at(1, -1), "features is no sound sparse matrix"),
+    "columns that are no integers": (
+        "UserWeights, sparse", "features.indices", _as(float), "features.indices holds float64: it must hold integers"
+    ),
+    "rows that go back": ("UserWeights, sparse", "features.indptr", _at(1, 10**6), "features is no sound sparse"),
+    "negative rows": ("UserWeights, sparse", "features.indptr", _at(1, -3), "features is no sound sparse"),
+    "rows that end too late": ("UserWeights, sparse", "features.indptr", _at(-1, 99), "features is no sound sparse"),
+    "fewer sparse values": ("UserWeights, sparse", "features.data", lambda a: a[1:], "features is no sound sparse"),
+    "sparse values of text": ("UserWeights, sparse", "features.data", _as("U"), "features"),
+    "a sparse matrix of more rows": ("UserWeights, sparse", "features.shape", _put([10**9, 4]), "features is no sound"),
+    "of more columns": (
+        "UserWeights, sparse", "features.shape", _put([5, 10**12]), "weights has the shape 3 x 4: it must be any x 1000"
+    ),
+    "of negative columns": ("UserWeights, sparse", "features.shape", _put([5, -4]), "features is no sound sparse"),
+    "a shape of three": ("UserWeights, sparse", "features.shape", _put([5, 4, 1]), "features.shape has 3 sizes"),
+    "a shape of fractions": ("UserWeights, sparse", "features.shape", _put([5.0, 4.5]), "features.shape holds float64"),
+    "a matrix that is not square": ("KernelScores", "gram", lambda a: a[:, :3], "gram has the shape 5 x 3"),
+    "a matrix by columns": ("KernelScores", "gram", np.asfortranarray, "gram lies column after column"),
+    "a matrix of floats": ("KernelScores", "gram", _as(np.float32), "gram holds float32: it must hold float64"),
+    "an item beyond the matrix": ("KernelScores", "rows", _at(2, 5), "rows holds 5: ids run from 0 to 4"),
+    "a negative item": ("KernelScores", "rows", _at(2, -1), "rows holds -1: ids run from 0 to 4"),
+    "items of another type": ("KernelScores", "rows", _as(np.int64), "rows holds int64: it must hold int32"),
+    "something rated beyond": ("KernelScores", "rated", _at(0, 10**8), "rated holds 100000000: ids run from 0 to 4"),
+    "something rated below": ("KernelScores", "rated", _at(0, -(10**8)), "rated holds -100000000: ids run from 0"),
+    "more rated": ("KernelScores", "coefficients", lambda a: a[1:], "coefficients has the shape 5: it must be 6"),
+    "pointers beyond": ("KernelScores", "indptr", _at(1, 10**9), "indptr holds 1000000000: ids run from 0 to 6"),
+    "pointers that fall": ("KernelScores", "indptr", _at(1, 5), "indptr falls after row 1: it must never"),
+    "pointers that start late": ("KernelScores", "indptr", _at(0, 1), "indptr runs from 1 to 6: it must from 0 to 6"),
+    "pointers that end early": ("KernelScores", "indptr", _at(-1, 5), "indptr runs from 0 to 5: it must from 0 to 6"),
+    "fewer pointers": ("KernelScores", "indptr", lambda a: a[1:], "indptr has the shape 3: it must be 4"),
+    "narrow pointers": ("KernelScores", "indptr", _as(np.int32), "indptr holds int32: it must hold int64"),
+    "pointers that are no integers": ("KernelScores", "indptr", _as(float), "indptr holds float64: it must hold int"),
+    "offsets of more users": ("KernelScores", "offsets", lambda a: np.ones(9), "indptr has the shape 4: it must be 10"),
+    "an expansion beyond": ("KernelExpansion", "items", _at(3, 5), "items holds 5: ids run from 0 to 4"),
+    "an expansion below": ("KernelExpansion", "items", _at(3, -1), "items holds -1: ids run from 0 to 4"),
+    "an expansion's pointers": ("KernelExpansion", "indptr", _at(1, 3), "indptr falls after row 1"),
+    "an unknown kernel": ("KernelExpansion", "kernel", _put("cubic"), "unknown kernel 'cubic'"),
+    "no width": ("KernelExpansion", "width", _put(0.0), "width=0.0 is out of range: must be above 0"),
+    "NaN for a width": ("KernelExpansion", "width", _put(np.nan), "width=nan is out of range: must be above 0"),
+    "no degree": ("KernelExpansion", "degree", _put(0), "degree=0 is out of range: must be at least 1"),
+    "half a degree": ("KernelExpansion", "degree", _put(1.5), "degree=1.5 is out of range: must be at least 1"),
+    "given and not square": ("KernelExpansion, precomputed", "features", lambda a: a[:, :4], "features are 5 x 4"),
+    "a row of thresholds beyond": ("Stumps", "rows", _at(0, 3), "rows holds 3: ids run from 0 to 2"),
+    "a negative row of thresholds": ("Stumps", "rows", _at(0, -1), "rows holds -1: ids run from 0 to 2"),
+    "a feature beyond": ("Stumps", "features", _at((0, 0), 4), "features holds 4: ids run from 0 to 3"),
+    "a negative feature": ("Stumps", "features", _at((0, 0), -1), "features holds -1: ids run from 0 to 3"),
+    "a far feature": ("Stumps", "features", _at((0, 0), 2**30), "features holds 1073741824: ids run from 0 to 3"),
+    "a sparse feature beyond": ("Stumps, sparse", "features", _at((0, 0), 4), "features holds 4: ids run from 0"),
+    "fewer cuts": ("Stumps", "cuts", lambda a: a[:, :1], "cuts has the shape 3 x 1: it must be 3 x 2"),
+    "fewer rows of weights": ("Stumps", "weights", lambda a: a[1:], "weights has the shape 2 x 2: it must be 3 x 2"),
+    "cuts of integers": ("Stumps", "cuts", _as(int), "cuts holds int64: it must hold float64"),
+    "fewer stump offsets": ("Stumps", "offsets", lambda a: a[:2], "rows holds 2: ids run from 0 to 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "part", "change", "message"), CRAFTED.values(), ids=CRAFTED)
+def test_a_file_whose_arrays_do_not_fit_is_refused_before_an_index_is_followed(tmp_path, name, part, change, message):
+    arrays = pack(EXAMPLES[name])
+    arrays[part] = change(arrays[part])
+    np.savez(tmp_path / "model.npz", allow_pickle=False, **arrays)
+    with pytest.raises(UserError) as error:
+        load(tmp_path / "model.npz")
+    said = str(error.value)
+    assert "model.npz holds no sound model: " in said and message in said and said.endswith("; save the model again")
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("part", ["data", "indices", "indptr", "shape"])
+def test_a_file_with_a_part_of_a_sparse_matrix_missing_is_refused(tmp_path, part):
+    arrays = pack(EXAMPLES["UserWeights, sparse"])
+    del arrays[f"features.{part}"]
+    np.savez(tmp_path / "model.npz", allow_pickle=False, **arrays)
+    with pytest.raises(UserError, match=r"model\.npz holds no (sound )?model"):
+        load(tmp_path / "model.npz")
+
+
+@every_model
+def test_a_file_without_one_of_its_arrays_is_refused(tmp_path, name):
+    for part in pack(EXAMPLES[name]):
+        arrays = pack(EXAMPLES[name])
+        del arrays[part]
+        np.savez(tmp_path / "model.npz", allow_pickle=False, **arrays)
+        with pytest.raises(UserError, match=r"model\.npz holds no (sound )?model"):
+            load(tmp_path / "model.npz")
 
 
 def test_models_with_equal_arrays_have_equal_fingerprints_and_others_not():

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankbench.arrays import sealed
 from rankbench.contract import Ints
 from rankbench.data.features import Features
 from rankbench.data.tables import Ids, Rows
@@ -64,8 +65,8 @@ def ratings(
     block = features.of(item_ids) if features else None
     return Ratings.from_triples(
         users,
-        items,
-        values,
+        sealed(items),  # these columns were made here, or by the parser: without a copy they are the view's
+        sealed(values),
         len(user_ids),
         len(item_ids),
         block.matrix if block else None,

@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from rankbench.arrays import pack, read_npz, unpack, write_npz
+from rankbench.arrays import pack, read_npz, write_npz
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import Files
-from rankbench.data.views import VIEWS, Comparisons, Ratings
+from rankbench.data.views import Comparisons, Ratings, view_of
 from rankbench.errors import UserError
 from rankbench.names import settings_of, show_settings
 
@@ -24,7 +24,7 @@ def parsed(record: object, version: int, files: Files, parse: Callable[[Files], 
     folder = cache_folder() / "parsed"
     path = folder / f"{files.name}-{settings}-{files.stamp()[:16]}.npz"
     try:
-        view: AnyView = unpack(read_npz(path), VIEWS)
+        view: AnyView = view_of(read_npz(path))
         return view
     except (OSError, UserError, KeyError):
         pass  # not there yet, or damaged: it is made anew

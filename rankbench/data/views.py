@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse
 
+from rankbench.arrays import Arrays, is_sealed, sealed, unpack
 from rankbench.contract import Flags, Floats, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
@@ -67,7 +68,8 @@ class Ratings:
         _check_lengths("users", users, "values", values)
         order = _order(n_items, users, items)
         folds = None if folds is None else np.asarray(folds)[order]
-        return cls(_indptr(users, n_users), items[order], values[order], n_items, item_features, folds=folds, **labels)
+        items, values = _arranged(items, order), _arranged(values, order)
+        return cls(_indptr(users, n_users), items, values, n_items, item_features, folds=folds, **labels)
 
     @property
     def n_users(self) -> int:
@@ -99,8 +101,8 @@ class Ratings:
         return replace(
             self,
             indptr=_take_indptr(self.indptr, rows),
-            items=self.items[rows],
-            values=self.values[rows],
+            items=sealed(self.items[rows]),
+            values=sealed(self.values[rows]),
             folds=None if self.folds is None else self.folds[rows],
         )
 
@@ -118,7 +120,7 @@ class Ratings:
         indptr = np.concatenate([[0], np.cumsum(kept)])
         better, worse = pairs_kernel.list_pairs(self.indptr, self.items, self.values, counts, indptr, rng)
         labels = {name: getattr(self, name) for name in LABELS}
-        return Comparisons(indptr, better, worse, self.n_items, self.item_features, **labels)
+        return Comparisons(indptr, sealed(better), sealed(worse), self.n_items, self.item_features, **labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +164,8 @@ class Comparisons:
         _check_lengths("users", users, "better", better)
         _check_lengths("users", users, "worse", worse)
         order = np.lexsort((worse, better, users))
-        return cls(_indptr(users, n_users), better[order], worse[order], n_items, item_features, **labels)
+        better, worse = _arranged(better, order), _arranged(worse, order)
+        return cls(_indptr(users, n_users), better, worse, n_items, item_features, **labels)
 
     @property
     def n_users(self) -> int:
@@ -179,12 +182,20 @@ class Comparisons:
 
     def take(self, rows: Ints) -> "Comparisons":
         """The same users and items with these rows only (row ids, ascending)."""
-        return replace(self, indptr=_take_indptr(self.indptr, rows), better=self.better[rows], worse=self.worse[rows])
+        better, worse = sealed(self.better[rows]), sealed(self.worse[rows])
+        return replace(self, indptr=_take_indptr(self.indptr, rows), better=better, worse=worse)
 
 
 View = Ratings | Comparisons
 LABELS = ("feature_names", "user_ids", "item_ids")
 VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
+
+
+def view_of(arrays: Arrays, prefix: str = "") -> Any:
+    """The view that was packed into these arrays, which were read from a file and are nobody else's."""
+    for array in arrays.values():
+        sealed(array)  # so that no column is copied: a file's arrays are in memory once
+    return unpack(arrays, VIEWS, prefix)
 
 
 def mismatch(solver: Solver, view: View) -> str | None:
@@ -233,24 +244,38 @@ def _checked_labels(name: str, labels: Labels, size: int | None) -> Labels:
     """A read-only vector of integers or text, one for each."""
     if labels is None or size is None:
         return None
-    column = np.asarray(labels).view()
+    column = np.asarray(labels)
     if column.ndim != 1 or column.dtype.kind not in "iuU" or len(column) != size:
         raise UserError(f"{name} must be a vector of {size} integers or texts, not {column.dtype}{list(column.shape)}")
-    column.flags.writeable = False
-    return column
+    return _own(column, column)
+
+
+def _own(array: Any, given: Any) -> Any:
+    """A read-only view of an array that no one else can write to: of a copy, if the caller still can.
+
+    A column of 20 million ratings is copied at most once in its life: what was made here or read from a file is
+    sealed, and so is a column of another view. A change of type has made a copy already.
+    """
+    if np.may_share_memory(array, given) and not is_sealed(array):
+        array = array.copy()
+    return sealed(array).view()
 
 
 def _column(name: str, values: Any, dtype: type) -> Any:
-    """A read-only vector of this type; a change of type must not change a value."""
+    """A read-only vector of this type, and no one else's; a change of type must not change a value."""
+    raw = _checked_column(name, values, dtype)
+    return _own(np.ascontiguousarray(raw, dtype), raw)
+
+
+def _checked_column(name: str, values: Any, dtype: type) -> Any:
+    """The values as an array, if they are a vector that this type can hold."""
     raw = np.asarray(values)
     if raw.ndim != 1:
         raise UserError(f"{name} has {raw.ndim} dimensions: it must be a vector")
     if np.issubdtype(dtype, np.integer):
         _check_integers(name, raw, dtype)
     _check_numbers(name, raw)
-    column: Any = np.ascontiguousarray(raw, dtype).view()
-    column.flags.writeable = False
-    return column
+    return raw
 
 
 def _check_integers(name: str, raw: Any, dtype: type) -> None:
@@ -270,21 +295,30 @@ def _check_numbers(name: str, raw: Any) -> None:
 
 def _checked_features(features: Any, n_items: int) -> ItemFeatures:
     if scipy.sparse.issparse(features):
-        theirs = scipy.sparse.csr_array(features, dtype=np.float64)
-        views = tuple(part.view() for part in (theirs.data, theirs.indices, theirs.indptr))  # theirs stay writeable
-        features = scipy.sparse.csr_array(views, shape=theirs.shape)
-        parts: tuple[Any, ...] = (features.data, features.indices, features.indptr)
+        features = _own_csr(scipy.sparse.csr_array(features, dtype=np.float64))
+        values = features.data
     else:
-        _check_numbers("item_features", np.asarray(features))
-        features = np.ascontiguousarray(features, np.float64).view()
-        parts = (features,)
+        given = np.asarray(features)
+        _check_numbers("item_features", given)
+        values = features = _own(np.ascontiguousarray(given, np.float64), given)
     if features.ndim != 2 or features.shape[0] != n_items:
         raise UserError(f"item features have shape {features.shape}: expected a row for each of {n_items} items")
     if features.shape[1] == 0:
         raise UserError("item features have no column: leave them out, or give at least one")
-    if not np.isfinite(parts[0]).all():
+    if not np.isfinite(values).all():
         raise UserError("item features hold NaN or infinite values: fill or drop them first")
-    for part in parts:
+    return features
+
+
+def _own_csr(theirs: Any) -> Any:
+    """A sparse matrix whose three arrays no one else can write to, and which points nowhere beyond itself."""
+    data, indices, indptr = (_own(part, part) for part in (theirs.data, theirs.indices, theirs.indptr))
+    features = scipy.sparse.csr_array((data, indices, indptr), shape=theirs.shape)
+    try:
+        features.check_format()
+    except ValueError as error:
+        raise UserError(f"item features are no sound sparse matrix: {error}") from None
+    for part in (features.data, features.indices, features.indptr):
         part.flags.writeable = False
     return features
 
@@ -323,7 +357,7 @@ def _check_ascending(indptr: Ints, items: Ints) -> None:
 def _sizes(kind: str, users: Ints, items: dict[str, Ints], n_users: int | None, n_items: int | None) -> tuple[int, int]:
     """The numbers of users and items, given or found, with every id in range."""
     for name, ids in {"users": users, **items}.items():
-        _column(name, ids, np.int32)  # what is no id must not be counted with
+        _checked_column(name, ids, np.int32)  # what is no id must not be counted with
     if len(users) == 0 and (n_users is None or n_items is None):
         raise UserError(f"no {kind}s: say n_users and n_items, or check the data")
     n_users = int(users.max()) + 1 if n_users is None else n_users
@@ -345,6 +379,11 @@ def _order(n_items: int, users: Ints, items: Ints) -> Any:
     if (keys[1:] > keys[:-1]).all():
         return slice(None)
     return np.argsort(keys)
+
+
+def _arranged(column: Any, order: Any) -> Any:
+    """The column in this order, sealed where that has made a new one."""
+    return column if isinstance(order, slice) else sealed(column[order])
 
 
 def _take_indptr(indptr: Ints, rows: Ints) -> Ints:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from rankbench.errors import UserError, unknown
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
-from rankbench.names import Limits, Pattern, Settings, check
+from rankbench.names import THREADS, Limits, Pattern, Settings, check
 from rankbench.names.grammar import read_settings
 
 
@@ -223,6 +223,8 @@ def _threads(file: str, value: Any) -> tuple[int, ...]:
     """Different numbers of threads, ascending: the first is what the others are compared with."""
     if not isinstance(value, list) or not all(type(number) is int and number >= 1 for number in value):
         raise UserError(f"{file}: threads must be a list of numbers of at least 1: threads = [1, 2, 4]")
+    if value and not THREADS.allow(max(value)):
+        raise UserError(f"{file}: threads={max(value)} is out of range: must be {THREADS}")
     return tuple(sorted(set(value)))
 
 

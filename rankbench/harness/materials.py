@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from rankbench import data as data_sets
-from rankbench.arrays import Arrays, pack, read_npz, unpack, write_npz
+from rankbench.arrays import Arrays, pack, read_npz, write_npz
 from rankbench.data.splits import Split, cut
-from rankbench.data.views import VIEWS, View
+from rankbench.data.views import View, view_of
 from rankbench.harness.records import Place
 from rankbench.names import Named
 from rankbench.streams import stream
@@ -103,7 +103,7 @@ def read_split(path: Path) -> Split:
     """The split in a file."""
     arrays = read_npz(path)
     parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
-    return Split(**{part: unpack(arrays, VIEWS, f"{part}.") for part in parts})
+    return Split(**{part: view_of(arrays, f"{part}.") for part in parts})
 
 
 def size_of(split: Split) -> int:

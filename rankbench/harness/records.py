@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from rankbench.contract import Determinism
 from rankbench.experiments import Budget, Experiment
 from rankbench.metrics import Metric, metric, own_metric
-from rankbench.names import Limits, Named, Settings, check, without_folder
+from rankbench.names import THREADS, Limits, Named, Settings, check, without_folder
 
 KEY_FORMAT = 2  # of what goes into a key; raised when the record under a key changes its shape
 
@@ -26,7 +26,7 @@ class Selection:
     data: tuple[str, ...] = ()
     repetitions: Annotated[int, Limits(low=1)] | None = None
     seed: Annotated[int, Limits(low=0)] = 0
-    threads: Annotated[int, Limits(low=1)] = 1
+    threads: Annotated[int, THREADS] = 1
     full: bool = False
     trials: Annotated[int, Limits(low=1)] | None = None  # of each solver, where the experiment tunes
 

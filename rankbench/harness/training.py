@@ -10,6 +10,7 @@ from rankbench.data.views import View, offer
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.names import checked_threads
 from rankbench.streams import stream
 
 
@@ -80,6 +81,7 @@ def fit(
     threads: int = 1,
 ) -> Model:
     """The model that a solver ends with under a budget: `fit(SGD(rank=10), split.train, steps=20, seed=0)`."""
+    threads = checked_threads(threads)  # solvers of ours ask it themselves; a user's own need not
     budget = Budget(steps, seconds, tolerance)
     rng = stream(seed, "fit", type(solver).__name__)
     model = None

@@ -14,6 +14,7 @@ from rankbench.kernels import metrics as kernel
 from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.records import OF_COMPARISONS, Metric, metric, of_own
 from rankbench.metrics.rows import KernelRow, rated, scores_of
+from rankbench.names import checked_threads
 
 _ERRORS = {"test": kernel.PAIRWISE_ERROR, "test-train": kernel.TEST_TRAIN_ERROR, "both": kernel.BOTH_ERROR}
 _PAIRS = {"test": kernel.ORDERED_PAIRS, "test-train": kernel.TEST_TRAIN_PAIRS, "both": kernel.BOTH_PAIRS}
@@ -31,6 +32,7 @@ def per_user(
     catalogue or over all users need. Of training comparisons both items count as seen; where a split has a
     part of its own for what was seen, that is the one to pass.
     """
+    threads = checked_threads(threads)
     records = [_record(name) for name in names]
     for record in records:
         _refuse_unusable(record, test, train)

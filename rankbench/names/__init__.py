@@ -1,11 +1,12 @@
 """Names with settings, `name[key=value,...]`: solvers, data sets, splits and metrics are asked for by them."""
 
-from rankbench.names.checking import Limits, build, changed_settings, check, settings_of
+from rankbench.names.checking import THREADS, Limits, build, changed_settings, check, checked_threads, settings_of
 from rankbench.names.grammar import Pattern, Settings, Spec, parse, show, show_settings, show_value
 from rankbench.names.registry import Named, ReadsFiles, Registry, with_settings, without_settings
 from rankbench.names.user_files import without_folder
 
 __all__ = [
+    "THREADS",
     "Limits",
     "Named",
     "Pattern",
@@ -16,6 +17,7 @@ __all__ = [
     "build",
     "changed_settings",
     "check",
+    "checked_threads",
     "parse",
     "settings_of",
     "show",

@@ -4,6 +4,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from operator import index
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rankbench.errors import UserError, unknown
@@ -33,6 +34,23 @@ class Limits:
     def __str__(self) -> str:
         parts = (("at least", self.low), ("at most", self.high), ("above", self.above), ("below", self.below))
         return " and ".join(f"{word} {limit:g}" for word, limit in parts if limit is not None)
+
+
+THREADS = Limits(low=1, high=1024)  # kernels take no more either: each thread has memory of its own
+
+
+def checked_threads(threads: Any) -> int:
+    """The number of threads as a plain integer, or an error if it is no number of threads.
+
+    Whatever a caller can reach asks this before it does anything: what trains, what scores, what measures.
+    """
+    try:
+        number = None if isinstance(threads, bool) else index(threads)
+    except TypeError:
+        number = None
+    if number is None or not THREADS.allow(number):
+        raise UserError(f"threads={threads!r} is no number of threads", remedy="give a whole number from 1 to 1024")
+    return number
 
 
 @cache

@@ -13,7 +13,7 @@ from rankbench.methods import schedules
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
 from rankbench.methods.losses import OF_FACTORS
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _RACES = ("hogwild", "atomic")  # schedules whose threads may write to the same items
 
@@ -66,6 +66,7 @@ class AltSVM:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ..."""
+        threads = checked_threads(threads)
         machines = Machines.of(self, train, rng, threads)
         model = machines.model()
         yield Step(model, machines.objective)

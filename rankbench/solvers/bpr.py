@@ -17,7 +17,7 @@ from rankbench.methods.losses import OF_FACTORS
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _LOSS = OF_FACTORS["logistic"]
 
@@ -58,6 +58,7 @@ class BPR:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all positives."""
+        threads = checked_threads(threads)
         indptr, positives = positives_of(train, self.least)
         per_user = np.diff(indptr)
         if len(positives):

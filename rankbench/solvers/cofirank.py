@@ -12,7 +12,7 @@ from rankbench.data.views import Ratings
 from rankbench.kernels import cofirank as kernel
 from rankbench.kernels import pairs as pairs_kernel
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _LOSSES = {"ndcg": kernel.NDCG, "ordinal": kernel.ORDINAL, "regression": kernel.REGRESSION}
 _SPREAD = 0.3  # standard deviation of users' vectors at the start around their common one
@@ -59,6 +59,7 @@ class CofiRank:
         Users start with a common vector plus some noise, so that the first half finds the items that users like
         on average. From independent users it would find noise, and the next half fit users to that.
         """
+        threads = checked_threads(threads)
         problem = Problem.of(train, self.loss, self.k, self.lam, threads)
         rated = np.bincount(train.items, minlength=train.n_items) > 0
         rating = np.diff(train.indptr) > 0

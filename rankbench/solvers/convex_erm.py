@@ -14,7 +14,7 @@ from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.factors import ProductSVD
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _SPARE = 4  # singular vectors sought beyond the rank of X
 _POWERS = 2  # iterations of a subspace iteration, from a warm start
@@ -61,6 +61,7 @@ class ConvexERM:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step, until the objective stops decreasing."""
+        threads = checked_threads(threads)
         problem = _Problem(self, ComparedEntries.of(train, threads), rng)
         point = problem.at(*problem.nothing())
         yield problem.step(point)

@@ -18,7 +18,7 @@ from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
 _SPARE, _ITERATIONS = 8, 3  # extra columns, and iterations, of the spectral start's subspace iteration
@@ -71,6 +71,7 @@ class FRSVM:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, then a model after each epoch."""
+        threads = checked_threads(threads)
         if self.needs_features and train.item_features is None:
             problem = "features=given, but the data has none: give item features, or features=none"
             raise UserError(problem, subject="FRSVM")

@@ -13,7 +13,7 @@ from rankbench.kernels import global_ranking as kernel
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import OF_ITEMS
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
 _ROUNDING = 1e-14  # relative change of the objective that may be a rounding error
@@ -46,6 +46,7 @@ class GlobalRanking:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each Newton iteration, until the gap vanishes or the line search fails."""
+        threads = checked_threads(threads)
         problem = _Problem(train, OF_ITEMS[self.loss], self.lam, threads)
         compared = np.diff(problem.indptr) > 0
         first = problem.at(np.zeros(train.n_items))

@@ -16,7 +16,7 @@ from rankbench.kernels import als as kernel
 from rankbench.methods.factors import whole_lanes
 from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _POWERS = 3  # iterations of the subspace iteration on X^T R^T, at the start
 _SOLVED = 1e-10  # residual, relative to the right-hand side, at which conjugate gradients end
@@ -49,6 +49,7 @@ class IMC:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start with users' vectors 0, then a model after each half step: users, basis, users, ..."""
+        threads = checked_threads(threads)
         features = checked_features(train.item_features, self.rank)
         kept = ordered(train)
         values = targets(kept, self.centre)
@@ -115,11 +116,13 @@ def _start(
 ) -> tuple[Floats, Floats]:
     """The approximate leading singular vectors of X^T R^T, and zeros for users, padded for the kernels.
 
-    By subspace iteration from a random block (Halko, Martinsson and Tropp 2011).
+    By subspace iteration from a random block (Halko, Martinsson and Tropp 2011). The matrix has no more singular
+    vectors than there are users: columns beyond these start at zero and stay there, which costs no fit.
     """
     basis, users = (np.zeros((size, whole_lanes(rank))) for size in (features.shape[1], rated.shape[0]))
-    block = rng.standard_normal((rated.shape[0], rank))
+    found = min(rank, rated.shape[0])
+    block = rng.standard_normal((rated.shape[0], rank))[:, :found]
     for _ in range(_POWERS):
-        basis[:, :rank], _ = np.linalg.qr(features.transposed_times(rated.T @ block))
-        block, _ = np.linalg.qr(rated @ features.times(basis[:, :rank]))
+        basis[:, :found], _ = np.linalg.qr(features.transposed_times(rated.T @ block))
+        block, _ = np.linalg.qr(rated @ features.times(basis[:, :found]))
     return basis, users

@@ -12,7 +12,7 @@ from rankbench.methods.descent import Point, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.factors import check_rank
 from rankbench.models import BlendedFactors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _START = 0.1  # standard deviation of the random start
 _POWERS = 8  # iterations of the subspace iteration for the preliminary factors
@@ -54,6 +54,7 @@ class LCR:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each iteration, until the line search fails."""
+        threads = checked_threads(threads)
         if len(train):
             check_rank("LCR", self.rank, train.n_users, train.n_items)
         entries = ComparedEntries.of(train, threads)

@@ -12,7 +12,7 @@ from rankbench.errors import UserError
 from rankbench.kernels import als as kernel
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,20 @@ class MF:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2  # items that nobody orders score zero, not NaN
 
     def __post_init__(self) -> None:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start with users' vectors 0, then a model after each half step: users, items, users, ..."""
+        threads = checked_threads(threads)
         kept = ordered(train)
         users = np.zeros((train.n_users, self.rank))
         items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
         users[np.diff(train.indptr) == 0] = np.nan
-        items[np.bincount(kept.items, minlength=train.n_items) == 0] = np.nan
+        items[np.bincount(kept.items, minlength=train.n_items) == 0] = 0.0  # nobody orders them
+        items[np.bincount(train.items, minlength=train.n_items) == 0] = np.nan
         by_user = kept.indptr, kept.items, targets(kept, self.centre)
         index = kept.by_item()
         by_item = index.indptr, index.users, by_user[2][index.rows]

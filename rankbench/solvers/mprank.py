@@ -15,7 +15,7 @@ from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _GRID = 2.0 ** np.arange(-6, 7)  # the multiples of C to choose from
 
@@ -57,6 +57,7 @@ class MPRank:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The only model, in closed form."""
+        threads = checked_threads(threads)
         run = _Run.of(self, train, threads)
         C = np.full(train.n_users, self.C)
         if self.choose != "nothing" and len(run.users):
@@ -74,7 +75,7 @@ def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Flo
     C = np.atleast_1d(np.asarray(C, np.float64))
     if not (C > 0).all():
         raise UserError(f"C={C[~(C > 0)][0]} is out of range: must be above 0", subject="MPRank")
-    return _Run.of(solver, train, threads).left_out(C)
+    return _Run.of(solver, train, checked_threads(threads)).left_out(C)
 
 
 def _least(errors: Floats, choose: str) -> Ints:

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
+from rankbench.arrays import sealed
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.feature_matrix import Matrix, features_of
@@ -16,7 +17,7 @@ from rankbench.kernels import pairs as pairs_kernel
 from rankbench.kernels import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.models import Stumps
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _CHUNK = 1 << 15  # entries in a unit of work of a thread
 _WORTH_A_THREAD = 1 << 17  # entries per round that are worth another thread
@@ -56,6 +57,7 @@ class RankBoost:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The model without thresholds, then a model after each round, until no threshold helps any user."""
+        threads = checked_threads(threads)
         learners = np.flatnonzero(pairs_kernel.count(train.indptr, train.values))
         own, rows = _of_users(train, learners), (len(learners) + (np.diff(train.indptr) < 2)).astype(np.int32)
         rows[learners] = np.arange(len(learners))
@@ -140,7 +142,7 @@ def _of_users(train: Ratings, users: Ints) -> Ratings:
     chosen[users] = True
     kept = np.repeat(chosen, np.diff(train.indptr))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return Ratings(indptr, train.items[kept], train.values[kept], train.n_items, train.item_features)
+    return Ratings(indptr, sealed(train.items[kept]), sealed(train.values[kept]), train.n_items, train.item_features)
 
 
 def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]:

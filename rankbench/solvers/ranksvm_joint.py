@@ -13,7 +13,7 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import checked_features
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class RankSVMJoint:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
+        threads = checked_threads(threads)
         features = checked_features(train.item_features)
         tasks = PairTasks.of(train, threads)
         for point in minimise(tasks, _through_items(tasks, features), self.C):

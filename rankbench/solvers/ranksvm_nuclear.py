@@ -18,7 +18,7 @@ from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _CONVERGED = 1e-10  # the relative gap at which to stop
 _STALLED = 0.05  # relative decrease below which a larger subspace is tried
@@ -59,6 +59,7 @@ class RankSVMNuclear:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each step, until the gap vanishes or no step decreases the objective."""
+        threads = checked_threads(threads)
         features = checked_features(train.item_features)
         problem = _Problem(PairTasks.of(train, threads), features, self.C)
         point: _Point | None = problem.at(*(np.zeros((size, 1)) for size in problem.shape))

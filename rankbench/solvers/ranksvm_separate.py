@@ -12,7 +12,7 @@ from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class RankSVMSeparate:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step of all tasks, until every task has converged."""
+        threads = checked_threads(threads)
         tasks = PairTasks.of(train, threads)
         features = TaskFeatures(tasks, checked_features(train.item_features))
         weights = np.zeros((tasks.n_tasks, features.d))

@@ -12,7 +12,7 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class RankSVMVar:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
+        threads = checked_threads(threads)
         given = checked_features(train.item_features)
         tasks = PairTasks.of(train, threads)
         features, squared = TaskFeatures(tasks, given), TaskFeatures(tasks, given.squared())

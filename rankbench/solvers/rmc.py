@@ -10,7 +10,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.isotonic import Blocks, OrderGraphs
 from rankbench.methods.completion import Completion, Descent, ObservedEntries, Pull, Target
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +91,7 @@ class RMC:
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step until the gap is at most the tolerance."""
+        threads = checked_threads(threads)
         completion = self.completion(train, threads)
         yield _step(completion, self.lam, Descent.zero(completion.observed))
         if len(train):

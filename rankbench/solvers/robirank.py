@@ -11,7 +11,7 @@ from rankbench.data.views import Ratings
 from rankbench.kernels import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class RobiRank:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass: xi in closed form, then stochastic gradient descent."""
+        threads = checked_threads(threads)
         wishes = wishes_of(train, self.among)
         if len(wishes):
             check_rank("RobiRank", self.rank, train.n_users, train.n_items)

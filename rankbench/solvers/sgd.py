@@ -14,7 +14,7 @@ from rankbench.methods.losses import OF_FACTORS
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 Pass = Callable[[int], None]  # visits every comparison once, given the number of updates before
 Passes = tuple[Pass, float | None]  # a pass, and the schedule's upper bound on the speed-up by threads
@@ -66,6 +66,7 @@ class SGD:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all comparisons."""
+        threads = checked_threads(threads)
         if len(train):
             check_rank("SGD", self.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), loads(train.better, train.worse, train.n_items)

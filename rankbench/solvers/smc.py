@@ -10,7 +10,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, ObservedEntries, Pull
 from rankbench.models import Factors
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,7 @@ class SMC:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step until the gap is at most the tolerance."""
+        threads = checked_threads(threads)
         completion, means = self.completion(train, threads)
         yield self._step(completion, self.lam, means, Descent.zero(completion.observed))
         if len(train):

@@ -16,7 +16,7 @@ from rankbench.kernels import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check
+from rankbench.names import Limits, check, checked_threads
 
 _ROUNDS = 5  # rounds of coordinate ascent on the pair dual in a step
 _PATIENCE = 5  # such steps until users who have not converged change to residuals
@@ -58,6 +58,7 @@ class SVRank:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each step of some rounds, or one level of smoothing, until every user has converged."""
+        threads = checked_threads(threads)
         run = _Run.of(self, train, threads)
         over_few = _over_pairs if self.form == "pairs" else _over_pairs_for_a_while
         works = [over_few(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]

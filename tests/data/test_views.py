@@ -1,6 +1,7 @@
 """The door of the house: what a view refuses and says, what it keeps, what it implies, what it withholds."""
 
 import itertools
+import tracemalloc
 from dataclasses import FrozenInstanceError, replace
 from types import SimpleNamespace
 
@@ -11,8 +12,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankbench.arrays import fingerprint
-from rankbench.data.views import Comparisons, Ratings, mismatch, offer
+from rankbench.arrays import fingerprint, pack, read_npz, sealed, write_npz
+from rankbench.data.views import Comparisons, Ratings, mismatch, offer, view_of
 from rankbench.errors import UserError
 
 patient = settings(deadline=None)  # a slow machine is no failure
@@ -187,6 +188,98 @@ def test_a_view_does_not_freeze_the_arrays_it_was_given():
     Comparisons(indptr, items, items[::-1], 3, sparse)
     given_arrays = (indptr, items, values, dense, sparse.data, sparse.indices, sparse.indptr)
     assert all(array.flags.writeable for array in given_arrays)
+
+
+def _arrays_of(view):
+    """Every array that a view holds."""
+    parts = [part for part in vars(view).values() if isinstance(part, np.ndarray)]
+    features = view.item_features
+    return parts + ([features.data, features.indices, features.indptr] if scipy.sparse.issparse(features) else [])
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("locked", [False, True])
+def test_what_the_caller_writes_later_never_enters(form, locked):
+    indptr, items, values = np.array([0, 2]), np.array([0, 1], np.int32), np.array([1.0, 2.0])
+    folds, ids, features = np.array([1, 2], np.int8), np.array([7, 8, 9]), form(FEATURES.copy())
+    inner = [features.data, features.indices, features.indptr] if scipy.sparse.issparse(features) else [features]
+    own = [indptr, items, values, folds, ids, *inner]
+    given = [array.view() for array in own] if locked else own
+    if locked:  # the caller's views of them cannot be written to, but the arrays below can
+        for array in given:
+            array.flags.writeable = False
+        features = type(features)(tuple(given[5:]), shape=(3, 2)) if len(inner) == 3 else given[5]
+    ratings = Ratings(*given[:3], 3, features, item_ids=given[4], folds=given[3])
+    compared = Comparisons(given[0], given[1], np.array([2, 2], np.int32), 3, features)
+    drawn = Ratings.from_triples(np.array([0, 0]), given[1], given[2], 1, 3, features)
+    before = fingerprint(ratings, compared, drawn)
+    for array in own:
+        array[...] = 5
+    values[0] = np.nan
+    assert fingerprint(ratings, compared, drawn) == before
+
+
+def test_a_view_of_a_view_copies_nothing():
+    view = Ratings([0, 2], np.array([0, 1], np.int32), np.array([1.0, 2.0]), 3, FEATURES.copy())
+    sparse = replace(view, item_features=scipy.sparse.csr_array(FEATURES))
+    for one in (view, sparse):
+        again = replace(one)
+        for array, other in zip(_arrays_of(again), _arrays_of(one), strict=True):
+            assert np.shares_memory(array, other)
+    offered = offer(solver(Ratings, needs_features=True), view)
+    assert np.shares_memory(offered.values, view.values)
+    assert np.shares_memory(offered.item_features, view.item_features)
+
+
+def test_columns_that_are_given_away_are_not_copied():
+    items, values = sealed(np.array([0, 1], np.int32)), sealed(np.array([1.0, 2.0]))
+    for view in (Ratings([0, 2], items, values, 3), Ratings.from_triples(np.zeros(2, int), items, values, 1, 3)):
+        assert np.shares_memory(view.items, items) and np.shares_memory(view.values, values)
+    with pytest.raises(ValueError, match="read-only"):
+        values[0] = np.nan
+
+
+def test_a_column_of_the_views_own_cannot_be_unlocked():
+    view = Ratings([0, 2], [0, 1], [1.0, 2.0], 3)
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        view.values.flags.writeable = True
+
+
+def test_what_a_file_held_is_not_copied(tmp_path):
+    view = Ratings([0, 2], [0, 1], [1.0, 2.0], 3, scipy.sparse.csr_array(FEATURES))
+    write_npz(tmp_path / "view.npz", pack(view))
+    arrays = read_npz(tmp_path / "view.npz")
+    again = view_of(arrays)
+    assert fingerprint(again) == fingerprint(view)
+    for name in ("indptr", "items", "values"):
+        assert np.shares_memory(getattr(again, name), arrays[name])
+    assert np.shares_memory(again.item_features.data, arrays["item_features.data"])
+
+
+def test_making_a_view_of_many_rows_takes_no_more_than_one_copy_of_what_is_not_given_away():
+    n = 1_000_000
+    users, items, values = np.repeat(np.arange(1000), 1000), np.tile(np.arange(1000), 1000).astype(np.int32), np.ones(n)
+    folder = {False: values.nbytes + items.nbytes, True: 0}
+    for given_away, copied in folder.items():
+        columns = [column.copy() for column in (items, values)]
+        if given_away:
+            columns = [sealed(column) for column in columns]
+        indptr = np.arange(0, n + 1, 1000)
+        tracemalloc.start()
+        view = Ratings(indptr, *columns, 1000)
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(view) == n
+        assert copied <= kept < copied + 100_000
+    assert len(users) == n
+
+
+@pytest.mark.parametrize(("part", "value"), [("indices", 2), ("indices", -1), ("indptr", -1), ("indptr", 10**6)])
+def test_sparse_features_that_point_beyond_themselves_are_refused(part, value):
+    features = scipy.sparse.csr_array(FEATURES)
+    getattr(features, part)[1] = value
+    with pytest.raises(UserError, match="item features are no sound sparse matrix: "):
+        Ratings([0], [], [], 3, features)
 
 
 @patient

@@ -1,6 +1,7 @@
 """Inductive matrix completion: half steps against NumPy's least squares, and what the model makes of features."""
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -108,3 +109,25 @@ def test_a_system_that_rounding_spoilt_is_named(train):
         UserError, match=r"IMC: the system of user 0 has no finite solution: scale the features or raise lam"
     ):
         fit(IMC(rank=2), replace(train, item_features=1e200 * train.item_features), steps=3)
+
+
+@pytest.mark.parametrize("users", [0, 1, 3, 10])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_there_may_be_fewer_users_than_ranks(users, sparse):
+    view = FeatureLowRank(users=max(users, 1), items=40, features=31, rank=2, per_user=9).view(np.random.default_rng(1))
+    if users == 0:
+        view = Ratings([0], [], [], 40, view.item_features)
+    if sparse:
+        view = replace(view, item_features=scipy.sparse.csr_array(view.item_features))
+    steps = list(islice(IMC(rank=10, lam=0.1).steps(view, np.random.default_rng(0)), 8))
+    objectives = np.array([step.objective() for step in steps])
+    assert np.isfinite(objectives).all() and (np.diff(objectives) <= 1e-12 * objectives[:-1]).all()
+    model = steps[-1].model
+    assert (model.users.shape, model.basis.shape) == ((users, 10), (31, 10))
+    assert not model.basis[:, users:].any()
+
+
+def test_columns_beyond_the_number_of_users_cost_no_fit():
+    view = FeatureLowRank(users=3, items=40, features=31, rank=2, per_user=9).view(np.random.default_rng(1))
+    few, many = (list(islice(IMC(rank=rank).steps(view, np.random.default_rng(0)), 60))[-1] for rank in (3, 10))
+    assert many.objective() == pytest.approx(few.objective(), rel=1e-3)

@@ -91,12 +91,20 @@ def test_who_has_no_order_says_nothing_and_is_told_nothing():
         scores = fit(MF(rank=2, lam=0.1, centre=centre), view, steps=6).score
         assert (scores(np.array([1, 1]), np.array([0, 3])) == 0).all()  # all alike
         assert scores(np.array([2]), np.array([0]))[0] == 0  # one rating
-        unseen = scores(np.array([0, 0, 3]), np.array([2, 4, 0]))  # rated by nobody with an order, by nobody; nobody
+        assert (scores(np.array([0, 2]), np.array([2, 2])) == 0).all()  # rated by nobody with an order
+        unseen = scores(np.array([0, 1, 3]), np.array([4, 4, 0]))  # rated by nobody, twice; nobody
         assert np.isnan(unseen).all()
         silent = np.isin(view.users, [1, 2])
         without = fit(MF(rank=2, lam=0.1, centre=centre), view.take(np.flatnonzero(~silent)), steps=6).score
         heard = np.array([0, 4, 5]), np.array([0, 3, 1])
         assert (scores(*heard) == without(*heard)).all()
+
+
+def test_where_all_ratings_of_all_users_are_equal_everything_scores_zero():
+    view = Ratings.from_triples([0, 0, 1, 1], [0, 1, 0, 2], [3.0] * 4)
+    for step in MF(rank=2).steps(view, np.random.default_rng(0)):
+        assert (step.model.score(*np.indices((2, 3)).reshape(2, -1)) == 0).all()
+        assert step.objective() == 0
 
 
 def test_a_system_that_rounding_spoilt_is_named():

@@ -34,6 +34,7 @@ from zipfile import BadZipFile
 import numpy as np
 import scipy.sparse
 
+from rankbench.arrays import sealed
 from rankbench.contract import Floats, Ints
 from rankbench.data.building import numbered
 from rankbench.data.files import File, Files
@@ -339,8 +340,8 @@ def ranking(
         items, values = np.tile(np.arange(len(terms.names)), voxels), affinity.toarray().ravel()
     return Ratings(
         indptr,
-        items,
-        values,
+        sealed(items),
+        sealed(values),
         len(terms.names),
         features.matrix.toarray() if features else None,
         feature_names=features.names if features else None,

@@ -10,6 +10,7 @@ from typing import IO, Any, ClassVar, NoReturn
 import numpy as np
 import scipy.sparse
 
+from rankbench.arrays import sealed
 from rankbench.contract import Ints
 from rankbench.data.building import Counts, expect
 from rankbench.data.files import File, Files
@@ -269,8 +270,8 @@ def _view(by_customer: Any, movies: Ints) -> Ratings:
     customers = np.flatnonzero(np.diff(by_customer.indptr))
     return Ratings(
         np.append(by_customer.indptr[customers], by_customer.nnz),
-        by_customer.indices,
-        by_customer.data,
+        sealed(by_customer.indices),
+        sealed(by_customer.data),
         len(movies),
         user_ids=customers,
         item_ids=movies,

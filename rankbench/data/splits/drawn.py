@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from rankbench.arrays import sealed
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, share, somebody, with_enough
@@ -50,7 +51,7 @@ class Binary:
         indptr = _indptr(self.C * comparable)
         better, worse = kernel.against_unrated(seen.indptr, seen.items, seen.n_items, indptr, rng)
         labels = {name: getattr(seen, name) for name in LABELS}
-        return Comparisons(indptr, better, worse, seen.n_items, seen.item_features, **labels)
+        return Comparisons(indptr, sealed(better), sealed(worse), seen.n_items, seen.item_features, **labels)
 
 
 @dataclass(frozen=True)

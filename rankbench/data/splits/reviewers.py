@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from rankbench.arrays import sealed
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, somebody, with_enough
@@ -130,4 +131,4 @@ def _with_references(ratings: Ratings, references: Ints) -> Ratings:
         features[:, column] = np.median(ratings.values[rows])
         features[ratings.items[rows], column] = ratings.values[rows]
     names = references if ratings.user_ids is None else ratings.user_ids[references]
-    return replace(ratings, item_features=features, feature_names=names)
+    return replace(ratings, item_features=sealed(features), feature_names=names)

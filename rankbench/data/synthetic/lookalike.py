@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr, ndtri
 
+from rankbench.arrays import sealed
 from rankbench.contract import Floats, Ints
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import Count, inner
@@ -88,7 +89,7 @@ class Lookalike:
             scores = tastes.scores(rng, first + keys // shape.items, items[rows])
             scale = scale or Scale.of(shape, scores)  # users come in random order: the first speak for all
             values[rows] = scale.shown(scores)
-        return Ratings(indptr, items, values, shape.items, features)
+        return Ratings(indptr, sealed(items), sealed(values), shape.items, features)
 
 
 @dataclass(frozen=True, eq=False)

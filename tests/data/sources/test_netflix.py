@@ -266,7 +266,7 @@ def test_a_cut_archive_is_named(own):
     ("name", "content"),
     [
         ("training_set.tar", b"not found" * 100),
-        ("training_set.tar.gz", gzip.compress(b"not found")),
+        ("training_set.tar.gz", gzip.compress(b"not found", mtime=0)),
         ("nf_prize_dataset.tar.gz", b"<html>not found</html>"),
     ],
 )

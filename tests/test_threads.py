@@ -1,0 +1,163 @@
+"""What is no number of threads is refused at every door, and kernels that are asked for none use one."""
+
+import re
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from solvers.contract import ratings
+
+import rankbench
+from rankbench.data.views import Comparisons, offer
+from rankbench.errors import UserError
+from rankbench.harness.records import Selection
+from rankbench.harness.training import fit
+from rankbench.isotonic import Blocks, OrderGraphs
+from rankbench.kernels import als, gram, metrics, scoring, stumps
+from rankbench.metrics import METRICS, evaluate, per_user
+from rankbench.models import Factors
+from rankbench.names import checked_threads
+from rankbench.solvers import SOLVERS
+from rankbench.solvers.mprank import MPRank, left_out
+from rankbench.streams import stream
+
+REFUSED = [0, -1, 1.5, True, 10**9, 1025, "2", None, np.int64(0), np.bool_(True), np.float64(2), 2**70]
+every_refused = pytest.mark.parametrize("threads", REFUSED, ids=repr)
+KERNELS = sorted((Path(rankbench.__file__).parents[1] / "pyx").glob("*.pyx"))
+
+
+def refuses(threads):
+    """What must be raised: one line that says what was given and what may be."""
+    return pytest.raises(
+        UserError, match=rf"^threads={re.escape(repr(threads))} is no number of threads; give .* from 1 to 1024$"
+    )
+
+
+@every_refused
+def test_what_is_no_number_of_threads_is_refused(threads):
+    with refuses(threads):
+        checked_threads(threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 1024, np.int32(3), np.uint8(4), np.int64(5)])
+def test_any_integer_from_1_to_1024_is_a_number_of_threads(threads):
+    assert checked_threads(threads) == threads
+    assert type(checked_threads(threads)) is int
+
+
+# ---- the doors ----
+
+
+@every_refused
+@pytest.mark.parametrize("name", SOLVERS.entries)
+def test_every_solver_refuses_it_before_it_does_anything(name, threads):
+    solver = SOLVERS.make(name)
+    with refuses(threads):
+        next(solver.steps(offer(solver, ratings()), stream(0), threads))
+    with refuses(threads):
+        fit(solver, ratings(), threads=threads)
+
+
+@pytest.mark.parametrize("name", ["altsvm", "mf", "rankboost", "ranksvm-joint", "rmc"])
+def test_solvers_take_an_integer_of_numpy(name):
+    solver = SOLVERS.make(name)
+    assert list(islice(solver.steps(offer(solver, ratings()), stream(0), np.int32(2)), 2))
+
+
+class _Careless:
+    """A solver of a user's own, which hands on whatever it gets."""
+
+    learns_from, needs_features = Comparisons, False
+
+    def steps(self, train, rng, threads=1):
+        raise AssertionError("it was asked")
+        yield
+
+
+@every_refused
+def test_a_users_own_solver_is_not_asked(threads):
+    with refuses(threads):
+        fit(_Careless(), ratings(), threads=threads)
+
+
+@every_refused
+@pytest.mark.parametrize("name", [*METRICS, "ndcg@10", "recall@5[candidates=catalogue]"])
+def test_every_metric_refuses_it(name, threads):
+    test = ratings().comparisons() if name == "log-loss" else ratings()
+    model = Factors(np.ones((test.n_users, 2)), np.ones((test.n_items, 2)))
+    for measure in (evaluate, per_user):
+        with refuses(threads):
+            measure(model, test, [name], threads=threads, train=ratings())
+
+
+@every_refused
+def test_all_other_doors_refuse_it(threads):
+    blocks, x = Blocks.of(np.array([0, 2]), np.array([1.0, 2.0])), np.zeros(2)
+    orders = OrderGraphs.of(np.array([0, 2]), np.array([0, 1]), np.array([0]), np.array([1]))
+    for project in (blocks.project, orders.project):
+        with refuses(threads):
+            project(x, threads=threads)
+    with refuses(threads):
+        left_out(MPRank(), ratings(), np.ones(1), threads)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 10**9])
+def test_what_is_selected_refuses_it_before_anything_runs(threads):
+    with pytest.raises(UserError, match=f"threads={threads} is out of range: must be at least 1 and at most 1024"):
+        Selection(threads=threads)
+
+
+# ---- the kernels, should anybody reach them past the doors ----
+
+
+def _ridge(threads):
+    out = np.zeros((2, 3))
+    vectors = np.random.default_rng(0).standard_normal((4, 3))
+    als.ridge(np.array([0, 2, 4]), np.arange(4, dtype=np.int32), np.arange(4.0), vectors, 1.0, out, threads)
+    return out
+
+
+def _products(threads):
+    out = np.zeros((3, 200))
+    rows, columns = np.random.default_rng(0).standard_normal((3, 5)), np.random.default_rng(1).random((200, 5))
+    scoring.products(rows, np.arange(3, dtype=np.int32), columns, out, threads)
+    return out
+
+
+def _gram(threads):
+    matrix = gram.linear(np.random.default_rng(0).standard_normal((300, 4)), threads)
+    gram.gaussian(matrix, 1.0, threads)
+    return matrix
+
+
+def _ndcg(threads):
+    view = ratings()
+    scores = np.random.default_rng(0).random(len(view))
+    request = np.array([metrics.NDCG], np.int32), np.array([5], np.int32), np.zeros(1)
+    return metrics.per_user(view.indptr, view.values, scores, *request, 1 / np.log2(np.arange(2.0, 500)), threads)
+
+
+def _stumps(threads):
+    out = np.zeros((2, 3))
+    cuts = np.zeros((2, 1))
+    stumps.score_all(
+        np.eye(3), np.zeros((2, 1), np.int32), cuts, cuts + 1, np.zeros(2), np.arange(2, dtype=np.int32), out, threads
+    )
+    return out
+
+
+@pytest.mark.parametrize("kernel", [_ridge, _products, _gram, _ndcg, _stumps])
+@pytest.mark.parametrize("threads", [0, -1, -(2**31), 2])
+def test_a_kernel_that_is_asked_for_no_thread_uses_one(kernel, threads):
+    assert kernel(threads).tobytes() == kernel(1).tobytes()
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+def test_every_kernel_counts_its_threads_before_anything_else(path):
+    text = path.read_text()
+    for signature, doc, first in re.findall(r'^def (\w+\(.*?\)):\n(    """.*?"""\n)(.*?)\n', text, re.S | re.M):
+        if "int threads" in signature:
+            assert first == "    threads = team(threads)", signature.partition("(")[0]
+            assert doc
+    assert set(re.findall(r"num_threads=([^)\s]*?)\)", text)) <= {"threads"}
