@@ -56,7 +56,7 @@ def groups(study: Study) -> list[Group]:
         cell = entry.cell
         written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
         place = (cell.place.data.identity, cell.place.split.identity)
-        key = (*place, cell.solver.base, written, cell.threads, cell.tuned)
+        key = (*place, cell.solver.base, written, cell.threads)
         gathered.setdefault(key, []).append(entry)
     return [_group(tuple(members)) for members in gathered.values()]
 

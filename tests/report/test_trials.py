@@ -133,6 +133,15 @@ def test_a_solver_whose_trials_all_failed_is_a_row_that_says_so(tmp_path):
     assert {trial.status for trial in trials(found)} == {"ok", "failed"}
 
 
+def test_a_trial_that_failed_is_not_chosen_also_where_there_was_nothing_to_tune(tmp_path):
+    run = opened(tmp_path, Tune({"global": {}, "sgd": {"lam": (1.0,)}}, metric="ndcg@5"), repetitions=1)
+    for trial in run.plan.trials:
+        run.keep(tried(trial, 0.5, **(FAILED if trial.solver.name == "global" else {})), {})
+    run.try_out(lambda event: None)
+    found = trials(read_back(tmp_path))
+    assert [(t.solver, t.chosen) for t in found] == [("global", False), ("sgd[step=0.1]", True)]
+
+
 def test_every_trial_is_listed_with_what_it_gave_and_whether_it_was_chosen(tmp_path):
     found = trials(stored(tmp_path))
     assert len(found) == 2 * 3 * 3
