@@ -10,13 +10,15 @@ import sys
 import time
 
 import pytest
-from helpers import TUNE_TOML, rankbench, tiny_toml, with_solver
+from helpers import TINY, TUNE_TOML, made_up, rankbench, tiny_toml, with_solver
 
 from rankbench.cli import options
-from rankbench.cli.session import Session
+from rankbench.cli.printer import progress_of
+from rankbench.cli.session import Session, chosen_experiments
 from rankbench.harness.isolation import Caps
+from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection
-from rankbench.harness.run import Conditions
+from rankbench.harness.run import Conditions, Event, Run
 from rankbench.metrics import RULES
 
 COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
@@ -277,6 +279,55 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert [line["solver"] for line in lines] == ["global"] * 3 + ["sgd"] * 3
 
 
+def test_status_counts_trials_with_their_run(monkeypatch, capsys, tmp_path):
+    out = str(tmp_path / "out")
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **TUNED), "--out", out, "-q", "--no-report") == 0
+    capsys.readouterr()
+    assert rankbench(monkeypatch, "status", "--out", out) == 0
+    told = capsys.readouterr().out
+    assert "8 of 8 cells are there: 8 ok" in told and "of no run any more" not in told
+
+
+def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(monkeypatch, capsys, tmp_path):
+    with_solver(tmp_path, "if self.mode == 'a': yield Step(ItemScores(np.full(train.n_items, np.nan)))")
+    toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 0
+    assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
+
+
+def test_a_line_says_the_cell_its_first_metric_and_its_training_seconds(capsys):
+    first, second = plan(TINY, Selection(solvers=("sgd",))).cells
+    for quiet, said in ((True, ""), (False, SAID)):
+        with progress_of("tiny", 2, quiet) as tell:
+            tell(Event("start", first))
+            tell(Event("end", first, made_up(first, 0.5)))
+            tell(Event("end", second, made_up(second, float("nan"))))
+        assert capsys.readouterr().out == said.format(first.label, second.label)
+
+
+SAID = """\
+tiny 1/2 ok: {}: pairwise-error 0.2500, 0.300 s
+tiny 2/2 ok: {}: pairwise-error without a value, 0.300 s
+"""
+
+
+def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
+    name = tiny_toml(tmp_path)
+    assert [found.name for found in chosen_experiments([name, name], Selection())] == ["tiny"]
+
+
+def test_what_was_forced_is_resumed_without_force(monkeypatch, capsys, tmp_path):
+    def stopped(self, tell):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "execute", stopped)
+    arguments = ["run", tiny_toml(tmp_path), "--force", "--out", str(tmp_path / "out"), "-s", "sgd[rank=2]"]
+    assert rankbench(monkeypatch, *arguments) == 130
+    resume = shlex.join(["rankbench", *(word for word in arguments if word != "--force")])
+    assert capsys.readouterr().err == f"rankbench: stopped; finished cells kept: 0; resume with: {resume}\n"
+
+
 def test_table_of_trials_needs_some(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(results)) == 1
     assert "tiny has no trials: it tunes nothing" in capsys.readouterr().err
@@ -473,6 +524,17 @@ def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
     for name in ("where", "fetch", "import", "verify"):
         assert rankbench(monkeypatch, "data", name, "--help") == 0
         assert "Example: rankbench data" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_reader_who_has_had_enough_is_no_mistake(buffered):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "rankbench", "list", "solvers"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_help_imports_nothing_that_takes_time():

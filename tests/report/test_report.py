@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers import MACHINE, absent_data, made_up, prepared, silent, tiny
+from helpers import MACHINE, TINY, absent_data, made_up, prepared, silent, tiny
 
 from rankbench.errors import UserError
 from rankbench.experiments import Curve, Figure, Published, read
@@ -26,6 +26,7 @@ PUBLISHED = (
     Published(Pattern("sgd"), "ndcg@5", 0.75, sd=0.01, on=Pattern("ml-1m")),
     Published(Pattern("global", (("lam", "99"),)), "ndcg@5", 0.5),
 )
+DATA = TINY.data
 FAILED = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
 
 
@@ -281,6 +282,26 @@ def test_the_page_needs_no_network_and_says_what_failed(study):
     assert not re.search(r"""<(?:script|link|img)[^>]+(?:src|href)=["'](?:https?:)?//""", html)
     assert "took &lt;long&gt;" in html and "Published on ml-1m" in html
     assert "expected value over all orders" in html
+
+
+def test_the_page_counts_what_ended_well_and_names_the_seed(study):
+    found = study((0.5, 0.6, 0.7, None), {0: FAILED})
+    assert "1 experiments, 2 of 4 cells ended well." in html_of(found)
+    assert "quick profile · no paper" in html_of(found)
+    assert "quick profile · seed 3 · no paper" in html_of(replace(found, seed=3))
+
+
+def test_a_part_that_is_broken_is_a_failed_row_and_one_that_is_not_at_hand_a_skipped_one(study, tmp_path):
+    found = study([0.5] * 4, data=(*DATA, absent_data(tmp_path), "csv:nowhere.csv"))
+    assert [(row.data.partition("[")[0], row.status) for row in rows(found)[4:]] == [
+        (absent_data(tmp_path), "skipped"),
+        ("csv:nowhere.csv", "failed"),
+    ]
+
+
+def test_a_solver_that_is_not_exact_is_called_so(study):
+    found = study([0.5] * 4, solvers=("sgd", "sgd[schedule=hogwild]"))
+    assert [line[1] for line in sheet(found).lines] == ["sgd", "sgd[schedule=hogwild] (racy)"]
 
 
 def test_skipped_data_shows_with_its_command(study, tmp_path):

@@ -108,6 +108,7 @@ def test_solvers_that_were_given_the_same_settings_keep_their_rows(tmp_path):
     assert len({entry.cell.key for entry in found.entries}) == 3  # one for each repetition
     assert [(line[1], line[2]) for line in sheet(found).lines] == [("sgd", "rank=2"), ("sgd[rank=2]", "lam=0.1")]
     assert {row.n for row in rows(found)} == {3}
+    assert len(trials(found)) == 2 * 2 * 3  # also the trial that both made
 
 
 def test_a_choice_that_is_not_yet_made_is_pending(tmp_path):
