@@ -131,7 +131,7 @@ def unseen(store: Store, shown: Iterable[Entry]) -> int:
 
 
 def _entry(store: Store, cell: Cell, failure: str = "") -> Entry:
-    return Entry(cell, None if failure else store.load(cell), failure)
+    return Entry(cell, store.load(cell), failure)
 
 
 def _latest(plans: Sequence[StoredPlan]) -> list[StoredPlan]:

@@ -134,6 +134,10 @@ def test_data_is_loaded_once_for_all_that_needs_it_in_a_row(monkeypatch):
     assert calls == [DATA, other.written, DATA]
 
 
+def test_a_validation_part_stays_the_one_that_stored_trials_were_measured_on():
+    assert Materials(0).split(INNER).hash.startswith("25c7d1a4a64eec34")
+
+
 def test_another_seed_cuts_other_rows():
     assert Materials(0).split(FIRST).hash != Materials(1).split(FIRST).hash
     assert Materials(0).split(INNER).hash != Materials(1).split(INNER).hash

@@ -19,7 +19,7 @@ from rankbench.report.page import page
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
 from rankbench.report.study import groups, setting_of, studies
-from rankbench.report.tables import notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import write_report
 
 PUBLISHED = (
@@ -114,6 +114,24 @@ def test_the_sheet_marks_the_better_solver_by_each_metrics_direction(study):
     found = sheet(study((0.5, 0.9, 0.5, 0.9)))
     assert found.headings[:5] == ("data", "solver", "pairwise-error", "ndcg@5", "published on ml-1m")
     assert found.best == {(0, 2), (1, 3)}  # global errs less, sgd has the higher ndcg
+
+
+def test_the_best_is_marked_on_each_data_set(study):
+    two = (*DATA, "low-rank[users=20,items=31,per_user=20]")
+    found = sheet(study((0.5, 0.9, 0.6, 0.4), data=two, repetitions=1, published=()))
+    assert found.best == {(0, 2), (1, 3), (3, 2), (2, 3)}
+
+
+def test_a_time_to_prepare_that_rounds_to_nothing_has_no_column(study):
+    assert "prepare" not in sheet(study(changes={0: {"prepare": 0.0004}})).headings
+
+
+def test_a_checkpoint_without_a_value_is_left_out_of_its_curve(study):
+    run = study()
+    curve = run.entries[0].result.curve
+    gap = (replace(curve[0], values=(float("nan"), 0.5)), *curve[1:])
+    found = drawing(study([0.5] * 4, {number: {"curve": gap} for number in range(4)}))
+    assert [line.x for line in found.panels[0].lines] == [(1, 2), (1, 2)]
 
 
 def test_a_published_spread_is_shown_beside_its_number(study):
@@ -320,6 +338,19 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
     names = {"index.html", "README.md", "tiny.md", "tables/tiny.csv", "tables/tiny.tex"}
     assert written == names | {"figures/tiny.pdf", "figures/tiny.png"}
     assert [one.name for one in studies(results)] == ["tiny"]
+
+
+def test_the_markdown_says_what_was_left_out_and_what_its_numbers_mean(study, tmp_path):
+    found = study([0.5] * 4, data=(*DATA, absent_data(tmp_path), "csv:nowhere.csv"))
+    write_report(ResultsFolder(tmp_path, silent), silent, page=False)
+    text = (tmp_path / "report" / "tiny.md").read_text()
+    assert [line.partition(":")[0] for line in text.splitlines() if "gone.py" in line or "nowhere.csv" in line][
+        -2:
+    ] == [
+        "Skipped",
+        "Failed",
+    ]
+    assert all(line in text for line in definitions(found))
 
 
 def test_a_report_on_nothing_is_an_error(tmp_path):
