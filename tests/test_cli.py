@@ -10,8 +10,15 @@ import sys
 import time
 
 import pytest
-from helpers import TUNE_TOML, rankbench, tiny_toml, with_solver
+from helpers import TINY, TUNE_TOML, made_up, rankbench, tiny_toml, with_solver
 
+from rankbench.cli import options
+from rankbench.cli.printer import progress_of
+from rankbench.cli.session import Session, chosen_experiments
+from rankbench.harness.isolation import Caps
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Selection
+from rankbench.harness.run import Conditions, Event, Run
 from rankbench.metrics import RULES
 
 COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
@@ -121,6 +128,96 @@ def test_a_mistake_in_an_experiment_names_file_key_and_nearest(monkeypatch, caps
     assert fragment in error and error.count("\n") == 1
 
 
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """What a verb hands over when it is asked for something: the session, and what the session is to do."""
+    monkeypatch.chdir(tmp_path)
+
+    def of(*arguments, code=0):
+        calls = []
+        for verb in ("run_all", "preview_all", "tune_one"):
+            monkeypatch.setattr(Session, verb, lambda *given, verb=verb: calls.append((verb, *given)) or code)
+        assert rankbench(monkeypatch, *arguments) == code
+        ((verb, session, *given),) = calls
+        return verb, session, given
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selection", "conditions"),
+    [
+        ("", {}, {}),
+        ("-s sgd[rank=2] -s global", {"solvers": ("sgd[rank=2]", "global")}, {}),
+        ("-d btl -d low-rank", {"data": ("btl", "low-rank")}, {}),
+        ("-r 7", {"repetitions": 7}, {}),
+        ("--seed 7", {"seed": 7}, {}),
+        ("--threads 7", {"threads": 7}, {}),
+        ("--trials 7", {"trials": 7}, {}),
+        ("--full", {"full": True}, {}),
+        ("-j 7", {}, {"jobs": 7}),
+        ("--timeout 2m", {}, {"caps": Caps(seconds=120.0)}),
+        ("--timeout none", {}, {"caps": Caps(seconds=None)}),
+        ("--memory 3M", {}, {"caps": Caps(memory=3 * 2**20)}),
+        ("--force", {}, {"force": True}),
+        ("--retry-failed", {}, {"retry_failed": True}),
+        ("--retry-disturbed", {}, {"retry_disturbed": True}),
+        ("--strict", {}, {"strict": True}),
+    ],
+)
+def test_each_option_of_run_asks_for_one_thing(asked, arguments, selection, conditions):
+    verb, session, given = asked("run", *arguments.split())
+    assert (verb, given) == ("run_all", [["all"], True])
+    assert session.selection == Selection(**selection)
+    assert session.conditions == Conditions(**conditions)
+    assert not session.quiet and session.results.out == options.RESULTS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "conditions", "changes"),
+    [
+        ("", {}, {}),
+        ("-j 7", {"jobs": 7}, {}),
+        ("--timeout 30s", {"caps": Caps(seconds=30.0)}, {}),
+        ("--force", {"force": True}, {}),
+        ("--retry-failed", {"retry_failed": True}, {}),
+        ("--steps 7", {}, {"steps": 7}),
+        ("--split per-user", {}, {"split": "per-user"}),
+        ("--trials 7", {}, {"trials": 7}),
+        ("--metric kendall", {}, {"metric": "kendall"}),
+        ("--validation per-user", {}, {"validation": "per-user"}),
+    ],
+)
+def test_each_option_of_tune_asks_for_one_thing(asked, arguments, conditions, changes):
+    verb, session, (found,) = asked("tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", *arguments.split())
+    assert verb == "tune_one" and session.selection == Selection() and not session.quiet
+    assert session.conditions == Conditions(**conditions) and session.results.out == options.RESULTS
+    told = {"steps": found.budget.steps, "split": found.splits[0], "metric": found.metrics[0]}
+    told |= {"trials": found.tune.trials, "validation": found.tune.validation}
+    usual = {"steps": 20, "split": "entries[test=0.2]", "metric": "pairwise-error"}
+    assert told == {**usual, "trials": 8, "validation": "entries[test=0.2]", **changes}
+
+
+@pytest.mark.parametrize("verb", ["run", "tune"])
+def test_run_and_tune_take_what_both_know(asked, verb):
+    arguments = ["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2"] if verb == "tune" else ["run", "a", "b"]
+    _, session, given = asked(*arguments, "-q", "--out", "here", "--seed", "3", "--threads", "2")
+    assert session.quiet and str(session.results.out) == "here"
+    assert session.selection == Selection(seed=3, threads=2)
+    assert verb == "tune" or given == [["a", "b"], True]
+    asked(*arguments, code=2)  # whatever the session ends with, the process does
+
+
+def test_a_run_without_a_report_and_one_that_is_only_previewed(asked):
+    assert asked("run", "a", "--no-report")[::2] == ("run_all", [["a"], False])
+    assert asked("run", "a", "--dry-run")[::2] == ("preview_all", [["a"]])
+
+
+def test_amounts_are_read_with_their_units():
+    assert [options.seconds_of(text) for text in ("30s", "0.5m", "2h", "none")] == [30.0, 30.0, 7200.0, None]
+    assert [options.bytes_of(text) for text in ("500M", "1.5G", "none")] == [500 * 2**20, 3 * 2**29, None]
+
+
 def test_quiet_prints_the_table_and_nothing_else(monkeypatch, capsys, tmp_path):
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out"), "-q") == 0
     printed = capsys.readouterr()
@@ -170,6 +267,7 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert "tiny trials 6/6 ok" in printed and "tiny 2/2 ok" in printed
     assert "| data | solver | chosen |" in printed
     assert "trials: 6; rankbench table tiny --trials lists them" in printed
+    assert "were not asked for now" not in printed
     assert rankbench(monkeypatch, *arguments) == 0
     printed = capsys.readouterr().out
     assert "tiny trials: 6 of 6 cells are there" in printed and "tiny: 2 of 2 cells are there" in printed
@@ -180,6 +278,55 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert rankbench(monkeypatch, "table", "tiny", "--trials", "--csv", "--out", str(tmp_path / "out")) == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [line["solver"] for line in lines] == ["global"] * 3 + ["sgd"] * 3
+
+
+def test_status_counts_trials_with_their_run(monkeypatch, capsys, tmp_path):
+    out = str(tmp_path / "out")
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **TUNED), "--out", out, "-q", "--no-report") == 0
+    capsys.readouterr()
+    assert rankbench(monkeypatch, "status", "--out", out) == 0
+    told = capsys.readouterr().out
+    assert "8 of 8 cells are there: 8 ok" in told and "of no run any more" not in told
+
+
+def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(monkeypatch, capsys, tmp_path):
+    with_solver(tmp_path, "if self.mode == 'a': yield Step(ItemScores(np.full(train.n_items, np.nan)))")
+    toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 0
+    assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
+
+
+def test_a_line_says_the_cell_its_first_metric_and_its_training_seconds(capsys):
+    first, second = plan(TINY, Selection(solvers=("sgd",))).cells
+    for quiet, said in ((True, ""), (False, SAID)):
+        with progress_of("tiny", 2, quiet) as tell:
+            tell(Event("start", first))
+            tell(Event("end", first, made_up(first, 0.5)))
+            tell(Event("end", second, made_up(second, float("nan"))))
+        assert capsys.readouterr().out == said.format(first.label, second.label)
+
+
+SAID = """\
+tiny 1/2 ok: {}: pairwise-error 0.2500, 0.300 s
+tiny 2/2 ok: {}: pairwise-error without a value, 0.300 s
+"""
+
+
+def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
+    name = tiny_toml(tmp_path)
+    assert [found.name for found in chosen_experiments([name, name], Selection())] == ["tiny"]
+
+
+def test_what_was_forced_is_resumed_without_force(monkeypatch, capsys, tmp_path):
+    def stopped(self, tell):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "execute", stopped)
+    arguments = ["run", tiny_toml(tmp_path), "--force", "--out", str(tmp_path / "out"), "-s", "sgd[rank=2]"]
+    assert rankbench(monkeypatch, *arguments) == 130
+    resume = shlex.join(["rankbench", *(word for word in arguments if word != "--force")])
+    assert capsys.readouterr().err == f"rankbench: stopped; finished cells kept: 0; resume with: {resume}\n"
 
 
 def test_table_of_trials_needs_some(monkeypatch, capsys, results):
@@ -218,6 +365,13 @@ def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(mo
     assert "mine.py:Mine[mode=a]" in capsys.readouterr().out
 
 
+def test_a_tune_that_finds_nothing_is_exit_code_2(monkeypatch, capsys, tmp_path):
+    solver = with_solver(tmp_path, "raise ValueError('boom')")
+    arguments = ["tune", solver, "-d", "low-rank[users=20,items=60]", "--space", "mode=a|b", "--steps", "1"]
+    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    assert "none of its 2 trials ended well" in capsys.readouterr().err
+
+
 def test_ctrl_c_in_the_trials_keeps_those_that_ended_and_says_how_to_resume(tmp_path):
     solver = with_solver(tmp_path, "if self.mode == 'b':", "    time.sleep(60)")
     out = tmp_path / "out"
@@ -253,6 +407,30 @@ def test_table_latex_and_plot_and_report_work_from_stored_results(monkeypatch, c
     assert {path.name for path in (tmp_path / "f").iterdir()} == {"tiny.pdf", "tiny.png"}
     assert rankbench(monkeypatch, "report", "--out", str(results), "--to", str(tmp_path / "r"), "--no-page") == 0
     assert (tmp_path / "r" / "README.md").exists() and not (tmp_path / "r" / "index.html").exists()
+
+
+def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    tiny_toml(tmp_path)
+    drawn = []
+    monkeypatch.setattr("rankbench.report.figures.draw", lambda drawing, folder, name: drawn.append(drawing))
+    for solver, *how in (("global", "--full"), ("sgd[rank=3]", "--seed", "1"), ("sgd[rank=2]",)):
+        assert rankbench(monkeypatch, "run", "tiny.toml", "-r", "1", "-s", solver, *how, "--no-report") == 0
+    for how, solver in (
+        ((), "sgd[rank=2]"),
+        (("--full",), "global[lam=10]"),
+        (("--quick",), "sgd[rank=2]"),
+        (("--seed", "1"), "sgd[rank=3]"),
+        (("--seed", "0", "--full"), "global[lam=10]"),
+    ):
+        capsys.readouterr()
+        assert rankbench(monkeypatch, "table", "tiny", *how) == 0
+        lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| low-rank")]
+        assert [line.split(" | ")[1] for line in lines] == [solver]
+        assert rankbench(monkeypatch, "plot", "tiny", *how) == 0
+        assert drawn.pop().panels[0].lines[0].y[-1] == pytest.approx(float(lines[0].split(" | ")[2]), abs=1e-4)
+    assert rankbench(monkeypatch, "table", "tiny", "--seed", "1", "--full") == 1
+    assert "tiny has no such run; rankbench status tiny --out results lists its runs" in capsys.readouterr().err
 
 
 def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, results):
@@ -349,11 +527,30 @@ def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
         assert "Example: rankbench data" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_reader_who_has_had_enough_is_no_mistake(buffered):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "rankbench", "list", "solvers"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_help_imports_nothing_that_takes_time():
     heavy = ["numpy", "scipy", "pandas", "matplotlib", "plotly"]
     script = f"import sys, rankbench.cli; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("most", "noted"), [(4, False), (5, True)])
+def test_an_axis_of_more_threads_than_cores_is_noted(monkeypatch, capsys, tmp_path, most, noted):
+    monkeypatch.setattr("psutil.cpu_count", lambda logical=True: 4)
+    toml = tiny_toml(tmp_path, threads=f"[1, {most}]", repetitions="1", solvers='["global"]')
+    assert rankbench(monkeypatch, "run", toml, "--out", str(tmp_path / "o"), "--no-report") == 0
+    assert ("threads on 4 cores" in capsys.readouterr().out) is noted
 
 
 def test_more_threads_than_cores_is_allowed_and_noted(monkeypatch, capsys, tmp_path):

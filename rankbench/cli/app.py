@@ -1,5 +1,6 @@
 """The verbs put together, and the console script."""
 
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -21,8 +22,10 @@ app.add_typer(data_verbs.app, name="data")
 
 def main() -> None:
     """The console script: mistakes are one line on stderr and exit code 1, never a traceback."""
+    shown = sys.stdout
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        shown.flush()
     except UserError as error:
         _leave(str(error), 1)
     except _USAGE_ERROR as error:
@@ -30,9 +33,18 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _leave("stopped", 130)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has had enough
-        sys.exit(0)
+        _leave_quietly()
+    except SystemExit:
+        if sys.stdout is shown:
+            raise
+        _leave_quietly()  # typer found the pipe closed, and put something else in its place
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave_quietly() -> NoReturn:
+    """Whoever read our output has had enough: nothing is wrong, and what is left of it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(0)
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -447,7 +447,7 @@ class Group:
     def key(self) -> tuple[object, ...]:
         """What sets it apart from all groups but those of other numbers of threads."""
         written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
-        return self.data.identity, self.split.identity, self.solver.base, written, self.tuned
+        return self.data.identity, self.split.identity, self.solver.base, written
 
 
 _WORST = ("failed", "memory", "timeout", "diverged", "pending", "ok")

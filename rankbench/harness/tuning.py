@@ -78,5 +78,6 @@ def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure 
         return replace(search.cell, solver=search.trials[index].solver)
     first = results[0]
     why = f"{measure.label} has no value" if first.status == "ok" else f"{first.status}, {first.reason}"
-    count = "its only trial" if len(results) == 1 else f"none of its {len(results)} trials"
-    return Failure(search.cell, search.trials[0], f"{count} ended well; the first: {why}")
+    several = f"none of its {len(results)} trials ended well; the first: {why}"
+    reason = f"its only trial did not end well: {why}" if len(results) == 1 else several
+    return Failure(search.cell, search.trials[0], reason)

@@ -56,7 +56,7 @@ def groups(study: Study) -> list[Group]:
         cell = entry.cell
         written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
         place = (cell.place.data.identity, cell.place.split.identity)
-        key = (*place, cell.solver.base, written, cell.threads, cell.tuned)
+        key = (*place, cell.solver.base, written, cell.threads)
         gathered.setdefault(key, []).append(entry)
     return [_group(tuple(members)) for members in gathered.values()]
 
@@ -131,7 +131,7 @@ def unseen(store: Store, shown: Iterable[Entry]) -> int:
 
 
 def _entry(store: Store, cell: Cell, failure: str = "") -> Entry:
-    return Entry(cell, None if failure else store.load(cell), failure)
+    return Entry(cell, store.load(cell), failure)
 
 
 def _latest(plans: Sequence[StoredPlan]) -> list[StoredPlan]:

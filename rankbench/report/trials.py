@@ -34,10 +34,8 @@ class Trial:
 
 def trials(study: Study) -> list[Trial]:
     """Every trial of a study in the order of the plan."""
-    tune = study.experiment.tune
-    shared = tune is not None and tune.per == "split"
-    chosen = {_choice(entry.cell, shared) for entry in study.entries if not entry.failure}
-    return [_trial(study.name, entry, _choice(entry.cell, shared) in chosen) for entry in study.trials]
+    chosen = {_choice(entry.cell) for entry in study.entries if not entry.failure}
+    return [_trial(study.name, entry, _choice(entry.cell) in chosen) for entry in study.trials]
 
 
 def best_first(found: Iterable[Trial]) -> list[Trial]:
@@ -72,11 +70,13 @@ def trials_to_csv(found: Iterable[Trial]) -> str:
     return out.getvalue()
 
 
-def _choice(cell: Cell, shared: bool) -> tuple[object, ...]:
-    """What a trial and the cell that took its settings have in common, and no other trial has."""
+def _choice(cell: Cell) -> tuple[object, ...]:
+    """What a trial and the cell that took its settings have in common, and no other trial has.
+
+    Where all repetitions share their trials, these are of the first repetition, and so is one of the cells.
+    """
     place = cell.place
-    repetition = 0 if shared else place.repetition
-    return place.data.identity, place.split.identity, repetition, cell.solver.written, cell.solver.settings
+    return place.data.identity, place.split.identity, place.repetition, cell.solver.written, cell.solver.settings
 
 
 def _trial(experiment: str, entry: Entry, chosen: bool) -> Trial:

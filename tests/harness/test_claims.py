@@ -248,6 +248,15 @@ def test_the_heartbeat_keeps_claims_alive(folder):
         until(driver_file.exists)
 
 
+def test_the_heart_beats_four_times_in_a_lease(folder, monkeypatch):
+    waits, wait = [], threading.Event.wait
+    monkeypatch.setattr(
+        threading.Event, "wait", lambda self, timeout=None: waits.append(timeout) or wait(self, timeout)
+    )
+    with Claims(folder, lease=8):
+        until(lambda: 2.0 in waits)
+
+
 def test_the_heartbeat_survives_a_file_server_that_is_away(folder, monkeypatch):
     asked = threading.Semaphore(0)
 

@@ -179,6 +179,13 @@ def test_missing_data_is_skipped_with_the_command_that_gets_it(tmp_path):
     assert len(found.cells) == 4
 
 
+def test_a_file_that_somebody_named_and_that_is_not_there_is_a_mistake(tmp_path):
+    found = plan(tiny(data=(f"csv:{tmp_path / 'gone.csv'}", *TINY.data)), Selection())
+    (skip,) = found.skips
+    assert skip.failed and "gone.csv" in skip.reason and skip.remedy == "" and len(found.cells) == 4
+    assert not plan(tiny(data=(absent_data(tmp_path), *TINY.data)), Selection()).skips[0].failed
+
+
 def test_a_metric_that_nothing_can_give_is_an_error():
     with pytest.raises(UserError, match="'ndcg' needs held-out ratings"):
         plan(tiny(data=("btl",), splits=("entries",)), Selection())

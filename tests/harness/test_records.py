@@ -157,7 +157,9 @@ def test_an_entry_says_how_its_cell_ended(status, failure, shown):
         (("ok", "ok"), "ok"),
         (("ok", None), "pending"),
         (("diverged", None), "diverged"),
-        (("diverged", "failed"), "failed"),
+        (("timeout", "diverged"), "timeout"),
+        (("timeout", "memory"), "memory"),
+        (("failed", "memory"), "failed"),
     ],
 )
 def test_a_group_is_as_its_worst_repetition_and_counts_the_good_ones(statuses, worst):

@@ -14,10 +14,12 @@ import pytest
 from helpers import MACHINE, TINY, made_up, prepared, ran, silent, store_in, tiny, tuned
 
 from rankbench.arrays import read_npz
+from rankbench.data import DATASETS
 from rankbench.errors import UserError
+from rankbench.experiments import Budget
 from rankbench.harness import machine
 from rankbench.harness.plan import plan
-from rankbench.harness.records import Machine, Selection
+from rankbench.harness.records import Machine, Selection, Skip
 from rankbench.harness.store import FORMAT, Planned, ResultsFolder, Store, StoredPlan, write_text
 
 
@@ -150,6 +152,66 @@ def test_a_solver_that_was_changed_takes_the_slot_of_its_old_version(tmp_path):
     store.write_plan(replace(stored, entries=changed))
     (found,) = store.plans()
     assert cells_of(found) == [planned.cell for planned in changed]
+
+
+EDITIONS = {
+    "data": lambda cell: replace(cell, place=replace(cell.place, data=edited(cell.place.data))),
+    "split": lambda cell: replace(cell, place=replace(cell.place, split=edited(cell.place.split))),
+    "solver": lambda cell: replace(cell, solver=replace(cell.solver, base="sha256-0.py:Mine")),
+    "version": lambda cell: replace(cell, version=cell.version + 1),
+}
+
+
+def edited(named):
+    """The same name of another identity, as after an edit of the file that it stands for."""
+    return replace(named, identity=f"{named.identity}x")
+
+
+@pytest.mark.parametrize("part", EDITIONS)
+def test_repetitions_of_an_older_edition_leave_the_plan_and_other_solvers_stay(tmp_path, part):
+    searches = plan(tuned(), Selection()).searches
+    entries = tuple(Planned(search.cell) for search in searches)
+    store, stored = opened(tmp_path), replace(stored_plan(tuned()), entries=entries)
+    store.write_plan(stored)
+    ours = [cell for cell in cells_of(stored) if cell.solver.name == "sgd"]
+    trials = [trial for trial in stored.trials if trial.solver.name == "sgd"]
+    new, tried = EDITIONS[part](ours[0]), EDITIONS[part](trials[0])
+    store.write_plan(replace(stored, entries=(Planned(new),), trials=(tried,)))
+    (found,) = store.plans()
+    assert [cell for cell in cells_of(found) if cell.solver.name == "sgd"] == [new]
+    assert [cell.solver.name for cell in cells_of(found)].count("global") == 2
+    assert [trial for trial in found.trials if trial.line == tried.line] == [tried]
+    assert len(found.trials) == len(stored.trials) - 1  # the other repetition's with the same settings
+
+
+def test_what_was_left_out_before_stays_left_out_until_it_is_there(tmp_path):
+    store, stored = opened(tmp_path), stored_plan()
+    here, gone = cells_of(stored)[0].place.data, DATASETS.resolve("btl")
+    skips = (
+        Skip(gone, None, None, "not at hand"),
+        Skip(here, None, None, "was not at hand"),
+        Skip(here, None, cells_of(stored)[0].solver, "needs more"),
+    )
+    store.write_plan(replace(stored, skips=skips))
+    own = Skip(here, None, cells_of(stored)[0].solver, "needs more")
+    assert store.write_plan(replace(stored, skips=(own,))).skips == (own, skips[0])
+
+
+def test_another_measure_budget_or_tuning_is_another_question():
+    stored = stored_plan(tuned())
+    first, *others = stored.measures
+    experiment = stored.experiment
+    for other in (
+        replace(stored, measures=(replace(first, version=9), *others)),
+        replace(stored, measures=(replace(first, identity="other"), *others)),
+        replace(stored, experiment=replace(experiment, budget=Budget(steps=9))),
+        replace(stored, experiment=replace(experiment, every=9)),
+        replace(stored, experiment=replace(experiment, objective=True)),
+        replace(stored, experiment=replace(experiment, tune=replace(experiment.tune, trials=9))),
+    ):
+        assert not stored.same_question(other)
+    same = replace(stored, experiment=replace(experiment, title="x", about="y"), made="later")
+    assert stored.same_question(replace(same, measures=(replace(first, label="other", formula="other"), *others)))
 
 
 def test_cells_of_earlier_runs_stay_while_the_question_is_the_same(tmp_path):
@@ -408,7 +470,9 @@ def test_folders_that_are_files_are_one_line(tmp_path):
 
 def test_the_machine_says_all_that_decides_a_time():
     found = machine.describe()
-    assert found.usable_cores >= 1 and found.compiler and found.version("numpy")[0].isdigit()
+    assert found.usable_cores >= 1 and found.compiler
+    for package in ("rankbench", "numpy", "scipy"):
+        assert found.version(package)[0].isdigit()
     assert found.version("nothing-of-this-name") == "absent"
     assert found.blas, "no BLAS was found"
     assert found == machine.describe() and isinstance(found, Machine)

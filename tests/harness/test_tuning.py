@@ -134,6 +134,12 @@ def test_a_tuned_cell_has_the_key_of_one_that_somebody_wrote_so(done):
     assert cell.key in {other.key for other in plan(written, Selection()).cells}
 
 
+def test_of_a_trial_only_the_end_is_measured():
+    made = plan(tuned(objective=True, budget=Budget(steps=3)), ONCE)
+    assert {(trial.every, trial.objective) for trial in made.trials} == {(3, False)}
+    assert {(search.cell.every, search.cell.objective) for search in made.searches} == {(1, True)}
+
+
 def test_other_validation_is_another_trial():
     half = plan(tuned(Tune(SPACES, validation="entries[test=0.5]")), Selection())
     assert not {t.key for t in half.trials} & {t.key for t in plan(tuned(Tune(SPACES)), Selection()).trials}
@@ -392,13 +398,20 @@ def test_a_solver_whose_trials_all_fail_is_failed_with_the_reason_and_the_others
     run = ran(tmp_path, experiment, Selection(repetitions=1))
     (failure,) = run.plan.failures
     assert failure.reason == "none of its 3 trials ended well; the first: failed, ValueError: boom a"
-    assert [cell.solver.name for cell in run.plan.cells] == ["sgd"]
+    assert [cell.solver.name for cell in run.plan.cells] == ["sgd"] and run.plan.undecided == ()
     assert entries(run) == [("mine.py:Mine", "failed"), ("sgd", "ok")]
     entry, _ = run.study().entries
     assert entry.reason == failure.reason and entry.good is None and entry.result is None
     (stored,) = store_in(tmp_path).plans()
     assert [planned.failure for planned in stored.entries] == [failure.reason, ""]
     assert run.result(failure.trial).machine.fingerprint == run.machine.fingerprint
+
+
+def test_an_only_trial_that_fails_is_called_so(tmp_path):
+    experiment = own(tmp_path, "raise ValueError('boom')")
+    experiment = replace(experiment, tune=replace(MODES, space={"mine.py:Mine": {}}))
+    (failure,) = ran(tmp_path, experiment, ONCE).plan.failures
+    assert failure.reason == "its only trial did not end well: failed, ValueError: boom"
 
 
 def test_trials_that_all_diverge_make_no_cell(tmp_path):
@@ -422,6 +435,15 @@ def test_a_trial_that_succeeds_when_it_is_retried_may_take_the_cell(tmp_path):
     assert modes == ["b", "a"]  # of equals the first
     (stored,) = store_in(tmp_path).plans()
     assert [settings_of(planned.cell)["mode"] for planned in stored.entries] == ["a"]  # nobody is counted twice
+
+
+def test_nothing_is_decided_before_the_last_trial_is_there(tmp_path):
+    run = prepared(tmp_path, tuned(), ONCE)
+    *some, last = run.plan.searches[0].trials
+    stored = {trial.key: made_up(trial, 0.5) for trial in some}
+    assert settled(run.plan, stored).cells == ()
+    decided = settled(run.plan, {**stored, last.key: made_up(last, 0.25)})
+    assert [cell.solver.name for cell in decided.cells] == ["global"] and len(decided.undecided) == 1
 
 
 def test_while_trials_run_their_cell_is_pending(tmp_path):

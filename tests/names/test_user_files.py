@@ -1,5 +1,7 @@
 """Classes out of a user's own files: found, checked, known by their content, and made again elsewhere."""
 
+import hashlib
+import os
 import pickle
 import subprocess
 import sys
@@ -98,6 +100,21 @@ def test_an_edited_file_is_something_new_and_edited_back_the_old(tmp_path):
     assert (before.setting("rank"), edited.setting("rank")) == (3, 30)
     assert edited.record.rank == 30
     assert SOLVERS.resolve(own(tmp_path)).identity == before.identity
+
+
+def test_an_edit_that_leaves_a_file_as_long_as_it_was_is_noticed(tmp_path):
+    before = SOLVERS.resolve(own(tmp_path))
+    path = tmp_path / "mine.py"
+    changed = path.stat().st_mtime_ns + 10**9
+    path.write_text(OWN_FILE.replace("rank: int = 3", "rank: int = 4"))
+    os.utime(path, ns=(changed, changed))
+    assert SOLVERS.resolve(f"{path}:Mine").base != before.base
+
+
+def test_stored_results_know_a_file_by_sixteen_digits(tmp_path):
+    text = own(tmp_path)
+    digits = hashlib.sha256((tmp_path / "mine.py").read_bytes()).hexdigest()[:16]
+    assert SOLVERS.resolve(text).base == f"sha256-{digits}.py:Mine"
 
 
 def test_two_classes_of_one_file_are_two_things(tmp_path):

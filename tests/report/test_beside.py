@@ -80,6 +80,15 @@ def test_the_same_data_with_other_settings_is_other_data(study, on):
     assert lines_of(found)["sgd"]["published_on"] == on
 
 
+@pytest.mark.parametrize(
+    ("split", "stands"),
+    [(None, True), ("n-per-user", True), ("n-per-user[n=8]", True), ("n-per-user[n=9]", False), ("entries", False)],
+)
+def test_what_was_published_for_another_split_does_not_stand_there(study, split, stands):
+    found = study(of_sgd(split=split and Pattern.read(split)))
+    assert (lines_of(found)["sgd"]["published"] == "0.75") is stands
+
+
 def test_numbers_of_several_data_sets_under_one_heading_each_name_theirs(study):
     entries = (of_sgd("ml-1m", data=Pattern.read(HERE)), of_sgd(data=Pattern.read(OTHER)))
     found = study(*entries, data=(HERE, OTHER))

@@ -2,28 +2,31 @@
 
 import csv
 import io
+import json
 import re
 from dataclasses import replace
 
 import pytest
-from helpers import MACHINE, absent_data, made_up, prepared, silent, tiny
+from helpers import MACHINE, TINY, absent_data, made_up, prepared, silent, tiny
 
 from rankbench.errors import UserError
 from rankbench.experiments import Curve, Figure, Published, read
 from rankbench.harness.store import ResultsFolder
 from rankbench.names import Pattern
-from rankbench.report.figures import draw
+from rankbench.report import figures
+from rankbench.report.figures import COLOURS, draw
 from rankbench.report.page import page
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
-from rankbench.report.study import studies
-from rankbench.report.tables import rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.study import groups, setting_of, studies
+from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import write_report
 
 PUBLISHED = (
     Published(Pattern("sgd"), "ndcg@5", 0.75, sd=0.01, on=Pattern("ml-1m")),
     Published(Pattern("global", (("lam", "99"),)), "ndcg@5", 0.5),
 )
+DATA = TINY.data
 FAILED = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
 
 
@@ -54,6 +57,9 @@ def test_a_row_is_the_mean_and_the_spread_over_repetitions_divided_by_n(study):
     assert row.seconds == pytest.approx(0.3)
     assert (row.n, row.peak_mb, row.status) == (2, 50.0, "ok")
     assert (row.users, row.left_out, row.unscored) == (20, 0, 0)
+    assert (row.load, row.prepare, row.determinism) == (None, None, "exact")
+    loaded = rows(study(changes={0: {"load": 0.5, "prepare": 1.0}, 2: {"load": 0.25, "prepare": 2.0}}))
+    assert {(row.solver, row.load, row.prepare) for row in loaded} == {("global", 0.375, 1.5), ("sgd", None, None)}
 
 
 def test_published_stands_beside_the_row_whose_settings_agree(study):
@@ -69,10 +75,34 @@ def test_times_of_several_machines_or_of_contended_runs_are_not_averaged(study):
     assert {row.seconds for row in rows(found)} == {None}
 
 
+def test_a_setting_that_split_and_data_both_have_is_the_splits(study):
+    group = groups(study())[0]
+    both = replace(group, data=replace(group.data, settings=(("n", 3), ("m", 4))))
+    assert [setting_of(both, name) for name in ("n", "m", "neither")] == [8, 4, 0]
+
+
+def test_seconds_in_doubt_have_a_mark_and_a_note_unless_their_runs_were_side_by_side(study):
+    for changes, marks, noted in (
+        ({"load": 0.25}, ["0.300", "0.300"], False),
+        ({"load": 0.26}, ["0.300*", "0.300"], True),
+        ({"load": 0.26, "contended": True}, ["", "0.300"], False),
+    ):
+        found = study(changes={0: changes})
+        table = sheet(found)
+        assert [line[table.headings.index("seconds")] for line in table.lines] == marks
+        assert any("--retry-disturbed" in line for line in notes(found)) is noted
+
+
 def test_a_failed_repetition_shows_and_is_not_averaged(study):
     found = {row.solver: row for row in rows(study((0.5, 0.6, 0.9, None), {2: FAILED})) if row.metric == "ndcg@5"}
     assert (found["global"].status, found["global"].n, found["global"].measured) == ("failed", 1, 0.5)
     assert (found["sgd"].status, found["sgd"].n) == ("pending", 1)
+
+
+def test_the_same_solver_with_other_settings_has_a_row_of_its_own(study):
+    found = rows(study((0.5, 0.6, 0.7, 0.8), solvers=("sgd[rank=2]", "sgd[rank=3]")))
+    means = {row.settings.partition(",")[0]: row.measured for row in found if row.metric == "ndcg@5"}
+    assert means == {"rank=2": pytest.approx(0.6), "rank=3": pytest.approx(0.7)}
 
 
 def test_csv_can_be_read_back_to_the_last_digit(study):
@@ -86,12 +116,36 @@ def test_the_sheet_marks_the_better_solver_by_each_metrics_direction(study):
     assert found.best == {(0, 2), (1, 3)}  # global errs less, sgd has the higher ndcg
 
 
+def test_the_best_is_marked_on_each_data_set(study):
+    two = (*DATA, "low-rank[users=20,items=31,per_user=20]")
+    found = sheet(study((0.5, 0.9, 0.6, 0.4), data=two, repetitions=1, published=()))
+    assert found.best == {(0, 2), (1, 3), (3, 2), (2, 3)}
+
+
+def test_a_time_to_prepare_that_rounds_to_nothing_has_no_column(study):
+    assert "prepare" not in sheet(study(changes={0: {"prepare": 0.0004}})).headings
+
+
+def test_a_checkpoint_without_a_value_is_left_out_of_its_curve(study):
+    run = study()
+    curve = run.entries[0].result.curve
+    gap = (replace(curve[0], values=(float("nan"), 0.5)), *curve[1:])
+    found = drawing(study([0.5] * 4, {number: {"curve": gap} for number in range(4)}))
+    assert [line.x for line in found.panels[0].lines] == [(1, 2), (1, 2)]
+
+
 def test_a_published_spread_is_shown_beside_its_number(study):
     assert [line[4] for line in sheet(study()).lines] == ["", "0.7500 ± 0.0100"]
 
 
+def test_a_measured_spread_is_shown_where_there_are_several_repetitions(study):
+    assert [line[3] for line in sheet(study()).lines] == ["0.6000 ± 0.1000", "0.6000 ± 0.0000"]
+    assert [line[3] for line in sheet(study((0.5, 0.6), repetitions=1)).lines] == ["0.5000", "0.6000"]
+
+
 def test_equal_solvers_are_not_marked(study):
     assert sheet(study([0.5] * 4)).best == set()
+    assert sheet(study([0.50001, 0.50004] * 2)).best == set()  # equal as far as is printed
 
 
 def test_markdown_and_latex_have_a_line_per_solver(study):
@@ -113,6 +167,90 @@ def test_each_kind_of_figure_is_drawn_with_equal_bytes(study, tmp_path, figure, 
         draw(drawn, tmp_path / folder, "x")
     for name in ("x.png", "x.pdf"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("figure", [Figure("curve", x="step"), Figure("bars")])
+def test_each_of_several_splits_has_a_panel(study, figure):
+    splits = ("n-per-user[n=8,least=5]", "n-per-user[n=9,least=5]")
+    panels = drawing(study([0.5] * 8, splits=splits, figure=figure)).panels
+    assert [len(panel.lines) for panel in panels] == [2, 2]
+
+
+@pytest.fixture
+def axes_of(monkeypatch, tmp_path):
+    """The axes that a drawing is drawn on, before they are saved."""
+
+    def of(drawn):
+        saved = []
+        monkeypatch.setattr(figures, "save", lambda figure, folder, name: saved.append(figure))
+        draw(drawn, tmp_path, "x")
+        return saved[0].axes
+
+    return of
+
+
+def traces_of(study):
+    """What the page draws, by the names in its legend, and the layout."""
+    (text,) = re.findall(r"\{\"figure-tiny\".*\}", html_of(study))
+    found = json.loads(text.replace("<\\/", "</"))["figure-tiny"]
+    return {trace["name"]: trace for trace in found["data"]}, found["layout"]
+
+
+UNEVEN = {"values": (0.5, 0.6, 0.5, 0.6, 0.8, 0.6), "repetitions": 3}  # of global: its mean is 0.6
+
+
+def test_bars_reach_from_the_least_repetition_to_the_greatest(study, axes_of):
+    uneven = study(figure=Figure("bars", metric="ndcg@5"), **UNEVEN)
+    (axis,) = axes_of(drawing(uneven))
+    bars = next(one for one in axis.containers if one.get_label() == "global")  # its error bars belong to it
+    ((low, high),) = [[y for _, y in segment] for segment in bars.errorbar.lines[2][0].get_segments()]
+    assert (bars[0].get_height(), low, high) == pytest.approx((0.6, 0.5, 0.8))
+    error = traces_of(uneven)[0]["global"]["error_y"]
+    assert (error["arrayminus"], error["array"]) == (pytest.approx([0.1]), pytest.approx([0.2]))
+
+
+def test_the_band_of_a_curve_reaches_from_the_least_repetition_to_the_greatest(study, axes_of):
+    (axis,) = axes_of(drawing(study(figure=Figure("curve", metric="ndcg@5", x="step"), **UNEVEN)))
+    heights = axis.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((0.5, 0.8))
+    assert list(axis.lines[0].get_xdata()) == [0, 1, 2] and axis.lines[0].get_ydata() == pytest.approx([0.6] * 3)
+
+
+@pytest.mark.parametrize(
+    ("figure", "scale", "label"),
+    [
+        (Figure("curve", x="seconds"), "log", "training seconds"),
+        (Figure("curve", x="step"), "linear", "step"),
+        (Figure("bars"), "linear", ""),
+        (Figure("sweep", x="n"), "linear", "n"),
+    ],
+)
+def test_only_curves_over_seconds_have_a_logarithmic_axis(study, axes_of, figure, scale, label):
+    found = study(figure=figure)
+    (axis,) = axes_of(drawing(found))
+    assert (axis.get_xscale(), axis.get_xlabel()) == (scale, label)
+    shown = traces_of(found)[1]["xaxis"]
+    assert (shown.get("type", "linear"), shown["title"]["text"]) == (scale, label)
+
+
+def test_published_points_are_drawn_in_the_colour_of_their_solver_and_curves_of_nobody_in_the_last(study, axes_of):
+    figure = Figure("sweep", metric="ndcg@5", x="n", curves=(Curve("theory", [8, 9], [0.3, 0.2]),))
+    found = study(figure=figure)
+    (axis,) = axes_of(drawing(found))
+    drawn = {line.get_label(): (line.get_color(), list(line.get_ydata())) for line in axis.lines}
+    assert drawn["sgd, published on ml-1m"] == (COLOURS[1], [0.75]) and drawn["theory"] == (COLOURS[-1], [0.3, 0.2])
+    shown = traces_of(found)[0]
+    colours = {name: trace["line"]["color"] for name, trace in shown.items()}
+    assert colours["sgd"] == colours["sgd, published on ml-1m"] == COLOURS[1]
+    assert (colours["global"], colours["theory"]) == (COLOURS[0], COLOURS[-1])
+    assert shown["theory"]["y"] == [0.3, 0.2]
+
+
+def test_each_name_stands_once_in_the_legend_of_several_panels(study):
+    two = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=20,items=31,per_user=20]")
+    (text,) = re.findall(r"\{\"figure-tiny\".*\}", html_of(study([0.5] * 8, data=two, figure=Figure("bars"))))
+    shown = [trace["showlegend"] for trace in json.loads(text.replace("<\\/", "</"))["figure-tiny"]["data"]]
+    assert shown == [True, True, False, False]
 
 
 def test_a_sweep_puts_the_setting_on_the_axis_and_published_beside_it(study):
@@ -164,6 +302,26 @@ def test_the_page_needs_no_network_and_says_what_failed(study):
     assert "expected value over all orders" in html
 
 
+def test_the_page_counts_what_ended_well_and_names_the_seed(study):
+    found = study((0.5, 0.6, 0.7, None), {0: FAILED})
+    assert "1 experiments, 2 of 4 cells ended well." in html_of(found)
+    assert "quick profile · no paper" in html_of(found)
+    assert "quick profile · seed 3 · no paper" in html_of(replace(found, seed=3))
+
+
+def test_a_part_that_is_broken_is_a_failed_row_and_one_that_is_not_at_hand_a_skipped_one(study, tmp_path):
+    found = study([0.5] * 4, data=(*DATA, absent_data(tmp_path), "csv:nowhere.csv"))
+    assert [(row.data.partition("[")[0], row.status) for row in rows(found)[4:]] == [
+        (absent_data(tmp_path), "skipped"),
+        ("csv:nowhere.csv", "failed"),
+    ]
+
+
+def test_a_solver_that_is_not_exact_is_called_so(study):
+    found = study([0.5] * 4, solvers=("sgd", "sgd[schedule=hogwild]"))
+    assert [line[1] for line in sheet(found).lines] == ["sgd", "sgd[schedule=hogwild] (racy)"]
+
+
 def test_skipped_data_shows_with_its_command(study, tmp_path):
     name = absent_data(tmp_path)
     found = study(data=(name,))
@@ -180,6 +338,19 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
     names = {"index.html", "README.md", "tiny.md", "tables/tiny.csv", "tables/tiny.tex"}
     assert written == names | {"figures/tiny.pdf", "figures/tiny.png"}
     assert [one.name for one in studies(results)] == ["tiny"]
+
+
+def test_the_markdown_says_what_was_left_out_and_what_its_numbers_mean(study, tmp_path):
+    found = study([0.5] * 4, data=(*DATA, absent_data(tmp_path), "csv:nowhere.csv"))
+    write_report(ResultsFolder(tmp_path, silent), silent, page=False)
+    text = (tmp_path / "report" / "tiny.md").read_text()
+    assert [line.partition(":")[0] for line in text.splitlines() if "gone.py" in line or "nowhere.csv" in line][
+        -2:
+    ] == [
+        "Skipped",
+        "Failed",
+    ]
+    assert all(line in text for line in definitions(found))
 
 
 def test_a_report_on_nothing_is_an_error(tmp_path):

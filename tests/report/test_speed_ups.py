@@ -66,6 +66,23 @@ def test_the_figure_has_a_line_per_solver_and_its_bound_dashed(study, tmp_path):
     assert '"sgd, bound"' in page([Section(study(), "tiny", drawn)])
 
 
+def test_each_solver_is_as_fast_as_on_its_own_data_split_and_settings(tmp_path):
+    data = tuple(f"low-rank[users=20,items={items},per_user=20]" for items in (30, 31))
+    splits = tuple(f"n-per-user[n={n},least=5]" for n in (8, 9))
+    solvers = ("sgd[rank=2]", "sgd[rank=3]")
+    run = prepared(tmp_path, tiny(threads=(1, 3), data=data, splits=splits, solvers=solvers, repetitions=1))
+    run.open()
+    paces = {}
+    for cell in run.plan.cells:
+        where = (cell.place.data.written, cell.place.split.written, cell.solver.written)
+        pace = paces.setdefault(where, 2.0 ** len(paces)) if cell.threads == 1 else 1.0
+        run.keep(made_up(cell, 0.5, curve=tuple(Point(step, pace * step, (0.5, 0.5)) for step in range(4))), {})
+    table = sheet(run.study())
+    column = table.headings.index("speed-up")
+    found = {(*line[0].split(" "), line[1]): float(line[column]) for line in table.lines if line[column - 1] == "3"}
+    assert found == paces and len(found) == 8
+
+
 def test_times_of_contended_runs_give_no_speed_up(study):
     assert [line[4] for line in sheet(study(contended=True)).lines] == [""] * 4
     assert drawing(study(contended=True)) is None

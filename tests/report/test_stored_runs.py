@@ -86,7 +86,8 @@ def test_another_seed_hides_no_run_and_each_can_be_seen(run, printed, tmp_path, 
     first = printed("table", "tiny", "--seed", "0")
     assert "1 more results of tiny are stored and not shown here (quick profile with seed 1" in first
     status = printed("status", "tiny")
-    assert re.match(r"tiny: 5 results, \d+\.\d MB\n", status)
+    size = sum(path.stat().st_size for path in (tmp_path / "out" / "tiny" / "cells").iterdir())
+    assert status.startswith(f"tiny: 5 results, {size / 1e6:.1f} MB\n")
     for seed, cells in ((0, 4), (1, 1)):
         assert re.search(rf"quick profile, seed {seed}, .*: {cells} of {cells} cells are there: {cells} ok", status)
     assert re.search(r"made on .* cores, Python .*: 5 results", status)
@@ -95,9 +96,24 @@ def test_another_seed_hides_no_run_and_each_can_be_seen(run, printed, tmp_path, 
 def test_the_command_that_status_gives_shows_that_run(run, printed, tmp_path):
     assert run(tiny_toml(tmp_path), "-r", "1") == 0
     assert run("tiny.toml", "-s", "global", "-r", "1", "--seed", "1") == 0
+    assert run("tiny.toml", "-s", "sgd", "-r", "2", "--full") == 0
+    (tmp_path / "copy").mkdir()
+    assert run(tiny_toml(tmp_path / "copy"), "-s", "global", "-r", "2") == 0
     commands = re.findall(r"\(rankbench (table .*?)\)", printed("status", "tiny"))
     found = [repetitions(printed(*command.split(), "--csv")) for command in commands]
-    assert found == [{"global": "1", "sgd": "1"}, {"global": "1"}]
+    assert found == [{"global": "1", "sgd": "1"}, {"global": "1"}, {"sgd": "2"}, {"global": "2"}]
+
+
+def test_status_of_one_experiment_leaves_the_others_out(run, printed, tmp_path):
+    for name in ("other", "tiny"):
+        tiny_toml(tmp_path, title=f'"{name}"', repetitions="1")
+        (tmp_path / "tiny.toml").rename(tmp_path / f"{name}.toml")
+        assert run(f"{name}.toml", "-s", "global") == 0
+    headings = [
+        [line.partition(":")[0] for line in printed("status", *names).splitlines() if line[0] != " "]
+        for names in ((), ("tiny",))
+    ]
+    assert headings == [["other", "tiny"], ["tiny"]]
 
 
 def test_results_of_another_question_are_counted_and_not_mixed_in(run, printed, tmp_path):

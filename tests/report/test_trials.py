@@ -108,6 +108,7 @@ def test_solvers_that_were_given_the_same_settings_keep_their_rows(tmp_path):
     assert len({entry.cell.key for entry in found.entries}) == 3  # one for each repetition
     assert [(line[1], line[2]) for line in sheet(found).lines] == [("sgd", "rank=2"), ("sgd[rank=2]", "lam=0.1")]
     assert {row.n for row in rows(found)} == {3}
+    assert len(trials(found)) == 2 * 2 * 3  # also the trial that both made
 
 
 def test_a_choice_that_is_not_yet_made_is_pending(tmp_path):
@@ -131,6 +132,15 @@ def test_a_solver_whose_trials_all_failed_is_a_row_that_says_so(tmp_path):
     html = page([Section(found, "tiny")])
     assert "none of its 3 trials ended well; the first: failed, ValueError: &lt;boom&gt;" in html
     assert {trial.status for trial in trials(found)} == {"ok", "failed"}
+
+
+def test_a_trial_that_failed_is_not_chosen_also_where_there_was_nothing_to_tune(tmp_path):
+    run = opened(tmp_path, Tune({"global": {}, "sgd": {"lam": (1.0,)}}, metric="ndcg@5"), repetitions=1)
+    for trial in run.plan.trials:
+        run.keep(tried(trial, 0.5, **(FAILED if trial.solver.name == "global" else {})), {})
+    run.try_out(lambda event: None)
+    found = trials(read_back(tmp_path))
+    assert [(t.solver, t.chosen) for t in found] == [("global", False), ("sgd[step=0.1]", True)]
 
 
 def test_every_trial_is_listed_with_what_it_gave_and_whether_it_was_chosen(tmp_path):

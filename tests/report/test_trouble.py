@@ -75,7 +75,11 @@ def test_an_experiment_that_cannot_run_stops_none_of_the_others(command, tmp_pat
     code, printed, errors = command("run", bad, good)
     assert code == 2
     assert errors.count("\n") == 1 and "bad" in errors and fragment in errors
-    assert "good: Tiny" in printed and printed.count("| ok |") == 2 + 2 * ("low-rank" in changes.get("data", ""))
+    assert (
+        "skipped bad" not in printed
+        and "good: Tiny" in printed
+        and printed.count("| ok |") == 2 + 2 * ("low-rank" in changes.get("data", ""))
+    )
     assert (tmp_path / "out" / "report" / "tables" / "good.csv").exists()
 
 
