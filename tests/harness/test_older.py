@@ -126,7 +126,7 @@ def test_its_machine_is_the_same_but_for_what_nobody_noted(tmp_path, cell):
 
 def test_what_format_2_did_not_know_is_unknown(tmp_path, cell):
     result = stored_then(tmp_path, [cell]).load(cell)
-    assert (result.load, result.prepare, result.users, result.imported) == (None, None, None, ())
+    assert (result.load, result.prepare, result.imported) == (None, None, ())
     assert not result.disturbed and result.counted_by("ndcg@5") in (None, Counted(16, 4))
 
 

@@ -189,7 +189,7 @@ def test_a_failed_cell_stops_nobody_and_is_retried_on_request(tmp_path):
         ("os._exit(3)", "failed", "exit code 3"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", "failed", "exit code -11"),
         ("raise MemoryError", "memory", "out of memory"),
-        ("yield Step(ItemScores(np.zeros(2)))", "failed", "IndexError"),
+        ("yield Step(ItemScores(np.zeros(2)))", "failed", "UserError: item id"),
     ],
 )
 def test_however_a_process_dies_the_cell_says_so(tmp_path, line, status, reason):
