@@ -33,7 +33,7 @@ def describe() -> Machine:
         debug=build_info.debug(),
         packages=tuple((name, _version(name)) for name in _PACKAGES),
         git=_git(),
-        kernels=getattr(build_info, "digest", str)(),
+        kernels=build_info.digest(),
     )
 
 
