@@ -81,7 +81,7 @@ class Run:
     def reused(self) -> int:
         """How many stored results of this plan were made on another basis: other kernels, libraries or processors."""
         cells = {cell.key: cell for cell in (*self.plan.trials, *self.plan.cells)}
-        found = (self._stored.get(key) for key in cells if key not in self._made)
+        found = (self._stored.get(key) for key in cells)
         return sum(1 for result in found if result and result.machine.basis != self.machine.basis)
 
     def estimate(self) -> tuple[float, int]:
@@ -255,7 +255,7 @@ class _Runner:
             for future in done:
                 cell = self.under_way.pop(future)
                 outcome = future.result()
-                result = _result(cell, outcome, self.run_.machine, self.conditions.jobs > 1)
+                result = result_of(cell, outcome, self.run_.machine, self.conditions.jobs > 1)
                 self.run_.keep(result, dict(outcome.ending.per_user) if outcome.ending else {})
                 self.claims.release(cell.key)
                 self.tell(Event("end", cell, result))
@@ -283,7 +283,7 @@ def _timed(cell: Cell) -> bool:
     return not cell.is_trial or cell.budget.seconds is not None
 
 
-def _result(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> Result:
+def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> Result:
     """The record of what came of a cell."""
     ending = outcome.ending
     return Result(

@@ -19,8 +19,10 @@ from rankbench.errors import UserError
 from rankbench.experiments import Budget
 from rankbench.experiments.spaces import Tune
 from rankbench.harness import materials
-from rankbench.harness.isolation import Caps
+from rankbench.harness.isolation import Caps, Outcome
+from rankbench.harness.plan import plan
 from rankbench.harness.records import Result, Selection
+from rankbench.harness.run import result_of
 from rankbench.harness.store import ResultsFolder, Store
 from rankbench.report.study import groups
 from rankbench.report.tables import sheet
@@ -709,3 +711,24 @@ def test_a_cell_that_another_driver_runs_is_waited_for(tmp_path, monkeypatch):
     assert events[-2:] == [("wait", first.key), ("end", first.key)]
     assert [key for kind, key in events if kind == "start"] == [cell.key for cell in others]
     assert run.result(first).value("ndcg@5") == 0.5
+
+
+@pytest.mark.parametrize("status", ["failed", "timeout", "memory", "diverged"])
+def test_whatever_did_not_end_well_is_run_again_on_request(tmp_path, status):
+    run = prepared(tmp_path, TINY, ONCE)
+    run.open()
+    first, *others = run.plan.cells
+    run.keep(made_up(first, 0.5, status=status, reason="it did not"), {})
+    for cell in others:
+        run.keep(made_up(cell, 0.5), {})
+    assert prepared(tmp_path, TINY, ONCE).pending == ()
+    assert prepared(tmp_path, TINY, ONCE, retry_failed=True).pending == (first,)
+
+
+@pytest.mark.parametrize(
+    ("beside", "load", "contended"),
+    [(True, None, True), (True, 0.9, True), (True, 0.01, False), (False, None, False), (False, 0.9, False)],
+)
+def test_a_cell_beside_others_is_contended_unless_their_load_is_known_to_be_small(beside, load, contended):
+    cell = plan(TINY, ONCE).cells[0]
+    assert result_of(cell, Outcome(load=load), MACHINE, beside).contended is contended
