@@ -1,5 +1,7 @@
 # make run     build everything, run every experiment in its quick profile, write the report
-# make test    build everything, run the whole test suite on all cores
+# make quick   build everything, run the tests that are not slow, for every save
+# make test    build everything, run the whole test suite but for the packaging, on all cores
+# make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make lint    ruff, mypy, cython-lint
 # make bench   time HEAD with airspeed velocity
 # make peers   compare with other libraries, side by side in one process
@@ -15,13 +17,19 @@ SOURCES := setup.py pyproject.toml $(wildcard pyx/*.pyx pyx/*.pxd)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run test lint bench peers report clean
+.PHONY: run quick test test-packaging lint bench peers report clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
 
+quick: .venv/.extra-test
+	env -u RANKBENCH_DATA $(BIN)/python -m pytest -n auto -m "not slow and not packaging" $(ARGS)
+
 test: .venv/.extra-test
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not packaging" $(ARGS)
+
+test-packaging: .venv/.extra-test
+	$(BIN)/python -m pytest -m packaging $(ARGS)
 
 lint: .venv/.extra-lint
 	$(BIN)/ruff check .

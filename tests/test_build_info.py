@@ -9,6 +9,8 @@ import pytest
 
 from rankbench.kernels import build_info
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 RECIPE = {"directives": {"cdivision": True}, "compile flags": ["-O3"], "macros": [["A", None]], "compiler": "cc 1.0"}
 

@@ -256,6 +256,7 @@ def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_
 TUNED = {"tune": TUNE_TOML, "solvers": '["global", "sgd"]', "repetitions": "1"}
 
 
+@pytest.mark.slow
 def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypatch, capsys, tmp_path):
     arguments = ["run", tiny_toml(tmp_path, **TUNED), "--out", str(tmp_path / "out"), "--no-report"]
     assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
@@ -372,6 +373,7 @@ def test_a_tune_that_finds_nothing_is_exit_code_2(monkeypatch, capsys, tmp_path)
     assert "none of its 2 trials ended well" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_trials_keeps_those_that_ended_and_says_how_to_resume(tmp_path):
     solver = with_solver(tmp_path, "if self.mode == 'b':", "    time.sleep(60)")
     out = tmp_path / "out"
@@ -400,6 +402,7 @@ def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, ca
     assert all(0 < float(row["measured"]) < 1 and row["n"] == "2" and row["status"] == "ok" for row in rows)
 
 
+@pytest.mark.slow
 def test_table_latex_and_plot_and_report_work_from_stored_results(monkeypatch, capsys, results, tmp_path):
     assert rankbench(monkeypatch, "table", "tiny", "--latex", "--out", str(results)) == 0
     assert capsys.readouterr().out.startswith(r"\begin{tabular}")
@@ -464,6 +467,7 @@ def test_a_table_that_is_not_there_names_the_nearest_one(monkeypatch, capsys, re
     assert "did you mean 'tiny'?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["experiments", "solvers", "datasets", "splits", "metrics"])
 def test_everything_listed_can_be_told_about(monkeypatch, capsys, kind):
     assert rankbench(monkeypatch, "list", kind) == 0

@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -33,6 +34,12 @@ LEVEL = {name: level for level, floor in enumerate(FLOORS) for name in floor}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """What a file says; every test reads the same."""
+    return ast.parse(path.read_text())
+
+
 def module_name(path: Path) -> str:
     """The dotted name of a file of the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
@@ -42,7 +49,7 @@ def module_name(path: Path) -> str:
 def imported(path: Path) -> set[str]:
     """Every module of ours that a file imports, wherever the import stands."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rankbench"):
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in KNOWN else str(node.module) for name in names}
@@ -54,11 +61,7 @@ def imported(path: Path) -> set[str]:
 def trees(*folders: str) -> dict[str, ast.Module]:
     """The modules of these parts of the package by their places in it; of the whole package unless said."""
     found = {path.relative_to(PACKAGE).as_posix(): path for path in MODULES}
-    return {
-        name: ast.parse(path.read_text())
-        for name, path in found.items()
-        if not folders or name.partition("/")[0] in folders
-    }
+    return {name: parsed(path) for name, path in found.items() if not folders or name.partition("/")[0] in folders}
 
 
 def calls_of(name: str) -> list[str]:
@@ -123,7 +126,7 @@ def test_imports_make_no_circle():
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_every_module_says_what_it_is_and_every_function_fits_on_a_screen(path):
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     assert ast.get_docstring(tree), "no module docstring"
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -135,7 +138,7 @@ INNER = {"tell", "block", "wanted", "times", "entry", "asked", "read"}  # of oth
 
 def test_every_public_function_and_class_has_a_docstring():
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
                 inner = isinstance(node, ast.FunctionDef) and node.name in INNER
                 assert ast.get_docstring(node) or inner or node.name == "objective", f"{path.name}: {node.name}"

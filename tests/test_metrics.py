@@ -91,6 +91,7 @@ def by_user(test, column):
 # ---- other people's code ----
 
 
+@pytest.mark.slow
 @patient
 @given(rows(), st.integers(1, 35))
 @pytest.mark.parametrize(("name", "gain"), [("ndcg", lambda y: 2**y - 1), ("ndcg-linear", lambda y: y)])
@@ -226,6 +227,7 @@ COST_OF = {  # Cortes et al. 2007, equations 6 to 9: of the differences of two s
 SCALED = st.floats(-10, 10, width=32)
 
 
+@pytest.mark.slow
 @patient
 @given(rows(largest=60, truths=SCALED, scores=SCALED | COARSE), st.sampled_from([0.0, 0.1, 1.0, 7.5]))
 @pytest.mark.parametrize("n", [1, 2])
@@ -289,6 +291,7 @@ def test_a_tie_earns_the_mean_over_all_of_its_orders(columns):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(rows(largest=6))
 @pytest.mark.parametrize("name", [*BY_PLACE, *RANK_CORRELATIONS])
@@ -304,6 +307,7 @@ def test_constant_scores_correlate_with_nothing(name):
     assert measure(name, [1, 2, 3, 3], np.ones(4)) == 0.0
 
 
+@pytest.mark.slow
 @patient
 @given(st.data(), rows(largest=20))
 @pytest.mark.parametrize("name", EVERY_NAME)
@@ -316,6 +320,7 @@ def test_the_order_of_the_items_never_matters(name, data, columns):
         np.testing.assert_array_equal(own, other)
 
 
+@pytest.mark.slow
 @patient
 @given(rows(scores=st.sampled_from([np.nan, -1.0, 0.0, 1.0])))
 @pytest.mark.parametrize("name", SCALE_FREE)
@@ -394,6 +399,7 @@ def test_many_metrics_at_once_are_those_one_by_one(crowd):
         assert together[metric(name).label].tobytes() == alone.tobytes()
 
 
+@pytest.mark.slow
 @patient
 @given(rows(scores=st.floats(-1, 1)))
 @pytest.mark.parametrize("name", EVERY_NAME)

@@ -32,6 +32,7 @@ def built(tmp_path_factory):
 
 
 @offline
+@pytest.mark.packaging
 def test_the_wheel_holds_every_kernel_its_stub_and_every_experiment(built):
     names = zipfile.ZipFile(built[1]).namelist()
     for kernel in KERNELS:
@@ -44,6 +45,7 @@ def test_the_wheel_holds_every_kernel_its_stub_and_every_experiment(built):
 
 
 @offline
+@pytest.mark.packaging
 def test_the_sdist_holds_every_source_and_nothing_made(built):
     names = {name.partition("/")[2] for name in tarfile.open(built[0]).getnames()}
     for folder, pattern in (

@@ -10,6 +10,8 @@ from helpers import rankbench
 
 from rankbench import Ratings
 
+pytestmark = pytest.mark.slow
+
 README = Path(__file__).parent.parent / "README.md"
 
 

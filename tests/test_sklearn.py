@@ -22,6 +22,7 @@ from rankbench.sklearn import MPRank, RankBoost
 from rankbench.solvers import mprank, rankboost
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         MPRank(C=100.0),

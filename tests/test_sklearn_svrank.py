@@ -13,6 +13,7 @@ from rankbench.sklearn import MPRank, SVRank
 from rankbench.solvers import svrank
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         SVRank(C=100.0, eps=0.01),

@@ -28,6 +28,8 @@ from rankbench.metrics import METRICS, mean, metric, per_user, unusable
 from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
 
+pytestmark = pytest.mark.slow
+
 PINS = Path(__file__).with_name("pinned_results.json")
 COMMAND = "python tests/test_versions.py"
 PIN = f"run {COMMAND} to pin"

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal, NoReturn
 
@@ -14,6 +14,8 @@ from rankbench.errors import UserError
 
 Ids = np.ndarray[Any, Any]  # integers, or text
 _LARGEST = np.iinfo(np.int64).max
+_ROWS = 1 << 16  # that pandas before 3.1 reads at a time: all at once would take three times the memory
+_BUFFER = 1 << 20  # bytes
 _UNIT = "\x1f"  # the control letter that ASCII has for a border between fields: no text holds it
 
 
@@ -65,40 +67,95 @@ class Rows:
         )
 
 
+class Watched(io.RawIOBase):
+    """A stream of bytes that notices zeros, where the fields of pandas before 3.1 end without a word."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+        self.zeros = False
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes."""
+        piece = self.stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self.zeros = self.zeros or b"\x00" in piece
+        return len(piece)
+
+
+def to_the_last_bit(version: str) -> dict[str, Any]:
+    """What pandas needs to be told to read numbers exactly; from 3.1 on it does, and warns if it is told."""
+    return {"float_precision": "round_trip"} if _is_old(version) else {}
+
+
+def _is_old(version: str) -> bool:
+    """Whether this is pandas before 3.1, which needs watching."""
+    major, minor = version.split(".")[:2]
+    return (int(major), int(minor)) < (3, 1)
+
+
 def read(file: File, layout: Layout) -> Rows:
     """The rows of a file, every field checked."""
     import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
 
-    kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in _ids(layout)}
-    if layout.valued:
-        kinds[layout.fields[-1]] = np.float64
-    with file.open() as stream:
-        try:
-            frame = pandas.read_csv(
-                _one_letter(stream, layout.separator),
-                sep=layout.separator if len(layout.separator) == 1 else _UNIT,
-                header=None,
-                skiprows=layout.header,
-                usecols=list(layout.fields),
-                dtype=kinds,
-                encoding=layout.encoding,
-                quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
-                escapechar=layout.escape,
-                na_filter=False,
-                engine="c",
-            )
-        except pandas.errors.EmptyDataError:
-            raise UserError(f"{file} holds no rows") from None
-        except (ValueError, OverflowError) as error:  # what pandas found; where, we find out
-            _diagnose(file, layout)
-            raise UserError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
-    columns = [frame[index].to_numpy() for index in layout.fields]
-    ids = tuple(_as_text(column) if layout.text_ids else column for column in columns[: len(_ids(layout))])
+    try:
+        columns = [_joined(pieces) for pieces in zip(*_pieces(file, layout), strict=True)]
+    except pandas.errors.EmptyDataError:
+        raise UserError(f"{file} holds no rows") from None
+    except (ValueError, OverflowError) as error:  # what pandas found; where, we find out
+        _diagnose(file, layout)
+        raise UserError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
+    ids = tuple(columns[: len(_ids(layout))])
     if layout.text_ids and any((column == "").any() for column in ids):
         _diagnose(file, layout)
     rows = Rows(file, layout, ids, columns[-1] if layout.valued else None)
     _check_values(rows)
     return rows
+
+
+def _joined(pieces: Sequence[Ids]) -> Ids:
+    """One column."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def _pieces(file: File, layout: Layout) -> Iterator[list[Ids]]:
+    """The columns of so many rows at a time; what pandas might have read as something else is an error."""
+    import pandas  # noqa: PLC0415
+
+    kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in _ids(layout)}
+    if layout.valued:
+        kinds[layout.fields[-1]] = np.float64
+    with file.open() as stream:
+        watched = Watched(stream)
+        with pandas.read_csv(
+            _one_letter(io.BufferedReader(watched, _BUFFER), layout.separator),
+            sep=layout.separator if len(layout.separator) == 1 else _UNIT,
+            header=None,
+            skiprows=layout.header,
+            usecols=list(layout.fields),
+            dtype=kinds,
+            encoding=layout.encoding,
+            quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
+            escapechar=layout.escape,
+            na_filter=False,
+            engine="c",
+            iterator=True,
+            chunksize=_ROWS if _is_old(pandas.__version__) else None,  # None reads all at once
+            **to_the_last_bit(pandas.__version__),
+        ) as frames:
+            for frame in frames:
+                columns = [frame[index].to_numpy() for index in layout.fields]
+                if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
+                    raise ValueError("an id does not fit into 64 bits")  # which pandas before 3.1 does not say
+                yield [
+                    _as_text(column) if kinds[index] is str else column
+                    for index, column in zip(layout.fields, columns, strict=True)
+                ]
+        if watched.zeros:
+            _diagnose(file, layout)
 
 
 def lines(file: File, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
@@ -164,8 +221,13 @@ def _check_values(rows: Rows) -> None:
         right &= np.rint(rows.values / step) * step == rows.values
     if not right.all():
         row = int(np.argmin(right))
-        must = f"must be {_in_words(low, high)}" + (f" in steps of {step:g}" if step else "")
-        rows.complain(row, f"{rows.layout.names[-1]} {rows.values[row]:g} is out of range: {must}")
+        rows.complain(row, _out_of_range(rows.values[row], rows.layout))
+
+
+def _out_of_range(value: float, layout: Layout) -> str:
+    """That a value is none of the scale, and what it must be."""
+    must = f"must be {_in_words(*layout.scale)}" + (f" in steps of {layout.step:g}" if layout.step else "")
+    return f"{layout.names[-1]} {value:g} is out of range: {must}"
 
 
 def _in_words(low: float, high: float) -> str:
@@ -186,17 +248,19 @@ def _diagnose(file: File, layout: Layout) -> None:
             is_value = layout.valued and index == layout.fields[-1]
             if reason := _unreadable(fields[index], "number" if is_value else "text" if layout.text_ids else "id"):
                 raise UserError(f"{file}, line {number}: {name} {fields[index]!r} {reason}")
+            if is_value and np.isinf(float(fields[index])):
+                raise UserError(f"{file}, line {number}: {_out_of_range(float(fields[index]), layout)}")
 
 
 def _unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
     """Why a field cannot be what it should be."""
     if kind == "text":
-        return None if text else "is empty"
+        return "is empty" if not text else "holds a zero byte" if "\x00" in text else None
     try:
         if kind == "number":
             return "is no number" if "_" in text or np.isnan(float(text)) else None
         if "_" in text:  # which Python would take for a border between thousands
             return "is no whole number"
-        return "does not fit into 64 bits" if abs(int(text)) > _LARGEST else None
+        return None if -_LARGEST - 1 <= int(text) <= _LARGEST else "does not fit into 64 bits"
     except ValueError:
         return "is no number" if kind == "number" else "is no whole number"

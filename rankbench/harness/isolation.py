@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
-from time import monotonic, process_time
+from time import monotonic, process_time, sleep
 from types import ModuleType
 from typing import cast
 
@@ -26,6 +26,7 @@ _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 _START = threading.Lock()  # one process starts at a time: starting touches what all threads share
 _WATCH = 0.05  # seconds between two looks at a running cell
 _LOOKING = 0.05  # the share of its time that the driver may spend on looking at a cell's memory
+_ATTEMPTS = 20  # to reach a server that is ending
 _LEAVE = 0.5  # seconds a finished process has to leave by itself
 _PATIENCE = 5.0  # seconds a keeper has to clear up
 _LEAST_SPAN = 0.2  # seconds: the system counts in ticks of 10 ms, which are 5 % of a core over this span
@@ -124,8 +125,21 @@ def _start(context: ForkServerContext, task: Task) -> _Running:
     with theirs, judge, away:
         process = context.Process(target=keeper.keep, args=(theirs, judge, away, task))
         with _START, _no_main_module(), _no_interrupts():
-            process.start()
+            _begin(process)
     return _Running(process, lifeline, verdict, home, started, _clocks())
+
+
+def _begin(process: ForkServerProcess) -> None:
+    """Have the server fork a process. A solver that writes into every pipe may have ended it just before.
+
+    Once it is gone another one is started; while it goes it answers nobody.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return process.start()
+        except (ConnectionError, EOFError):
+            sleep(_WATCH)
+    return process.start()
 
 
 @contextmanager

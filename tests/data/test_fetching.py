@@ -13,6 +13,8 @@ from rankbench.data.origins import Download
 from rankbench.data.publications import Publication
 from rankbench.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 CONTENT = np.random.default_rng(0).bytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 BY_HAND = "rankbench data import thing PATH"

@@ -20,6 +20,8 @@ from rankbench.errors import UserError
 from rankbench.metrics import evaluate
 from rankbench.models import ItemScores
 
+pytestmark = pytest.mark.slow
+
 UNLIKELY = 1e-3  # what a test by chance may fail with: seeds are fixed, so it never does later
 NOTHING = np.empty(0, np.int64)
 SMALL_SETS = ("yahoo-movies", "hetrec2011-ml-2k", "book-crossing")

@@ -159,6 +159,7 @@ def test_claims_without_a_heartbeat_are_refused(folder):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_many_drivers_take_each_key_once(folder, driver):
     keys = [f"key{number}" for number in range(50)]
     drivers = [driver(folder) for _ in range(8)]

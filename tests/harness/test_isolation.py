@@ -25,6 +25,8 @@ from rankbench.harness.training import checkpoints
 from rankbench.harness.worker import Task
 from rankbench.models import ItemScores
 
+pytestmark = pytest.mark.slow
+
 SOON = 20.0  # seconds that a busy machine may take for what happens at once
 MIB = 2**20
 
@@ -304,6 +306,23 @@ def test_what_a_solver_does_stays_in_its_cell(tmp_path, lines, status, reason):
     outcome = outcome_of(tmp_path, *lines)
     assert outcome.status == status, outcome.reason
     assert reason in (outcome.reason or "")
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError, BrokenPipeError, EOFError])
+def test_a_server_that_is_ending_is_asked_again(tmp_path, monkeypatch, error):
+    from multiprocessing import forkserver
+
+    connect, asked = forkserver.connect_to_new_process, []
+
+    def refusing_once(handles):
+        asked.append(handles)
+        if len(asked) == 1:
+            raise error
+        return connect(handles)
+
+    monkeypatch.setattr("multiprocessing.popen_forkserver.forkserver.connect_to_new_process", refusing_once)
+    assert outcome_of(tmp_path, "yield Step(ItemScores(np.ones(train.n_items)))").status == "ok"
+    assert len(asked) == 2
 
 
 # ---- what is measured ----

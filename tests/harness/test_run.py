@@ -28,6 +28,8 @@ from rankbench.report.study import groups
 from rankbench.report.tables import sheet
 from rankbench.report.writing import write_report
 
+pytestmark = pytest.mark.slow
+
 ONCE = Selection(repetitions=1)
 
 

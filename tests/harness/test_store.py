@@ -359,6 +359,7 @@ def look(out, cells):
     return store.plans(), [store.load(cell) for cell in cells], warnings
 
 
+@pytest.mark.slow
 @every_damage
 def test_a_damaged_file_is_set_aside_in_one_line_and_made_anew(reference, tmp_path, part, name, damage):
     _, run = reference
@@ -436,6 +437,7 @@ def test_a_file_is_set_aside_over_one_that_was_before(reference, tmp_path):
     assert path.with_name(f"{path.name}.broken").read_text() == "{"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [cut_to(0.5), holding(""), holding(b"PK\x03\x04" * 9), a_loop, Path.unlink])
 def test_damaged_values_of_users_cost_no_result_and_are_replaced_when_it_is_made_anew(reference, tmp_path, damage):
     _, run = reference

@@ -27,6 +27,8 @@ from rankbench.harness.tuning import alone, best, settled
 from rankbench.metrics import metric
 from rankbench.streams import stream
 
+pytestmark = pytest.mark.slow
+
 ONCE = Selection(repetitions=1)
 MODES = Tune({"mine.py:Mine": {"mode": ("a", "b", "c")}}, metric="ndcg@5")
 

@@ -62,6 +62,7 @@ def settings_drawn(draw, registry, name):
     return {field.name: draw(value_of(field, hints[field.name])) for field in chosen}
 
 
+@pytest.mark.slow
 @patient
 @given(st.data())
 @pytest.mark.parametrize(("registry", "key"), EVERY_ENTRY)

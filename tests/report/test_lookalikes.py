@@ -12,6 +12,8 @@ from rankbench.report.series import drawing
 from rankbench.report.tables import notes, rows, sheet
 from rankbench.report.writing import write_report
 
+pytestmark = pytest.mark.slow
+
 DATA = "lookalike:ml-10m[ratings=2000]"
 NOTE = (
     "lookalike:ml-10m is generated in the published shape of ml-10m, for speed work only: "

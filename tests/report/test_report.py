@@ -22,6 +22,8 @@ from rankbench.report.study import groups, setting_of, studies
 from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import write_report
 
+pytestmark = pytest.mark.slow
+
 PUBLISHED = (
     Published(Pattern("sgd"), "ndcg@5", 0.75, sd=0.01, on=Pattern("ml-1m")),
     Published(Pattern("global", (("lam", "99"),)), "ndcg@5", 0.5),

@@ -10,6 +10,8 @@ from importlib.resources import files
 import pytest
 from helpers import rankbench, tiny_toml, with_solver
 
+pytestmark = pytest.mark.slow
+
 BUILT_IN = "gunasekar2016-dag"
 CUT = ("-s", "global", "-d", "partial-orders[users=200,items=100,per_user=20,density=0.1]", "-r", "1")
 

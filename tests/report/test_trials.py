@@ -22,6 +22,8 @@ from rankbench.report.tables import notes, rows, sheet, to_csv, to_latex, to_mar
 from rankbench.report.trials import COLUMNS, best_first, trial_sheet, trials, trials_to_csv
 from rankbench.report.writing import write_report
 
+pytestmark = pytest.mark.slow
+
 GRID = Tune({"global": {"lam": (10.0, 20.0, 30.0)}, "sgd": {"lam": (1.0, 2.0, 3.0)}}, "grid", 3, "ndcg@5")
 WINNERS = {("global", 0): 0, ("global", 1): 2, ("global", 2): 0, ("sgd", 0): 1, ("sgd", 1): 1, ("sgd", 2): 1}
 FAILED = {"status": "failed", "reason": "ValueError: <boom>", "curve": (), "counted": ()}

@@ -21,6 +21,8 @@ from rankbench.report.sections import Section
 from rankbench.report.tables import rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import write_report
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def command(monkeypatch, tmp_path, capsys):

@@ -132,6 +132,7 @@ def liblinear(examples: Any, solver: AltSVM) -> float:
     return float(LOSSES[solver.loss](examples @ w).sum() + solver.lam / 2 * w @ w)
 
 
+@pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("schedule", ["tournament", "partitioned", "random", "atomic"])
 @pytest.mark.parametrize("lam", [0.5, 30.0])
@@ -145,6 +146,7 @@ def test_with_users_fixed_the_items_half_ends_where_liblinear_does(loss, schedul
     assert own == pytest.approx(liblinear(item_examples(train, users), solver), rel=1e-6)
 
 
+@pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("lam", [0.5, 30.0])
 def test_with_items_fixed_every_user_ends_where_liblinear_does(loss, lam, train):
@@ -292,6 +294,7 @@ def test_the_objective_is_the_formula_at_every_step(loss, schedule, threads, tra
         assert step.objective() == pytest.approx(objective(*factors(step), train, solver), rel=1e-12)
 
 
+@pytest.mark.slow
 @each_loss
 @each_schedule
 @pytest.mark.parametrize("threads", [1, 3])
@@ -304,6 +307,7 @@ def test_it_learns_low_rank_scores_whatever_the_schedule(loss, schedule, threads
     assert end < 0.1
 
 
+@pytest.mark.slow
 @each_schedule
 def test_every_schedule_comes_to_like_objectives(schedule, halves):
     solver = AltSVM(rank=2, lam=20.0)

@@ -16,6 +16,8 @@ from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.solvers.convex_erm import ConvexERM
 
+pytestmark = pytest.mark.slow
+
 LOSSES = {
     "logistic": lambda margins: np.logaddexp(0, -margins),
     "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,

@@ -99,6 +99,7 @@ def lbfgs(solver: FRSVM, train: View, basis: Floats, users: Floats) -> float:
     return float(minimize(value, start, jac=True, method="L-BFGS-B", options=options).fun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 def test_it_ends_where_lbfgs_ends_from_the_same_start(view):
     solver, train = FRSVM(rank=3, C=0.3, start="random"), VIEWS[view]()

@@ -272,6 +272,7 @@ def errors_by_leaving_out(solver: MPRank, train: Ratings, C: float) -> Floats:
     return errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [*(MPRank(form=form) for form in FORMS), MPRank(kernel="gaussian", width=1.5)])
 def test_the_leave_one_out_errors_are_those_of_leaving_one_out(solver, train):
     train = train.take(np.flatnonzero(np.isin(train.users, [0, 1, 5])))

@@ -17,6 +17,8 @@ from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
 from rankbench.solvers.rmc import RMC
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def one_blas_thread() -> Iterator[None]:

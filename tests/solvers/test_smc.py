@@ -13,6 +13,8 @@ from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.solvers.smc import SMC
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def one_blas_thread() -> Iterator[None]:

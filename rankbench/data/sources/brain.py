@@ -40,7 +40,7 @@ from rankbench.data.building import numbered
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
 from rankbench.data.publications import Publication
-from rankbench.data.tables import Ids, lines
+from rankbench.data.tables import Ids, Watched, lines, to_the_last_bit
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 
@@ -255,11 +255,14 @@ def _fast_peaks(file: File) -> Peaks | None:
     kinds: dict[str, type] = {"id": np.int64, "x": np.float64, "y": np.float64, "z": np.float64}
     try:
         with file.open() as stream:
-            frame = pandas.read_csv(stream, sep="\t", dtype=kinds, na_filter=False)
+            watched, exactly = Watched(stream), to_the_last_bit(pandas.__version__)
+            frame = pandas.read_csv(io.BufferedReader(watched), sep="\t", dtype=kinds, na_filter=False, **exactly)
     except (ValueError, OverflowError):
         return None
     if not (isinstance(frame.index, pandas.RangeIndex) and set(kinds) <= set(frame.columns)):
         return None  # rows longer than the header: pandas shifts them
+    if watched.zeros or frame["id"].dtype != np.int64:
+        return None  # which pandas before 3.1 reads as something else
     peaks = Peaks(*(frame[name].to_numpy() for name in kinds))
     return peaks if np.isfinite(peaks.places()).all() else None
 

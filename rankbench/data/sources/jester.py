@@ -14,7 +14,7 @@ from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
-from rankbench.data.tables import lines, records
+from rankbench.data.tables import Watched, lines, records, to_the_last_bit
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.names import check
@@ -118,14 +118,18 @@ def _from_csv(file: File) -> Floats:
     import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
 
     with file.open() as stream:
+        watched = Watched(stream)
+        exactly = to_the_last_bit(pandas.__version__)
         try:
-            frame = pandas.read_csv(stream, header=None, dtype=np.float64, na_filter=False)
+            frame = pandas.read_csv(
+                io.BufferedReader(watched), header=None, dtype=np.float64, na_filter=False, **exactly
+            )
         except pandas.errors.EmptyDataError:
             raise UserError(f"{file} holds no rows") from None
         except ValueError as error:  # pandas' own errors are of this kind too
             _diagnose(file)
             raise UserError(f"{file} cannot be read: {error}") from error
-    if frame.shape[1] != _FIELDS:
+    if frame.shape[1] != _FIELDS or watched.zeros:
         _diagnose(file)
     table: Floats = frame.to_numpy()
     return table

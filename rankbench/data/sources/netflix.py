@@ -198,7 +198,7 @@ def _numbers(text: np.ndarray[Any, Any], n_rows: int, block: Sequence[_Piece]) -
             io.BytesIO(text.data),
             header=None,
             usecols=[0, 1],
-            dtype={0: np.int32, 1: np.int8},
+            dtype=np.int64,  # pandas before 3.1 cuts what does not fit into less
             na_filter=False,
             engine="c",
         )
@@ -208,9 +208,9 @@ def _numbers(text: np.ndarray[Any, Any], n_rows: int, block: Sequence[_Piece]) -
     fits = len(frame) == n_rows and np.count_nonzero(text == _COMMA) == 2 * n_rows
     if not (fits and 1 <= customers.min() and customers.max() <= _LAST_CUSTOMER):
         _diagnose(block)
-    if not (ratings.min() >= 1 and ratings.max() <= 5):
+    if not (ratings.min() >= 1 and ratings.max() <= 5) or not text.all():  # and ends a field at a zero
         _diagnose(block)
-    return customers, ratings
+    return customers.astype(np.int32), ratings.astype(np.int8)
 
 
 def _diagnose(block: Sequence[_Piece]) -> NoReturn:

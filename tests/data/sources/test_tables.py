@@ -70,6 +70,7 @@ def assert_refused(file, layout, message, build=lambda rows: rows):
         ("1::20::3.5::978300760\r\n7::10::4::978300761\r\n", Layout(separator="::")),
         ('"1";"20";"3.5"\n"7";"10";"4"\n', Layout(separator=";", quoted=True)),
         ("3.5,x,20,1\n4,y,10,7\n", Layout(fields=(3, 2, 0))),
+        ("1,20,3.5,a\x00b\n7,10,4,c\n", CSV),
         ("1,20,3.5,é\n7,10,4,è\n".encode("latin-1"), Layout(encoding="latin-1")),
     ],
 )
@@ -94,6 +95,17 @@ def test_ids_of_64_bits_and_numbers_to_the_last_bit(write):
     users, items, values = columns(read(write(text), CSV))
     assert (users[0], items[0]) == (2**63 - 1, -(2**63))
     assert values == [0.1, -9.95, 5e-324, 1.7976931348623157e308]
+
+
+def test_rows_beyond_the_first_of_many_pieces_are_read_and_checked_too(write):
+    rows = [f"{row},{row % 7},{row % 5 + 1}\n" for row in range(150_000)]
+    users, items, values = columns(read(write("".join(rows)), CSV))
+    assert users == list(range(150_000))
+    assert (items[140_000], values[140_000]) == (140_000 % 7, 140_000 % 5 + 1)
+    rows[140_000] = f"{BIG},1,1\n"
+    assert_refused(write("".join(rows)), CSV, f"line 140001: user '{BIG}' does not fit into 64 bits")
+    names = [f"{'u' * (1 + row // 50_000)},{row},1\n" for row in range(150_000)]
+    assert columns(read(write("".join(names)), NAMED))[0][::50_000] == ["u", "uu", "uuu"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -192,6 +204,9 @@ MISTAKES = {
     "UTF-16": (CSV, TWO.encode("utf-16"), "line 1: not utf-8 (byte 0xff)"),
     "zeros where a disk failed": (CSV, TWO.encode() + bytes(9), "line 3: 1 fields where 3 are needed"),
     "a zero in a number": (CSV, b"1,2,3\n1,4\x00,5\n", "line 2: item '4\\x00' is no whole number"),
+    "a zero at the end of a number": (CSV, b"1,2,3\n1,4,5\x00\n", "line 2: rating '5\\x00' is no number"),
+    "a zero in a name": (NAMED, b"a,b,1\na,c\x00d,1\n", "line 2: item 'c\\x00d' holds a zero byte"),
+    "a zero in a file of ::": (Layout(separator="::"), b"1::2\x00::3\n", "line 1: item '2\\x00' is no whole number"),
     "ends of lines that are not ours": (STARS, "1,2,3\r1,4,9\r", "line 2: rating 9 is out of range"),
     "nothing": (CSV, "", "holds no rows"),
     "nothing but blank lines": (CSV, "\n\r\n\n", "holds no rows"),

@@ -53,6 +53,7 @@ def test_no_row_is_in_both_parts(protocol, view, seed):
     assert not set(rows_of(parts.train)) & set(rows_of(parts.test))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol",
     ["n-per-user[n=10,least=2]", "half-per-user[reviewers=60,least=2]", "entries", "per-user", "leave-one-out[n=5]"],
@@ -78,6 +79,7 @@ def test_the_same_seed_gives_the_same_hash_and_another_seed_or_repetition_anothe
     assert len(set(hashes())) == 12
 
 
+@pytest.mark.slow
 @few
 @given(ratings(folds=3), SEEDS)
 @pytest.mark.parametrize("protocol", EVERY_SPLIT)
