@@ -115,13 +115,13 @@ def _run(home: Connection, task: Task) -> Ending:
         for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
             memory.note()
             last, imported = checkpoint, (*imported, *checkpoint.imported)
-            if checkpoint.index % cell.every == 0 or checkpoint.spent:
+            if checkpoint.index % cell.every == 0:
                 per_user = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
             memory.restart()
         if last is None:
             raise RuntimeError("the solver yielded no model")
-        if scored != last.index:  # it ended by itself, between two evaluations
+        if scored != last.index:  # the end, by itself or by the budget, lies between two evaluations
             per_user = _score(home, cell, measured, last, split)
         return replace(_ending(last, split, train, per_user, memory), prepare=prepare, imported=imported)
 

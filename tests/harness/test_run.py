@@ -15,6 +15,7 @@ from helpers import MACHINE, SPACES, TINY, made_up, prepared, ran, silent, store
 
 from rankbench.arrays import read_npz
 from rankbench.data.splits import cut
+from rankbench.data.views import offer
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
 from rankbench.experiments.spaces import Tune
@@ -24,9 +25,12 @@ from rankbench.harness.plan import plan
 from rankbench.harness.records import Result, Selection
 from rankbench.harness.run import result_of
 from rankbench.harness.store import ResultsFolder, Store
+from rankbench.harness.training import checkpoints
+from rankbench.metrics import evaluate
 from rankbench.report.study import groups
 from rankbench.report.tables import sheet
 from rankbench.report.writing import write_report
+from rankbench.streams import stream
 
 pytestmark = pytest.mark.slow
 
@@ -734,3 +738,33 @@ def test_whatever_did_not_end_well_is_run_again_on_request(tmp_path, status):
 def test_a_cell_beside_others_is_contended_unless_their_load_is_known_to_be_small(beside, load, contended):
     cell = plan(TINY, ONCE).cells[0]
     assert result_of(cell, Outcome(load=load), MACHINE, beside).contended is contended
+
+
+def test_what_somebody_made_anew_since_is_taken_even_under_force(tmp_path):
+    ran(tmp_path, TINY, ONCE)
+    run = prepared(tmp_path, TINY, ONCE, force=True)
+    cell, *others = run.plan.cells
+    run.store.save(made_up(cell, 0.25, finished="2026-02-03T04:05:06+00:00"), {})  # another driver, after we looked
+    started = []
+    run.execute(lambda event: started.append(event.cell) if event.kind == "start" else None)
+    assert run.result(cell).value("ndcg@5") == 0.25
+    assert started == others
+
+
+def test_what_a_split_says_was_seen_is_no_candidate(tmp_path):
+    experiment = tiny(
+        splits=("binary[C=30,test=0.3]",),
+        metrics=("precision@3[candidates=catalogue,relevant=any]",),
+        solvers=("global",),
+    )
+    run = ran(tmp_path, experiment, ONCE)
+    (cell,) = run.plan.cells
+    parts = materials.Materials(0).split(cell.place)
+    assert parts.seen is not None
+    solver, place = cell.solver.record, cell.place
+    rng = stream(0, "solver", place.data.identity, place.split.identity, "global", 0)
+    *_, last = checkpoints(solver.steps(offer(solver, parts.train), rng), Budget(steps=3))
+    (label,) = experiment.metrics
+    found = evaluate(last.step.model, parts.test, [label], train=parts.seen)[label]
+    assert run.result(cell).value(label) == found
+    assert found != evaluate(last.step.model, parts.test, [label], train=parts.train)[label]
