@@ -230,11 +230,14 @@ def _study(out: Path, name: str, seed: int | None, full: bool | None) -> "Study"
     if found is not None:
         return found
     stored = results.names()
-    if name in stored and (seed, full, source) != (None, None, None):
-        raise UserError(
-            f"{name} has no such run",
-            remedy=f"rankbench status {name} --out {out} lists its runs",
+    if name in stored and results.store(name).plans():
+        remedy = f"rankbench status {name} --out {out} lists its runs"
+        raise UserError(f"{name} has no such run", remedy=remedy)
+    if name in stored:
+        problem = (
+            f"the results of {name} were written by an older rankbench, which noted otherwise what belongs to a run"
         )
+        raise UserError(problem, remedy=f"rankbench run {name} --out {out} finds them again and makes nothing anew")
     if not stored:
         raise UserError(f"no results under {out}: rankbench run {name} --out {out}")
     raise unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")

@@ -22,7 +22,8 @@ def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, pag
     found = studies(results)
     out = results.out
     if not found:
-        raise UserError(f"no results under {out}: run some first (rankbench run all --out {out})")
+        older = "no run is noted beside the results" if results.names() else "no results"
+        raise UserError(f"{older} under {out}: run some first (rankbench run all --out {out})")
     folder = to or out / "report"
     try:
         for part in ("tables", "figures"):

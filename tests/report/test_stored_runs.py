@@ -245,3 +245,14 @@ def test_the_report_names_what_made_the_results_and_when(run, monkeypatch, tmp_p
         assert f"<th>{heading}</th>" in machines
     for text in ("0a1b2c3d4e5f", "fedcba9876543210", "2031-05-04", "2031-05-07"):
         assert f"<td>{text}</td>" in machines
+
+
+def test_results_without_a_noted_run_are_no_unknown_experiment(monkeypatch, capsys, tmp_path):
+    out = tmp_path / "out"
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "-r", "1", "--out", str(out), "-q", "--no-report") == 0
+    shutil.rmtree(out / "tiny" / "plans")  # as an older version left its folders
+    capsys.readouterr()
+    assert rankbench(monkeypatch, "table", "tiny", "--out", str(out)) == 1
+    assert f"rankbench run tiny --out {out} finds them again and makes nothing anew" in capsys.readouterr().err
+    assert rankbench(monkeypatch, "report", "--out", str(out)) == 1
+    assert "no run is noted beside the results" in capsys.readouterr().err
