@@ -17,7 +17,7 @@ from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
-from rankbench.report.study import unseen
+from rankbench.report.study import stored_beyond
 from rankbench.report.tables import sheet, timing_notes
 from rankbench.report.trials import best_first, trial_sheet, trials
 from rankbench.report.writing import write_report
@@ -212,7 +212,7 @@ def _note_imports(found: Study) -> None:
 
 def _note_hidden(run: Run, found: Study) -> None:
     """Say what is stored of the experiment and was not asked for now."""
-    if count := unseen(run.store, _shown(found)):
+    if count := stored_beyond(run.store, _shown(found)):
         name = found.name
         show(f"note: {count} more results of {name} are stored and were not asked for now: rankbench status {name}")
 

@@ -52,21 +52,21 @@ def plan(experiment: Experiment, selection: Selection, materials: Materials | No
     """
     materials = materials or Materials(selection.seed)
     question = resolved(_with_trials(experiment, selection.trials), selection)
-    tune = question.experiment.tune
-    cells: list[Cell] = []
-    skips: list[Skip] = []
-    searches: list[Search] = []
+    found: list[Cell | Search | Skip] = []
     for data in question.data:
-        found = list(_of_data(question, materials, data))
-        able = [one for one in found if isinstance(one, Cell)]
-        skips += [one for one in found if isinstance(one, Skip)]
-        for one in _searches(question, tune, able, materials) if tune else able:
-            (searches if isinstance(one, Search) else skips if isinstance(one, Skip) else cells).append(one)  # type: ignore[arg-type]
+        found += _of_data(question, materials, data)
+    skips = tuple(dict.fromkeys(one for one in found if isinstance(one, Skip)))
     broken = [skip for skip in skips if skip.failed]
-    if broken and not (cells or searches):
+    if broken and all(isinstance(one, Skip) for one in found):
         raise UserError(broken[0].reason)
-    unique = tuple(dict.fromkeys(skips))
-    return Plan(question.experiment, selection, question.measures, tuple(cells), unique, tuple(searches))
+    return Plan(
+        question.experiment,
+        selection,
+        question.measures,
+        cells=tuple(one for one in found if isinstance(one, Cell)),
+        skips=skips,
+        searches=tuple(one for one in found if isinstance(one, Search)),
+    )
 
 
 def resolved(experiment: Experiment, selection: Selection) -> Question:
@@ -95,8 +95,17 @@ def _with_trials(experiment: Experiment, trials: int | None) -> Experiment:
     return replace(experiment, tune=replace(experiment.tune, trials=trials))
 
 
-def _of_data(question: Question, materials: Materials, data: Named) -> Iterator[Cell | Skip]:
-    """The cells of a data set, and what of it must be left out."""
+def _of_data(question: Question, materials: Materials, data: Named) -> Iterator[Cell | Search | Skip]:
+    """The cells of a data set, or where the experiment tunes their searches, and what of it must be left out."""
+    found = list(_able(question, materials, data))
+    tune = question.experiment.tune
+    yield from (one for one in found if isinstance(one, Skip))
+    cells = [one for one in found if isinstance(one, Cell)]
+    yield from _searches(question, tune, cells, materials) if tune else cells
+
+
+def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cell | Skip]:
+    """A cell for each solver that can be trained on the data set, and what must be left out."""
     source = data.record
     if remedy := source.origin.missing():
         own = isinstance(source, ReadsFiles)  # a file that somebody named and that is not there is a mistake

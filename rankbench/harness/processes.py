@@ -37,10 +37,10 @@ def _searched(pid: int) -> list[int]:
 def exceed(pids: list[int], cap: int) -> bool:
     """Whether these processes together take more than so many bytes of memory.
 
-    Forked processes share pages, and the sum of their resident memory counts such a page once for each.
-    So that sum only acquits. What convicts is a number that is never too high: the resident memory of a
-    single process, or the sum of the proportional sizes, in which a page that n processes share counts
-    as an n-th for each. These are slow to read, and are read last.
+    Forked processes share pages, and the sum of their resident memory counts such a page once for each of them. So
+    a sum below the limit proves that the limit is kept, but one above it does not prove that it is broken. For that
+    serve the resident memory of a single process, and the sum of the proportional set sizes, in which a page that
+    n processes share counts as 1/n for each. These are slow to read, and are read last.
     """
     resident = {pid: _resident(pid) for pid in pids}
     if sum(resident.values()) <= cap:

@@ -160,7 +160,7 @@ class Cell:
     @property
     def solver_text(self) -> str:
         """The solver as somebody wrote it, with what was chosen for it."""
-        return self.solver.told(self.chosen)
+        return self.solver.with_chosen(self.chosen)
 
     @property
     def stream_name(self) -> str:

@@ -169,7 +169,7 @@ class Run:
         if not cells:
             return
         with self.store.scratch() as scratch, self.store.claims() as claims:
-            _Runner(self, claims, Path(scratch), tell).run(cells)
+            _Runner(self, claims, Path(scratch), tell).finish(cells)
 
     def keep(self, result: Result, per_user: Arrays) -> None:
         """Store a result that has just been made."""
@@ -192,9 +192,9 @@ class Run:
 class _Runner:
     """The moving parts while cells are under way."""
 
-    def __init__(self, run: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
-        self.run_, self.claims, self.tell, self.scratch = run, claims, tell, scratch
-        self.conditions = run.conditions
+    def __init__(self, owner: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
+        self.owner, self.claims, self.tell, self.scratch = owner, claims, tell, scratch
+        self.conditions = owner.conditions
         self.context = server()
         self.stop = threading.Event()
         self.under_way: dict[Future[Outcome], Cell] = {}
@@ -202,7 +202,7 @@ class _Runner:
         self.place: Place | None = None
         self.written = 0
 
-    def run(self, cells: tuple[Cell, ...]) -> None:
+    def finish(self, cells: tuple[Cell, ...]) -> None:
         """Keep `jobs` cells under way until all have ended; threads only watch the cells' processes."""
         with ThreadPoolExecutor(self.conditions.jobs) as pool:
             try:
@@ -223,7 +223,7 @@ class _Runner:
                 elsewhere.append(cell)
             elif result := self._made_meanwhile(cell):
                 self.claims.release(cell.key)
-                self.run_.adopt(result)
+                self.owner.adopt(result)
                 self.tell(Event("end", cell, result))
             else:
                 self.tell(Event("start", cell))
@@ -235,7 +235,7 @@ class _Runner:
 
     def _made_meanwhile(self, cell: Cell) -> Result | None:
         """The result that another driver has stored since this run looked."""
-        found, known = self.run_.store.load(cell), self.run_.result(cell)
+        found, known = self.owner.store.load(cell), self.owner.result(cell)
         return found if found and (known is None or found.finished != known.finished) else None
 
     def _say_who(self, cells: Iterable[Cell], told: set[str]) -> None:
@@ -255,8 +255,8 @@ class _Runner:
             for future in done:
                 cell = self.under_way.pop(future)
                 outcome = future.result()
-                result = result_of(cell, outcome, self.run_.machine, self.conditions.jobs > 1)
-                self.run_.keep(result, dict(outcome.ending.per_user) if outcome.ending else {})
+                result = result_of(cell, outcome, self.owner.machine, self.conditions.jobs > 1)
+                self.owner.keep(result, dict(outcome.ending.per_user) if outcome.ending else {})
                 self.claims.release(cell.key)
                 self.tell(Event("end", cell, result))
 
@@ -267,9 +267,9 @@ class _Runner:
             self.file, self.place = self.scratch / f"{self.written}.npz", place
             self.written += 1
             try:
-                self.run_.materials.write(place, self.file)
+                self.owner.materials.write(place, self.file)
             except OSError as error:
-                folder = self.run_.store.folder
+                folder = self.owner.store.folder
                 raise UserError(f"cannot write to {folder}: {error.strerror}; make room and run again") from None
         return self.file
 

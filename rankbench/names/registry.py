@@ -64,7 +64,7 @@ class Named:
         """What stands behind the colon of its name, empty where nothing does."""
         return _argument(self.name) if _has_argument(self.name) else ""
 
-    def told(self, chosen: Settings) -> str:
+    def with_chosen(self, chosen: Settings) -> str:
         """The name as it was written, with settings that were chosen for it."""
         shown = {name: "none" if value is None else value for name, value in chosen}
         return show(self.name, {**dict(self.given), **shown}) if shown else self.written

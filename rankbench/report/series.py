@@ -108,25 +108,22 @@ def _name(solver: Named, namesakes: list[Named]) -> str:
     return f"{solver.name} {show_settings(telling)}".strip()
 
 
-def _by_place(study: Study, good: list[Group]) -> dict[str, list[Group]]:
-    """The groups of each data set and, where there are several, split, under what a panel of them is called."""
+def _by_place(study: Study, good: list[Group]) -> list[tuple[str, list[Group]]]:
+    """The groups of each data set and, where there are several, split, with the title of their panel."""
     several = several_splits(study)
     found: dict[tuple[str, str], tuple[str, list[Group]]] = {}
     for group in good:
         split = f" {group.split.written}" if several else ""
-        key = (group.data.identity, group.split.identity if several else "")
+        key = (group.data.identity, group.split.identity)
         found.setdefault(key, (_short(f"{group.data.written}{split}"), []))[1].append(group)
-    titled: dict[str, list[Group]] = {}
-    for title, members in found.values():
-        titled.setdefault(title if title not in titled else f"{title} ({len(titled) + 1})", []).extend(members)
-    return titled
+    return list(found.values())
 
 
 def _curves(study: Study, good: list[Group], label: str) -> list[Panel]:
     names, x = _names(good), study.experiment.figure.x
     return [
         Panel(title, tuple(_curve(names[group.solver.written], group, label, x) for group in members))
-        for title, members in _by_place(study, good).items()
+        for title, members in _by_place(study, good)
     ]
 
 
@@ -177,7 +174,7 @@ def _bars(study: Study, good: list[Group], label: str) -> list[Panel]:
     """One panel per data set and split; each solver is a bar of its own."""
     names = _names(good)
     panels = []
-    for title, members in _by_place(study, good).items():
+    for title, members in _by_place(study, good):
         measured = [(names[group.solver.written], values) for group in members if (values := group.values(label))]
         lines = (Line(name).at(number, values) for number, (name, values) in enumerate(measured))
         panels.append(Panel(title, tuple(lines)))
@@ -188,7 +185,7 @@ def _speed_ups(study: Study, good: list[Group]) -> tuple[Panel, ...]:
     """One panel per data set; each solver's speed-up against its threads, and beside it what its schedule allows."""
     names = _names(good)
     panels = []
-    for title, members in _by_place(study, good).items():
+    for title, members in _by_place(study, good):
         lines: dict[str, Line] = {}
         bounds: dict[str, Line] = {}
         for group in members:

@@ -124,7 +124,7 @@ def mean_of(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def unseen(store: Store, shown: Iterable[Entry]) -> int:
+def stored_beyond(store: Store, shown: Iterable[Entry]) -> int:
     """How many stored results are of none of these cells."""
     names = {file_name(entry.cell) for entry in shown}
     return sum(1 for file in store.files() if file.name not in names)
@@ -142,7 +142,7 @@ def _latest(plans: Sequence[StoredPlan]) -> list[StoredPlan]:
 def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list[str]:
     """A line on what is stored of the experiment and not shown with this plan."""
     shown = [Entry(cell, None) for cell in (*(planned.cell for planned in plan.entries), *plan.trials)]
-    if not (count := unseen(store, shown)):
+    if not (count := stored_beyond(store, shown)):
         return []
     others = [
         f"{other.profile} profile with seed {other.seed}" + (f" from {source}" if source else "")

@@ -1,5 +1,6 @@
 """A cell ends whole: with its driver, with its children, and with the right reason, whatever a solver does."""
 
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -367,19 +368,31 @@ def test_a_cell_too_short_for_the_systems_ticks_has_no_load(tmp_path, monkeypatc
 def test_packages_that_a_step_loads_are_named_once_each(tmp_path, monkeypatch):
     (tmp_path / "lately").mkdir()
     (tmp_path / "lately/__init__.py").write_text("import _part, also")
-    for name in ("lately/inner", "_part", "also", "rankbench_user_theirs", "later"):
+    (tmp_path / "long_ago").mkdir()
+    for name in ("lately/inner", "_part", "also", "rankbench_user_theirs", "later", "long_ago/inner"):
         (tmp_path / f"{name}.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
 
     def steps():
-        for lines in ("import lately.inner, rankbench_user_theirs", "import later"):
+        for lines in ("import lately.inner, rankbench_user_theirs", "import later, long_ago.inner"):
             exec(lines)
             yield Step(ItemScores(np.ones(3)))
 
+    importlib.import_module("long_ago")  # a package of which more is imported later is not new
     try:
         first, second = checkpoints(steps(), Budget(steps=1))
     finally:
-        for name in ("lately", "lately.inner", "_part", "also", "rankbench_user_theirs", "later"):
+        ours = (
+            "lately",
+            "lately.inner",
+            "_part",
+            "also",
+            "rankbench_user_theirs",
+            "later",
+            "long_ago",
+            "long_ago.inner",
+        )
+        for name in (*ours, "long_ago", "long_ago.inner"):
             sys.modules.pop(name, None)
     assert (first.imported, second.imported) == (("also", "lately"), ("later",))
 

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -499,3 +500,23 @@ def test_the_basis_follows_what_may_change_the_last_digits_only():
 
 def test_fingerprints_are_those_of_results_from_before():
     assert MACHINE.fingerprint == "99f124631781"
+
+
+def test_two_drivers_that_write_a_plan_at_once_lose_none_of_their_cells(tmp_path, monkeypatch):
+    one, other = (prepared(tmp_path, TINY, Selection(solvers=(name,), repetitions=1)) for name in ("global", "sgd"))
+    beside = threading.Thread(target=other.open)
+    read = Store._read_plan
+
+    def read_slowly(self, path):
+        found = read(self, path)
+        if self is one.store:
+            beside.start()
+            beside.join(0.3)  # without a lock it would have written by then, and its cells would be lost
+        return found
+
+    monkeypatch.setattr(Store, "_read_plan", read_slowly)
+    one.open()
+    beside.join()
+    monkeypatch.undo()
+    (plan,) = store_in(tmp_path).plans()
+    assert {entry.cell.solver.name for entry in plan.entries} == {"global", "sgd"}

@@ -292,9 +292,9 @@ def test_a_name_keeps_what_was_written_and_knows_all_else():
 
 def test_a_name_tells_what_was_chosen_for_it():
     named = SOLVERS.resolve("sgd[rank=5]")
-    assert named.told(()) == "sgd[rank=5]"
-    assert named.told((("lam", 1.0), ("rank", 6))) == "sgd[rank=6,lam=1]"
-    assert THINGS.resolve("filed:x.csv").told((("labels", None),)) == "filed:x.csv[labels=none]"
+    assert named.with_chosen(()) == "sgd[rank=5]"
+    assert named.with_chosen((("lam", 1.0), ("rank", 6))) == "sgd[rank=6,lam=1]"
+    assert THINGS.resolve("filed:x.csv").with_chosen((("labels", None),)) == "filed:x.csv[labels=none]"
 
 
 def test_an_argument_is_known_by_the_entry_and_by_itself():
