@@ -161,6 +161,8 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{file}: {error}") from None
     overrides = table.pop("full", {})
+    if not isinstance(overrides, dict):
+        raise UserError("[full] must be a table", subject=file)
     known = {f.name for f in fields(Experiment)} - {"name", "source"}
     for place, keys in (("", table), ("[full] ", overrides)):
         _refuse_unknown(file, place, keys, known)
@@ -168,7 +170,11 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
         raise UserError(f"{file}: missing key {min(missing)!r}")
     if full:
         table |= _overriding(table, overrides)
-    found = Experiment(name=name, **{key: _value(file, key, value) for key, value in table.items()})
+    values = {key: _value(file, key, value) for key, value in table.items()}
+    try:
+        found = Experiment(name=name, **values)
+    except UserError as error:
+        raise error.within(file, instead_of="Experiment") from None
     return replace(found, tune=_of_tune(file, found.tune.fitted, found.solvers)) if found.tune else found
 
 
@@ -203,6 +209,9 @@ def _value(file: str, key: str, value: Any) -> Any:
     if key == "tune":
         return _of_tune(file, read_tune, value)
     if key == "figure":
+        by = value.get("by", [])
+        if not isinstance(by, list) or not all(isinstance(entry, str) for entry in by):
+            raise UserError("by must be a list of settings", subject=f"{file}: [figure]")
         value = {**value, "by": tuple(value.get("by", ())), "curves": _curves(file, value.get("curves", []))}
     if key in _NESTED:
         return _record(file, f"[{key}]", _NESTED[key], value)
