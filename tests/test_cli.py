@@ -387,7 +387,7 @@ def test_ctrl_c_in_the_trials_keeps_those_that_ended_and_says_how_to_resume(tmp_
     command = [sys.executable, "-m", "rankbench", *tune]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True)
     deadline = time.monotonic() + 60
-    while not list(out.rglob("mine-*.json")) and time.monotonic() < deadline:
+    while not list(out.glob("*/cells/mine-*.json")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGINT)

@@ -537,7 +537,7 @@ def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
     out = tmp_path / "out"
     process = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE, start_new_session=True, text=True)
     deadline = time.monotonic() + 60
-    while not list(out.rglob("sgd-*.json")) and time.monotonic() < deadline:
+    while not list(out.glob("*/cells/sgd-*.json")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
@@ -559,7 +559,7 @@ def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, delay):
         text=True,
     )
     deadline = time.monotonic() + 60
-    while not list(out.rglob("plans/*.json")) and time.monotonic() < deadline:
+    while not list(out.glob("*/plans/*.json")) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(delay)  # by now the process that cells are forked from is importing
     os.killpg(process.pid, signal.SIGINT)
