@@ -12,7 +12,7 @@
 PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
-SOURCES := setup.py pyproject.toml $(wildcard pyx/*.pyx pyx/*.pxd)
+SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
@@ -49,7 +49,7 @@ report: .venv/.extra-data
 	$(BIN)/python -m rankbench report --out build/reproduction --to reports --no-page
 
 clean:
-	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so
+	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so
 
 # The package is installed once, in place; touching a kernel builds again, touching Python does not.
 .venv/.package: $(SOURCES)

@@ -1,4 +1,4 @@
-"""Builds the kernels, pyx/*.pyx, into rankbench/kernels/; all else stands in pyproject.toml.
+"""Builds the kernels, pyx/ROOM/*.pyx, into rankbench/kernels/ROOM/; all else stands in pyproject.toml.
 
 Environment: RANKBENCH_DEBUG_KERNELS=1 checks every index (with RANKBENCH_SANITIZE=1 also address and
 undefined behaviour), RANKBENCH_NATIVE=1 uses all instructions of this machine, with the same bits.
@@ -98,10 +98,10 @@ def recipe() -> dict[str, Any]:
 def digest(folder: Path, recipe: Mapping[str, Any]) -> str:
     """Sixteen digits that are equal where kernels compute the same: of their sources and of how they are built."""
     found = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.suffix in {".pyx", ".pxd"}):
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in {".pyx", ".pxd"}):
         if path.stem != "build_info":  # it tells the digest and computes nothing
             content = path.read_bytes()
-            found.update(f"{path.name} {len(content)}\n".encode() + content)
+            found.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
     found.update(json.dumps(recipe, sort_keys=True).encode())
     return found.hexdigest()[:16]
 
@@ -115,16 +115,30 @@ def written(recipe: Mapping[str, Any]) -> str:
     return path.as_posix()
 
 
+def module_of(path: Path) -> str:
+    """The name under which a kernel file is imported: pyx/solvers/sgd.pyx is rankbench.kernels.solvers.sgd."""
+    return ".".join(["rankbench", "kernels", *path.relative_to("pyx").with_suffix("").parts])
+
+
+def include_folder() -> str:
+    """A folder in which `from rankbench.kernels.shared.lanes cimport dot` finds pyx/shared/lanes.pxd."""
+    link = Path("build", "cimports", "rankbench", "kernels")
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(os.path.relpath("pyx", link.parent), target_is_directory=True)
+    return str(link.parent.parent)
+
+
 def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
     """One extension module per kernel file."""
     import numpy
     from setuptools import Extension
 
-    sources = sorted(Path("pyx").glob("*.pyx"))
-    shared = [written(recipe), *sorted(path.as_posix() for path in Path("pyx").glob("*.pxd"))]
+    sources = sorted(Path("pyx").rglob("*.pyx"))
+    shared = [written(recipe), *sorted(path.as_posix() for path in Path("pyx").rglob("*.pxd"))]
     built = [
         Extension(
-            f"rankbench.kernels.{path.stem}",
+            module_of(path),
             [path.as_posix()],
             include_dirs=[numpy.get_include()],
             define_macros=list(recipe["macros"]),
@@ -150,7 +164,7 @@ def main() -> None:
 
         kernels = cythonize(
             extensions(recipe()),
-            include_path=["pyx"],
+            include_path=[include_folder()],
             build_dir="build/debug" if DEBUG else "build/release",
             compiler_directives=DIRECTIVES,
         )

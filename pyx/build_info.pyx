@@ -1,6 +1,6 @@
 """How these kernels were built, for the machine's fingerprint."""
 
-from parallel cimport OPENMP_VERSION
+from rankbench.kernels.shared.parallel cimport OPENMP_VERSION
 
 cdef extern from *:
     """

@@ -16,6 +16,11 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Int8s = npt.NDArray[np.int8]
+Float32s = npt.NDArray[np.float32]
+Records = npt.NDArray[np.void]  # of a structured type
 Flags = npt.NDArray[np.bool_]
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Floats, Ints
-from rankbench.kernels import gram as gram_kernel
-from rankbench.kernels import scoring as scoring_kernel
+from rankbench.kernels.models import gram as gram_kernel
+from rankbench.kernels.models import scoring as scoring_kernel
 
 Matrix: TypeAlias = Floats | scipy.sparse.csr_array  # a row per item
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
-from rankbench.kernels import dag
-from rankbench.kernels import isotonic as kernel
+from rankbench.kernels.methods import isotonic as kernel
+from rankbench.kernels.methods import partial_order as dag
 from rankbench.names import checked_threads
 
 _NO_WEIGHTS = np.empty(0)

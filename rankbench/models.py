@@ -13,9 +13,9 @@ from rankbench.arrays import pack, read_npz, unpack, write_npz
 from rankbench.contract import Floats, Ints, Model
 from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
-from rankbench.kernels import gram as gram_kernel
-from rankbench.kernels import scoring as scoring_kernel
-from rankbench.kernels import stumps as stumps_kernel
+from rankbench.kernels.models import gram as gram_kernel
+from rankbench.kernels.models import scoring as scoring_kernel
+from rankbench.kernels.models import stumps as stumps_kernel
 from rankbench.names import checked_threads
 
 _ROWS = 1 << 10  # items of a user whose kernel values are made at a time

@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 from rankbench.contract import Floats, Ints
 from rankbench.data.views import Ratings
-from rankbench.kernels import all_pairs as kernel
+from rankbench.kernels.methods import all_pairs as kernel
 from rankbench.methods.pair_tasks import PairTasks
 
 Evaluation = tuple[Floats, Floats, Floats]

@@ -21,7 +21,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from rankbench import kernels
 from rankbench.contract import Floats, Ints
-from rankbench.kernels import global_ranking, gram, margins, metrics, mprank, pairs, sgd
+from rankbench.kernels.data import pairs
+from rankbench.kernels.methods import margins
+from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.models import gram
+from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 FOLDER = Path(kernels.__file__).parent
 MODULES = sorted(path.name.split(".")[0] for path in FOLDER.glob("*.so"))
@@ -340,7 +344,7 @@ def test_a_stub_has_exactly_the_public_functions_and_their_parameters(module):
 @pytest.mark.parametrize(("theirs", "found"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])
 def test_threads_that_wait_sleep_unless_somebody_wants_otherwise(theirs, found):
     bare = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    code = "import rankbench.kernels.sgd, os; print(os.environ['OMP_WAIT_POLICY'])"
+    code = "import rankbench.kernels.solvers.sgd, os; print(os.environ['OMP_WAIT_POLICY'])"
     printed = subprocess.run(
         [sys.executable, "-c", code], env=bare | theirs, capture_output=True, check=True, text=True
     )

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
-from rankbench.kernels import metrics as kernel
+from rankbench.kernels.metrics import evaluation as kernel
 from rankbench.metrics import METRICS, RULES, evaluate, mean, metric, per_user, unusable
 from rankbench.models import ItemScores
 

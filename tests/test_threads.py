@@ -14,7 +14,9 @@ from rankbench.errors import UserError
 from rankbench.harness.records import Selection
 from rankbench.harness.training import fit
 from rankbench.isotonic import Blocks, OrderGraphs
-from rankbench.kernels import als, gram, metrics, scoring, stumps
+from rankbench.kernels.methods import als
+from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.models import gram, scoring, stumps
 from rankbench.metrics import METRICS, evaluate, per_user
 from rankbench.models import Factors
 from rankbench.names import checked_threads

@@ -4,7 +4,11 @@ import numpy as np
 import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-from rankbench.kernels import global_ranking, gram, margins, metrics, mprank, pairs, sgd
+from rankbench.kernels.data import pairs
+from rankbench.kernels.methods import margins
+from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.models import gram
+from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 
 def _rows(users: int, per_user: int, items: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from turns import Measure, Row, Run, in_turns, seconds
 from rankbench.contract import Step
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
-from rankbench.kernels.altsvm import RECORD
+from rankbench.kernels.solvers.altsvm import RECORD
 from rankbench.solvers.altsvm import AltSVM
 
 SIZES = (10**5, 10**6, 10**7)

@@ -12,7 +12,7 @@ from rankbench.contract import Floats, Ints
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.kernels import mprank as mprank_kernel
+from rankbench.kernels.solvers import mprank as mprank_kernel
 from rankbench.models import KernelScores
 from rankbench.solvers.mprank import MPRank
 

@@ -11,7 +11,8 @@ from rankbench.contract import Flags, Floats, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Matrix
-from rankbench.kernels import pairs as pairs_kernel
+from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 
 ItemFeatures: TypeAlias = Matrix | None
 Labels = Any  # a vector of published ids or names, integers or text; or None
@@ -80,6 +81,11 @@ class Ratings:
     def users(self) -> Ints:
         """The user of every row."""
         return users_of(self.indptr)
+
+    @property
+    def rows(self) -> SparseRows:
+        """The rows as the kernels take them, a user's items in the columns."""
+        return SparseRows(indptr=self.indptr, columns=self.items, values=self.values)
 
     @property
     def has_order(self) -> Flags:
@@ -176,6 +182,11 @@ class Comparisons:
     def users(self) -> Ints:
         """The user of every row."""
         return users_of(self.indptr)
+
+    @property
+    def rows(self) -> ComparisonRows:
+        """The comparisons as the kernels take them."""
+        return ComparisonRows(indptr=self.indptr, better=self.better, worse=self.worse)
 
     def __len__(self) -> int:
         return len(self.better)

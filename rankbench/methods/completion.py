@@ -20,7 +20,7 @@ import scipy.sparse.linalg
 
 from rankbench.contract import Floats, Ints
 from rankbench.data.by_item import ByItem, users_of
-from rankbench.kernels import completion as kernel
+from rankbench.kernels.methods import completion as kernel
 from rankbench.methods.factors import padded
 from rankbench.models import Factors
 

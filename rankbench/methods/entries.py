@@ -8,8 +8,8 @@ import scipy.sparse
 from rankbench.contract import Floats, Ints
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Comparisons
-from rankbench.kernels import entries as kernel
-from rankbench.methods.losses import OF_ENTRIES
+from rankbench.kernels.methods import entries as kernel
+from rankbench.methods.losses import CODES
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class ComparedEntries:
         losses, slopes = np.zeros(self.shape[0]), np.zeros(len(self.items))
         if len(self.better):
             rows = self.comparisons, self.better, self.worse, self.indptr
-            kernel.slopes(OF_ENTRIES[loss], *rows, scores, losses, slopes, self.threads)
+            kernel.slopes(CODES[loss], *rows, scores, losses, slopes, self.threads)
         return float(losses.sum()), slopes
 
     def products(self, users: Floats, items: Floats) -> Floats:

@@ -6,14 +6,15 @@ import numpy as np
 
 from rankbench.contract import Floats, Ints
 from rankbench.errors import UserError
-from rankbench.kernels import margins
-
-_LANES = 4  # numbers that one instruction of a processor works on
+from rankbench.kernels.methods import margins
+from rankbench.kernels.shared.lanes import LANES
+from rankbench.kernels.shared.losses import Loss as Code
+from rankbench.kernels.shared.rows import ComparisonRows
 
 
 def whole_lanes(rank: int) -> int:
     """The number of columns, at least the rank, to which the kernels' rows of factors are padded with zeros."""
-    return -(-rank // _LANES) * _LANES
+    return -(-rank // LANES) * LANES
 
 
 def padded(factors: Floats) -> Floats:
@@ -72,11 +73,11 @@ def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:
         )
 
 
-def total_loss(loss: int, rows: tuple[Ints, Ints, Ints], users: Floats, items: Floats, threads: int) -> float:
-    """The sum of the losses of comparisons, given as indptr, better and worse, under these factors."""
+def total_loss(loss: Code, comparisons: ComparisonRows, users: Floats, items: Floats, threads: int) -> float:
+    """The sum of the losses of comparisons under these factors, whose rows are padded to whole lanes."""
     by_user = np.zeros(len(users))
-    if len(rows[1]):
-        margins.losses(loss, *rows, users, items, by_user, threads)
+    if len(items):
+        margins.losses(loss=loss, comparisons=comparisons, users=users, items=items, out=by_user, threads=threads)
     return float(by_user.sum())
 
 

@@ -8,8 +8,8 @@ from rankbench.contract import Flags, Floats, Ints
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Ratings, View
 from rankbench.feature_matrix import Features, SparseFeatures
-from rankbench.kernels import all_pairs as pairs_kernel
-from rankbench.kernels import ranksvm as kernel
+from rankbench.kernels.methods import all_pairs as pairs_kernel
+from rankbench.kernels.methods import ranksvm as kernel
 
 _NONE = np.zeros(0, np.int32)
 

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from rankbench.contract import Floats, Ints
-from rankbench.kernels import residuals as kernel
+from rankbench.kernels.methods import residuals as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.line_search import halved, sufficient
 

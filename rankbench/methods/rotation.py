@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints
-from rankbench.kernels import rotation as kernel
+from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.kernels.methods import rotation as kernel
+from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.methods.schedules import latin_square, rounds, tasks
 
 
@@ -18,11 +19,16 @@ from rankbench.methods.schedules import latin_square, rounds, tasks
 class Rotation:
     """The comparisons sorted by task, and which tasks may run side by side."""
 
-    starts: Ints  # of each task's rows, and where the last one ends
-    users: Ints
-    better: Ints
-    worse: Ints
-    rounds: tuple[Ints, ...]  # tasks that share no user and no item, the longest first, without empty ones
+    starts: Int64s  # of each task's rows, and where the last one ends
+    users: Int32s
+    better: Int32s
+    worse: Int32s
+    rounds: tuple[Int32s, ...]  # tasks that share no user and no item, the longest first, without empty ones
+
+    @property
+    def rows(self) -> kernel.TaskRows:
+        """The rows as the kernels take them."""
+        return kernel.TaskRows(starts=self.starts, users=self.users, better=self.better, worse=self.worse)
 
     def bound(self, threads: int) -> float:
         """An upper bound on the speed-up by threads: a round takes at least its longest task, and an even share."""
@@ -30,7 +36,7 @@ class Rotation:
         least = sum(max(sizes[together[0]], sizes[together].sum() / threads) for together in self.rounds)
         return float(len(self.users) / max(least, 1))
 
-    def order(self, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
+    def order(self, rng: np.random.Generator) -> tuple[Int64s, Int32s, Floats]:
         """The rounds in a random order: where each starts, the tasks, and the number of rows before each task."""
         chosen = [self.rounds[number] for number in rng.permutation(len(self.rounds))]
         in_order = np.concatenate(chosen)
@@ -39,13 +45,15 @@ class Rotation:
         return starts, in_order, before.astype(np.float64)
 
 
-def rotation(indptr: Ints, better: Ints, worse: Ints, user_groups: Ints, item_groups: Ints, groups: int) -> Rotation:
+def rotation(comparisons: ComparisonRows, user_groups: Int32s, item_groups: Int32s, groups: int) -> Rotation:
     """The tasks and rounds of these comparisons, with as many groups of users as of items."""
-    columns = kernel.bucket(indptr, better, worse, user_groups, item_groups, tasks(groups), groups)
+    columns = kernel.bucket(
+        comparisons=comparisons, user_group=user_groups, item_group=item_groups, pair_of=tasks(groups), groups=groups
+    )
     return Rotation(*columns, _rounds(groups, np.diff(columns[0])))
 
 
-def _rounds(groups: int, sizes: Ints) -> tuple[Ints, ...]:
+def _rounds(groups: int, sizes: Int64s) -> tuple[Int32s, ...]:
     """All rounds: each of the tournament as often as there are user groups, which change between its pairs."""
     pair_of, square = tasks(groups), latin_square(groups)
     found = []

@@ -11,7 +11,7 @@ import numpy as np
 from rankbench.contract import Floats, Ints, Model, ScoresAll
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
-from rankbench.kernels import catalogue as kernel
+from rankbench.kernels.metrics import catalogue as kernel
 from rankbench.metrics.rows import KernelRow, columns, discounts, scores_of
 
 _BLOCK = 1 << 20  # scores held at a time, 8 MiB; a single user's may be more

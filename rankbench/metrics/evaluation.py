@@ -10,14 +10,14 @@ import numpy as np
 from rankbench.contract import Flags, Floats, Model, OwnMetric
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
-from rankbench.kernels import metrics as kernel
+from rankbench.kernels.metrics.codes import Code
 from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.records import OF_COMPARISONS, Metric, metric, of_own
 from rankbench.metrics.rows import KernelRow, rated, scores_of
 from rankbench.names import checked_threads
 
-_ERRORS = {"test": kernel.PAIRWISE_ERROR, "test-train": kernel.TEST_TRAIN_ERROR, "both": kernel.BOTH_ERROR}
-_PAIRS = {"test": kernel.ORDERED_PAIRS, "test-train": kernel.TEST_TRAIN_PAIRS, "both": kernel.BOTH_PAIRS}
+_ERRORS = {"test": Code.PAIRWISE_ERROR, "test-train": Code.TEST_TRAIN_ERROR, "both": Code.BOTH_ERROR}
+_PAIRS = {"test": Code.ORDERED_PAIRS, "test-train": Code.TEST_TRAIN_PAIRS, "both": Code.BOTH_PAIRS}
 
 MetricName = str | Metric | OwnMetric
 KernelRows = Mapping[KernelRow, Floats]
@@ -98,7 +98,7 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
         return _unusable_on_comparisons(record)
     if record.code == OF_COMPARISONS:
         return f"metric {record.name!r} needs held-out comparisons, the data holds ratings (use pairwise-error)"
-    if record.code in (kernel.NDCG, kernel.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
+    if record.code in (Code.NDCG, Code.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
         return f"metric {record.name!r} needs ratings of at least 0, the data goes down to {test.values.min():g}"
     pairs = "pairs" in record.takes and record.settings.pairs != "test"
     if isinstance(train, Comparisons) and (pairs or record.settings.part != "test"):

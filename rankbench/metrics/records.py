@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from rankbench.contract import OwnMetric
 from rankbench.errors import UserError, unknown
-from rankbench.kernels import metrics as kernel
+from rankbench.kernels.metrics.codes import Code
 from rankbench.names import Limits, Named, Registry, build, changed_settings, check, parse, show, show_settings
 
 RULES = (
@@ -202,7 +202,7 @@ _RECORDS = (
         "share of the user's {pairs} that the scores put in the wrong order, a tie counts 1/2",
         "lower",
         (0, 1),
-        kernel.PAIRWISE_ERROR,
+        Code.PAIRWISE_ERROR,
         _OF_PAIRS,
     ),
     Metric(
@@ -210,7 +210,7 @@ _RECORDS = (
         "share of the user's {pairs} that the scores put in the right order, a tie counts 1/2",
         "higher",
         (0, 1),
-        kernel.PAIRWISE_ERROR,
+        Code.PAIRWISE_ERROR,
         _OF_PAIRS,
     ),
     Metric(
@@ -218,7 +218,7 @@ _RECORDS = (
         "share of the {pairs} that the scores put in the wrong order, a tie counts 1/2",
         "lower",
         (0, 1),
-        kernel.PAIRWISE_ERROR,
+        Code.PAIRWISE_ERROR,
         _OF_PAIRS,
         settings=Settings(average="pairs"),
     ),
@@ -237,17 +237,15 @@ _RECORDS = (
         "wrong (Cortes et al. 2007, eq. 32); left out: users without such a pair",
         "lower",
         (0, 1),
-        kernel.MISRANKING,
+        Code.MISRANKING,
     ),
-    Metric(
-        "ndcg", _NDCG % "2^rating - 1", "higher", (0, 1), kernel.NDCG, ("candidates", "users"), True, users="ordered"
-    ),
+    Metric("ndcg", _NDCG % "2^rating - 1", "higher", (0, 1), Code.NDCG, ("candidates", "users"), True, users="ordered"),
     Metric(
         "ndcg-linear",
         _NDCG % "the rating itself",
         "higher",
         (0, 1),
-        kernel.NDCG_LINEAR,
+        Code.NDCG_LINEAR,
         ("candidates", "users"),
         True,
         users="ordered",
@@ -257,7 +255,7 @@ _RECORDS = (
         "share of {ranks} that hold a relevant candidate ({relevant})",
         "higher",
         (0, 1),
-        kernel.PRECISION,
+        Code.PRECISION,
         _OF_RANKS,
         True,
         users="ordered",
@@ -267,7 +265,7 @@ _RECORDS = (
         "share of the user's relevant candidates ({relevant}) that stand on {ranks}",
         "higher",
         (0, 1),
-        kernel.RECALL,
+        Code.RECALL,
         _OF_RANKS,
         True,
     ),
@@ -276,7 +274,7 @@ _RECORDS = (
         "1 / rank of the first relevant candidate ({relevant}){beyond}",
         "higher",
         (0, 1),
-        kernel.RECIPROCAL_RANK,
+        Code.RECIPROCAL_RANK,
         _OF_RANKS,
         True,
     ),
@@ -286,7 +284,7 @@ _RECORDS = (
         "and with their ranks{beyond}",
         "higher",
         (0, 1),
-        kernel.AVERAGE_PRECISION,
+        Code.AVERAGE_PRECISION,
         _OF_RANKS,
         True,
     ),
@@ -296,7 +294,7 @@ _RECORDS = (
         "order, a tie counts 1/2; left out: users without such a pair",
         "higher",
         (0, 1),
-        kernel.AUC,
+        Code.AUC,
         ("candidates", "relevant"),
     ),
     Metric(
@@ -304,7 +302,7 @@ _RECORDS = (
         "Kendall's tau-b of scores and ratings; left out: users whose held-out items are all rated alike",
         "higher",
         (-1, 1),
-        kernel.KENDALL,
+        Code.KENDALL,
     ),
     Metric(
         "spearman",
@@ -312,25 +310,25 @@ _RECORDS = (
         "alike",
         "higher",
         (-1, 1),
-        kernel.SPEARMAN,
+        Code.SPEARMAN,
     ),
-    Metric("msd", _ALL_PAIRS % f"{_DIFFERENCE}^2", "lower", (0, inf), kernel.MAGNITUDE_2),
-    Metric("m1d", _ALL_PAIRS % _DIFFERENCE, "lower", (0, inf), kernel.MAGNITUDE_1),
+    Metric("msd", _ALL_PAIRS % f"{_DIFFERENCE}^2", "lower", (0, inf), Code.MAGNITUDE_2),
+    Metric("m1d", _ALL_PAIRS % _DIFFERENCE, "lower", (0, inf), Code.MAGNITUDE_1),
     Metric(
         "cost-hr",
         _ALL_PAIRS % f"|h_j - h_i|{{power}} {_MISORDERED}",
         "lower",
         (0, inf),
-        kernel.HINGE_RANK_1,
+        Code.HINGE_RANK_1,
         ("n", "part"),
     ),
-    Metric("cost-mp", _ALL_PAIRS % f"{_DIFFERENCE}{{power}}", "lower", (0, inf), kernel.MAGNITUDE_1, ("n", "part")),
+    Metric("cost-mp", _ALL_PAIRS % f"{_DIFFERENCE}{{power}}", "lower", (0, inf), Code.MAGNITUDE_1, ("n", "part")),
     Metric(
         "cost-hmp",
         _ALL_PAIRS % f"{_DIFFERENCE}{{power}} {_MISORDERED}",
         "lower",
         (0, inf),
-        kernel.ONE_SIDED_1,
+        Code.ONE_SIDED_1,
         ("n", "part"),
     ),
     Metric(
@@ -338,7 +336,7 @@ _RECORDS = (
         _ALL_PAIRS % f"max({_DIFFERENCE} - {{eps}}, 0){{power}}",
         "lower",
         (0, inf),
-        kernel.INSENSITIVE_1,
+        Code.INSENSITIVE_1,
         ("n", "eps", "part"),
     ),
 )

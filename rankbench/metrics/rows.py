@@ -9,9 +9,10 @@ import numpy as np
 from rankbench.contract import Floats, Ints, Model
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.kernels import metrics as kernel
+from rankbench.kernels.metrics import evaluation as kernel
+from rankbench.kernels.metrics.codes import Code
 
-_WITH_TRAINING = {kernel.TEST_TRAIN_ERROR, kernel.BOTH_ERROR, kernel.TEST_TRAIN_PAIRS, kernel.BOTH_PAIRS}
+_WITH_TRAINING = {Code.TEST_TRAIN_ERROR, Code.BOTH_ERROR, Code.TEST_TRAIN_PAIRS, Code.BOTH_PAIRS}
 _NO_LIMIT = np.iinfo(np.int32).max  # no user has more items
 
 

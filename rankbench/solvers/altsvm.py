@@ -8,10 +8,10 @@ import numpy as np
 
 from rankbench.contract import Determinism, Flags, Floats, Ints, Step
 from rankbench.data.views import Comparisons
-from rankbench.kernels import altsvm as kernel
+from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
-from rankbench.methods.losses import OF_FACTORS
+from rankbench.methods.losses import CODES
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
@@ -143,7 +143,7 @@ class Machines:
 
     def losses(self) -> float:
         """The sum of the losses of all comparisons."""
-        return total_loss(OF_FACTORS[self.solver.loss], self.rows, self.users, self.items, self.threads)
+        return total_loss(CODES[self.solver.loss], self.train.rows, self.users, self.items, self.threads)
 
     def bound(self) -> float:
         """An upper bound on the speed-up of both halves by threads: no task and no user is split between threads.

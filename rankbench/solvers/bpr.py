@@ -3,23 +3,22 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.kernels import bpr as kernel
-from rankbench.kernels import sgd
+from rankbench.kernels.shared.losses import Loss
+from rankbench.kernels.shared.rows import ComparisonRows, Pattern
+from rankbench.kernels.solvers import bpr as kernel
+from rankbench.kernels.solvers import sgd
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
-from rankbench.methods.losses import OF_FACTORS
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
-
-_LOSS = OF_FACTORS["logistic"]
 
 
 @dataclass(frozen=True)
@@ -69,28 +68,41 @@ class BPR:
         kept = _drawn(indptr, positives, train.n_items, rng, threads)
 
         def objective() -> float:
-            lost = total_loss(_LOSS, (indptr, positives, kept), users, items, threads)
+            pairs = ComparisonRows(indptr=indptr, better=positives, worse=kept)
+            lost = total_loss(Loss.LOGISTIC, pairs, users, items, threads)
             return float(lost + self.lam / 2 * _size(users, items, per_user, (positives, kept)))
 
         yield Step(model, objective)
-        factors: dict[str, Any] = {"users": users, "items": items, "step": self.step, "decay": self.decay}
-        shrinks = {"user_shrink": np.full(train.n_users, self.lam), "item_shrink": np.full(train.n_items, self.lam)}
+        descent = sgd.Descent(
+            loss=Loss.LOGISTIC,
+            users=users,
+            items=items,
+            user_shrink=np.full(train.n_users, self.lam),
+            item_shrink=np.full(train.n_items, self.lam),
+            step=self.step,
+            decay=self.decay,
+        )
         item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
         groups = balanced(per_user, self.parts), balanced(item_load, self.parts)
         updates = 0
         while len(positives):
-            plan = rotation(
-                indptr, positives, _drawn(indptr, positives, train.n_items, rng, threads), *groups, self.parts
-            )
+            negatives = _drawn(indptr, positives, train.n_items, rng, threads)
+            plan = rotation(ComparisonRows(indptr=indptr, better=positives, worse=negatives), *groups, self.parts)
             starts, tasks, before = plan.order(rng)
-            rows = plan.starts, plan.users, plan.better, plan.worse
-            moved = {**factors, **shrinks, "updates": updates + before, "seed": seed_of(rng), "threads": threads}
-            sgd.rounds_pass(_LOSS, starts, tasks, *rows, **moved)
+            sgd.rounds_pass(
+                descent=descent,
+                rows=plan.rows,
+                round_starts=starts,
+                tasks=tasks,
+                updates=updates + before,
+                seed=seed_of(rng),
+                threads=threads,
+            )
             updates += len(positives)
             yield Step(model, objective)
 
 
-def positives_of(train: Ratings, least: float | None) -> tuple[Ints, Ints]:
+def positives_of(train: Ratings, least: float | None) -> tuple[Int64s, Int32s]:
     """Each user's positives in CSR form, ascending; none for a user with all items, who has no negatives."""
     chosen = np.ones(len(train), bool) if least is None else train.values >= least
     counts = np.bincount(train.users[chosen], minlength=train.n_users)
@@ -99,10 +111,11 @@ def positives_of(train: Ratings, least: float | None) -> tuple[Ints, Ints]:
     return np.concatenate([[0], np.cumsum(counts)]), train.items[chosen]
 
 
-def _drawn(indptr: Ints, positives: Ints, n_items: int, rng: np.random.Generator, threads: int) -> Ints:
+def _drawn(indptr: Int64s, positives: Int32s, n_items: int, rng: np.random.Generator, threads: int) -> Int32s:
     """A random negative for each positive."""
     out = np.empty(len(positives), np.int32)
-    kernel.draw_negatives(indptr, positives, n_items, seed_of(rng), out, threads)
+    rows = Pattern(indptr=indptr, columns=positives)
+    kernel.draw_negatives(positives=rows, n_items=n_items, seed=seed_of(rng), out=out, threads=threads)
     return out
 
 

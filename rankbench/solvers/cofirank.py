@@ -9,8 +9,8 @@ import numpy as np
 from rankbench.contract import Determinism, Flags, Floats, Ints, Step
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
-from rankbench.kernels import cofirank as kernel
-from rankbench.kernels import pairs as pairs_kernel
+from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 

@@ -11,7 +11,7 @@ from rankbench.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features, SparseFeatures
-from rankbench.kernels import frsvm as kernel
+from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.factors import ProductSVD, whole_lanes
 from rankbench.methods.line_search import halved, sufficient

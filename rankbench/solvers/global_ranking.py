@@ -9,9 +9,9 @@ import scipy.sparse.linalg
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
-from rankbench.kernels import global_ranking as kernel
+from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.line_search import halved, sufficient
-from rankbench.methods.losses import OF_ITEMS
+from rankbench.methods.losses import CODES
 from rankbench.models import ItemScores
 from rankbench.names import Limits, check, checked_threads
 
@@ -47,7 +47,7 @@ class GlobalRanking:
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each Newton iteration, until the gap vanishes or the line search fails."""
         threads = checked_threads(threads)
-        problem = _Problem(train, OF_ITEMS[self.loss], self.lam, threads)
+        problem = _Problem(train, CODES[self.loss], self.lam, threads)
         compared = np.diff(problem.indptr) > 0
         first = problem.at(np.zeros(train.n_items))
         point: _Point | None = first

@@ -12,7 +12,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features
-from rankbench.kernels import als as kernel
+from rankbench.kernels.methods import als as kernel
 from rankbench.methods.factors import whole_lanes
 from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors

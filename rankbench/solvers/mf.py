@@ -9,7 +9,7 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.kernels import als as kernel
+from rankbench.kernels.methods import als as kernel
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads

@@ -12,7 +12,7 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.feature_matrix import features_of
 from rankbench.item_kernels import ItemKernel, KernelName
-from rankbench.kernels import mprank as kernel
+from rankbench.kernels.solvers import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check, checked_threads

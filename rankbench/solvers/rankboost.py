@@ -12,9 +12,10 @@ from rankbench.arrays import sealed
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.feature_matrix import Matrix, features_of
-from rankbench.kernels import metrics as metrics_kernel
-from rankbench.kernels import pairs as pairs_kernel
-from rankbench.kernels import rankboost as kernel
+from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.metrics import evaluation as metrics_kernel
+from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.solvers import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.models import Stumps
 from rankbench.names import Limits, check, checked_threads
@@ -221,7 +222,7 @@ def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
 
 def _error(held: Ratings, scores: Floats, threads: int) -> float:
     """The pairwise error on held-out ratings, a tie counting one half, mean over users."""
-    codes, cuts = np.array([metrics_kernel.PAIRWISE_ERROR], np.int32), np.zeros(1, np.int32)
+    codes, cuts = np.array([Code.PAIRWISE_ERROR], np.int32), np.zeros(1, np.int32)
     return mean(
         metrics_kernel.per_user(held.indptr, held.values, scores, codes, cuts, np.zeros(1), np.ones(1), threads)[0]
     )

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.feature_matrix import DenseFeatures, Features
-from rankbench.kernels import als as als_kernel
+from rankbench.kernels.methods import als as als_kernel
 from rankbench.methods.conjugate_gradients import conjugate_gradients, inner_product
 from rankbench.methods.factors import ProductSVD
 from rankbench.methods.line_search import halved, sufficient

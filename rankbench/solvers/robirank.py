@@ -8,7 +8,7 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Ratings
-from rankbench.kernels import robirank as kernel
+from rankbench.kernels.solvers import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
-from rankbench.kernels import sgd as kernel
+from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
-from rankbench.methods.losses import OF_FACTORS
+from rankbench.methods.losses import CODES
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
@@ -71,7 +71,7 @@ class SGD:
             check_rank("SGD", self.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), loads(train.better, train.worse, train.n_items)
         users, items = (start(rng, counts, self.rank) for counts in (per_user, per_item))
-        loss, rows = OF_FACTORS[self.loss], (train.indptr, train.better, train.worse)
+        loss, rows = CODES[self.loss], train.rows
         model = Factors(users[:, : self.rank], items[:, : self.rank])
         seen = per_user > 0, per_item > 0
 
@@ -83,12 +83,17 @@ class SGD:
         yield Step(model, objective)
         if not len(train):
             return
-        shrinks = {
-            "user_shrink": self.lam / np.maximum(per_user, 1),
-            "item_shrink": self.lam / np.maximum(per_item, 1),
-        }
-        factors = {"users": users, "items": items, **shrinks, "step": self.step, "decay": self.decay}
-        one_pass, bound = _PASSES[self.schedule](loss, train, factors, self.parts, rng, threads)
+        shrinks = self.lam / np.maximum(per_user, 1), self.lam / np.maximum(per_item, 1)
+        descent = kernel.Descent(
+            loss=loss,
+            users=users,
+            items=items,
+            user_shrink=shrinks[0],
+            item_shrink=shrinks[1],
+            step=self.step,
+            decay=self.decay,
+        )
+        one_pass, bound = _PASSES[self.schedule](descent, train, self.parts, rng, threads)
         updates = 0
         while True:
             one_pass(updates)
@@ -103,31 +108,26 @@ def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
     else:
         item_groups = balanced(loads(train.better, train.worse, train.n_items), parts)
     user_groups = balanced(np.diff(train.indptr), parts)
-    return rotation(train.indptr, train.better, train.worse, user_groups, item_groups, parts)
+    return rotation(train.rows, user_groups, item_groups, parts)
 
 
-Factored = dict[str, Any]  # users, items, their shrinkages, step and decay, by the kernels' names
-
-
-def _serial(
-    loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
-) -> Passes:
+def _serial(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int) -> Passes:
     """A pass user by user on one thread."""
-    rows = train.indptr, train.better, train.worse
-    return lambda updates: kernel.serial_pass(loss, *rows, **factors, updates=updates, rng=rng), None
+    rows = train.rows
+    return lambda updates: kernel.serial_pass(descent=descent, comparisons=rows, updates=updates, rng=rng), None
 
 
-def _hogwild(
-    loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
-) -> Passes:
+def _hogwild(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int) -> Passes:
     """A pass whose threads take a user each, without locks on items."""
-    rows, per_user = (train.indptr, train.better, train.worse), np.diff(train.indptr)
+    rows, per_user = train.rows, np.diff(train.indptr)
 
     def one_pass(updates: int) -> None:
         """Visit the users in a new order."""
         order = rng.permutation(train.n_users).astype(np.int32)
         before: Floats = updates + np.concatenate([[0.0], np.cumsum(per_user[order])[:-1]])
-        kernel.hogwild_pass(loss, order, before, *rows, **factors, seed=seed_of(rng), threads=threads)
+        kernel.hogwild_pass(
+            descent=descent, comparisons=rows, user_order=order, updates=before, seed=seed_of(rng), threads=threads
+        )
 
     return one_pass, None
 
@@ -136,17 +136,24 @@ def _in_rounds(schedule: str) -> Callable[..., Passes]:
     """The maker of passes of a schedule that works in rounds."""
 
     def passes(
-        loss: int, train: Comparisons, factors: Factored, parts: int, rng: np.random.Generator, threads: int
+        descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int
     ) -> Passes:
         """A pass round by round, with the tasks of a round in parallel."""
         plan = rotation_of(train, schedule, parts)
-        rows = plan.starts, plan.users, plan.better, plan.worse
+        rows = plan.rows
 
         def one_pass(updates: int) -> None:
             """Visit the rounds in a new order."""
             starts, tasks, before = plan.order(rng)
-            moved = {**factors, "updates": updates + before}
-            kernel.rounds_pass(loss, starts, tasks, *rows, **moved, seed=seed_of(rng), threads=threads)
+            kernel.rounds_pass(
+                descent=descent,
+                rows=rows,
+                round_starts=starts,
+                tasks=tasks,
+                updates=updates + before,
+                seed=seed_of(rng),
+                threads=threads,
+            )
 
         return one_pass, plan.bound(threads)
 

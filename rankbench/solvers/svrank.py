@@ -12,7 +12,7 @@ from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.feature_matrix import features_of
 from rankbench.item_kernels import ItemKernel, KernelName
-from rankbench.kernels import svrank as kernel
+from rankbench.kernels.solvers import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.models import UserWeights

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankbench.data.views import Comparisons
-from rankbench.kernels import global_ranking
+from rankbench.kernels.solvers import global_ranking
 from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import total_loss
 from rankbench.methods.losses import LOSSES, OF_ENTRIES, OF_FACTORS, OF_ITEMS

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from rankbench.contract import Floats
 from rankbench.isotonic import project_total
-from rankbench.kernels import residuals as kernel
+from rankbench.kernels.methods import residuals as kernel
 from rankbench.methods.residuals import (
     FeatureSpace,
     FunctionSpace,

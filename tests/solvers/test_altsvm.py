@@ -17,7 +17,7 @@ from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
-from rankbench.kernels import altsvm as kernel
+from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.metrics import evaluate
 from rankbench.solvers.altsvm import AltSVM, Machines, item_groups

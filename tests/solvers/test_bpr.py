@@ -9,7 +9,7 @@ from solvers.contract import SolverContract
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
-from rankbench.kernels import bpr as kernel
+from rankbench.kernels.solvers import bpr as kernel
 from rankbench.solvers.bpr import BPR, positives_of
 
 

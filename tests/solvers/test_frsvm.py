@@ -15,7 +15,7 @@ from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.kernels import frsvm as kernel
+from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.frsvm import FRSVM
 

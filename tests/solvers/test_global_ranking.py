@@ -15,7 +15,7 @@ from rankbench.contract import Floats, Ints, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
-from rankbench.kernels import global_ranking as kernel
+from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.solvers.global_ranking import GlobalRanking
 
 LOSSES = {

@@ -14,7 +14,7 @@ from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
-from rankbench.kernels import sgd as kernel
+from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.losses import OF_FACTORS as CODES
 from rankbench.metrics import evaluate
 from rankbench.solvers.sgd import SGD, rotation_of

@@ -7,7 +7,7 @@ import numpy as np
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.kernels import splits as kernel
+from rankbench.kernels.data import splits as kernel
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 TRAIN, TEST = 0, 1  # labels of rows; above them is what goes to neither part

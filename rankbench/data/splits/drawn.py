@@ -11,8 +11,8 @@ from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, share, somebody, with_enough
 from rankbench.data.splits.shares import Share
 from rankbench.data.views import LABELS, Comparisons, Ratings, View
-from rankbench.kernels import pairs as pairs_kernel
-from rankbench.kernels import splits as kernel
+from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.data import splits as kernel
 from rankbench.names import Limits, check
 
 

@@ -1,0 +1,319 @@
+# The squared hinge over the pairs of one task: loss, gradient and Hessian-vector product of its scores.
+#
+# Pairs are either all strictly ordered pairs of the task's ratings, which are never listed, or a list.
+#
+# Let q be the scores, and a pair (j over k) be active where q_j - q_k < 1. The partners of k above it are
+# its active j, a_k of them; those of j below it are its active k, b_j of them. With the Laplacian of the
+# active pairs, (H q)_i = (a_i + b_i) q_i - sum of the partners' q, and with balance_i = a_i - b_i:
+#
+#   loss     = sum over active (1 - q_j + q_k)^2 = sum_i a_i + 2 balance . q + q . H q
+#   gradient = 2 (balance + H q)
+#   Hessian times p = 2 H p
+#
+# So counts and sums over partners are all there is to compute. Sorted by score, the candidates above an item
+# are the ranks below high, those below it the ranks from low on: two windows that slide as the scores grow.
+# Of the items in a window those of a higher (lower) level count. With few levels a table holds, for each
+# rank and level, the sum over all earlier items of at least that level: O(n levels), without a branch. With
+# many, a Fenwick tree over the levels holds the items of the window: O(n log levels).
+
+from libc.stdint cimport int32_t, int64_t
+
+from rankbench.kernels.shared.sorting cimport argsort
+
+cdef enum:
+    _FEW = 16  # up to so many levels the table is faster than the tree, however long the task
+    _SOME = 64  # up to so many it is, while the table stays in cache
+    _CACHED = 1 << 15  # doubles of a table that does
+
+cdef extern from *:
+    """
+    /* from place 63 - y on: 1 for the levels up to y, 0 for those above */
+    static const double rankbench_steps[130] = {
+        1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,
+        1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
+    };
+    """
+    const double *_steps "rankbench_steps"
+
+cdef struct Task:
+    Py_ssize_t n  # items
+    int levels  # distinct ratings; 0: the pairs are listed
+    const int32_t *level  # of each item, 0 .. levels - 1
+    Py_ssize_t pairs
+    const int32_t *better  # places of items in the task
+    const int32_t *worse
+
+cdef struct Windows:
+    int32_t *order  # places of items, by score
+    int32_t *high  # of each item: ranks below it hold a score less than its own + 1
+    int32_t *low  # ranks from it on hold a score greater than its own - 1
+
+cdef struct Scratch:
+    double *above
+    double *below
+    double *centred
+    double *sums  # table or tree
+    int32_t *sorting
+
+cdef struct Rows:
+    # The rows of all tasks, one after the other; levels = NULL: the pairs are listed
+    const int64_t *indptr
+    const int32_t *level
+    const int32_t *levels
+    const int64_t *pair_indptr
+    const int32_t *better
+    const int32_t *worse
+
+
+cdef inline Rows rows_of(
+    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
+    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
+):
+    """Ratings, or listed pairs where there are no levels."""
+    if levels.shape[0]:
+        return Rows(&indptr[0], _first(level), &levels[0], NULL, NULL, NULL)
+    return Rows(&indptr[0], NULL, NULL, &pair_indptr[0], _first(better), _first(worse))
+
+
+cdef inline const int32_t *_first(const int32_t[::1] ids) noexcept nogil:
+    """Where a column begins, be it empty."""
+    return &ids[0] if ids.shape[0] > 0 else NULL
+
+
+cdef inline Task task_of(const Rows *rows, Py_ssize_t number) noexcept nogil:
+    """One task's share of the rows."""
+    cdef int64_t first = rows.indptr[number], pair
+    if rows.levels != NULL:
+        return Task(rows.indptr[number + 1] - first, rows.levels[number], rows.level + first, 0, NULL, NULL)
+    pair = rows.pair_indptr[number]
+    return Task(
+        rows.indptr[number + 1] - first, 0, NULL,
+        rows.pair_indptr[number + 1] - pair, rows.better + pair, rows.worse + pair,
+    )
+
+
+cdef inline Py_ssize_t longest_task(const Rows *rows, Py_ssize_t tasks) noexcept nogil:
+    """Items of the task with most of them."""
+    cdef Py_ssize_t number, longest = 0
+    for number in range(tasks):
+        longest = max(longest, rows.indptr[number + 1] - rows.indptr[number])
+    return longest
+
+
+cdef inline Py_ssize_t scratch_size(const Rows *rows, Py_ssize_t tasks) noexcept nogil:
+    """How many doubles `scratch_in` takes, for any of the tasks."""
+    cdef Py_ssize_t number, sums = 0
+    if rows.levels != NULL:
+        for number in range(tasks):
+            sums = max(sums, _sums_size(rows.indptr[number + 1] - rows.indptr[number], rows.levels[number]))
+    return 4 * longest_task(rows, tasks) + sums + 1
+
+
+cdef inline Scratch scratch_in(double *memory, Py_ssize_t longest) noexcept nogil:
+    """Scratch for tasks of at most so many items, in memory of `scratch_size`."""
+    return Scratch(
+        memory, memory + longest, memory + 2 * longest, memory + 4 * longest, <int32_t *> (memory + 3 * longest)
+    )
+
+
+cdef inline double evaluate(
+    const Task *task, const double *scores, Windows windows, double *degree, double *slope, Scratch *scratch
+) noexcept nogil:
+    """The loss; slope becomes balance + H q, half its gradient, degree a + b; windows are set for `curve`.
+
+    windows.order comes in as any order, sorts fastest from a nearly right one, and is not used for listed pairs.
+    """
+    if task.levels == 0:
+        return _evaluate_listed(task, scores, degree, slope)
+    return _evaluate_all(task, scores, windows, degree, slope, scratch)
+
+
+cdef inline void curve(
+    const Task *task, const double *scores, Windows windows, const double *degree, const double *direction,
+    double *out, Scratch *scratch,
+) noexcept nogil:
+    """out = H p, half the Hessian at these scores times a direction."""
+    cdef Py_ssize_t i
+    if task.levels == 0:
+        _curve_listed(task, scores, direction, out)
+        return
+    _window_sums(task, windows, direction, scratch.above, scratch.below, scratch.sums)
+    for i in range(task.n):
+        out[i] = degree[i] * direction[i] - (scratch.above[i] + scratch.below[i])
+
+
+cdef inline double _evaluate_all(
+    const Task *task, const double *scores, Windows windows, double *degree, double *slope, Scratch *scratch
+) noexcept nogil:
+    """Scores count from their median, which loses fewer digits and changes nothing else."""
+    cdef Py_ssize_t i, n = task.n
+    cdef double loss = 0.0, balance, median
+    if n == 0:
+        return 0.0
+    _arrange(scores, windows, scratch.sorting, n)
+    median = scores[windows.order[n // 2]]
+    _window_sums(task, windows, NULL, scratch.above, scratch.below, scratch.sums)
+    for i in range(n):
+        scratch.centred[i] = scores[i] - median
+        degree[i] = scratch.above[i] + scratch.below[i]
+        slope[i] = scratch.above[i] - scratch.below[i]
+        loss += scratch.above[i]
+    _window_sums(task, windows, scratch.centred, scratch.above, scratch.below, scratch.sums)
+    for i in range(n):
+        balance = slope[i]
+        slope[i] = balance + (degree[i] * scratch.centred[i] - (scratch.above[i] + scratch.below[i]))
+        loss += scratch.centred[i] * (balance + slope[i])
+    return max(loss, 0.0)
+
+
+cdef inline double _evaluate_listed(
+    const Task *task, const double *scores, double *degree, double *slope
+) noexcept nogil:
+    """Algorithm 1's book-keeping: what a pair gives is kept per item."""
+    cdef Py_ssize_t i, pair
+    cdef double loss = 0.0, missing
+    cdef int32_t j, k
+    for i in range(task.n):
+        degree[i] = slope[i] = 0.0
+    for pair in range(task.pairs):
+        j, k = task.better[pair], task.worse[pair]
+        missing = max(0.0, 1.0 - scores[j] + scores[k])
+        loss += missing * missing
+        slope[j] -= missing
+        slope[k] += missing
+        degree[j] += missing > 0.0
+        degree[k] += missing > 0.0
+    return loss
+
+
+cdef inline void _curve_listed(
+    const Task *task, const double *scores, const double *direction, double *out
+) noexcept nogil:
+    cdef Py_ssize_t i, pair
+    cdef double change
+    cdef int32_t j, k
+    for i in range(task.n):
+        out[i] = 0.0
+    for pair in range(task.pairs):
+        j, k = task.better[pair], task.worse[pair]
+        change = direction[j] - direction[k] if 1.0 - scores[j] + scores[k] > 0.0 else 0.0
+        out[j] += change
+        out[k] -= change
+
+
+cdef inline void _arrange(const double *scores, Windows windows, int32_t *sorting, Py_ssize_t n) noexcept nogil:
+    """Sort, and find both ends of the windows; they move with the scores, so that one walk finds them all."""
+    cdef Py_ssize_t rank
+    cdef int32_t item, high = 0, low = 0
+    argsort(scores, windows.order, sorting, n)
+    for rank in range(n):
+        item = windows.order[rank]
+        while high < n and scores[windows.order[high]] < scores[item] + 1.0:
+            high += 1
+        while low < rank and not scores[item] < scores[windows.order[low]] + 1.0:
+            low += 1
+        windows.high[item] = high
+        windows.low[item] = low
+
+
+cdef inline void _window_sums(
+    const Task *task, Windows windows, const double *p, double *above, double *below, double *sums
+) noexcept nogil:
+    """For each item the sums of p over its partners above and below; p = NULL counts them."""
+    if _by_table(task.n, task.levels):
+        _sums_by_table(task, windows, p, above, below, sums)
+    else:
+        _sums_by_tree(task, windows, p, above, below, sums)
+
+
+cdef inline Py_ssize_t _sums_size(Py_ssize_t n, int levels) noexcept nogil:
+    """How many doubles the table or the tree of a task takes."""
+    return (n + 1) * _stride(levels) if _by_table(n, levels) else levels + 1
+
+
+cdef inline bint _by_table(Py_ssize_t n, int levels) noexcept nogil:
+    return levels <= _FEW or (levels <= _SOME and (n + 1) * _stride(levels) <= _CACHED)
+
+
+cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
+    """A row of the table: a sum per level and a zero behind them, rounded up to even."""
+    return (levels + 2) & ~1
+
+
+cdef inline void _sums_by_table(
+    const Task *task, Windows windows, const double *p, double *above, double *below, double *table
+) noexcept nogil:
+    """table[rank, y] = sum of p over the items before that rank of level at least y.
+
+    Above an item of level y: table[high, y + 1]. Below it: the items from low on of level less than y.
+    """
+    cdef Py_ssize_t stride = _stride(task.levels), rank, item, y
+    cdef double *row = table
+    cdef double value = 1.0
+    cdef const double *step
+    cdef const double *start
+    for y in range(stride):
+        row[y] = 0.0
+    for rank in range(task.n):
+        item = windows.order[rank]
+        step = _steps + 63 - task.level[item]
+        if p != NULL:
+            value = p[item]
+        for y in range(0, stride, 2):
+            row[stride + y] = row[y] + value * step[y]
+            row[stride + y + 1] = row[y + 1] + value * step[y + 1]
+        row += stride
+    for item in range(task.n):
+        y = task.level[item]
+        start = table + windows.low[item] * stride
+        above[item] = table[windows.high[item] * stride + y + 1]
+        below[item] = (row[0] - row[y]) - (start[0] - start[y])
+
+
+cdef inline void _sums_by_tree(
+    const Task *task, Windows windows, const double *p, double *above, double *below, double *tree
+) noexcept nogil:
+    """Two walks, up and down, that put every item into the tree as its window reaches it."""
+    cdef Py_ssize_t rank
+    cdef int32_t item, entering, reached = 0
+    _clear(tree, task.levels)
+    for rank in range(task.n):
+        item = windows.order[rank]
+        while reached < windows.high[item]:
+            entering = windows.order[reached]
+            _add(tree, task.levels, task.levels - 1 - task.level[entering], 1.0 if p == NULL else p[entering])
+            reached += 1
+        above[item] = _sum_before(tree, task.levels - 1 - task.level[item])
+    _clear(tree, task.levels)
+    reached = <int32_t> task.n
+    for rank in range(task.n - 1, -1, -1):
+        item = windows.order[rank]
+        while reached > windows.low[item]:
+            reached -= 1
+            entering = windows.order[reached]
+            _add(tree, task.levels, task.level[entering], 1.0 if p == NULL else p[entering])
+        below[item] = _sum_before(tree, task.level[item])
+
+
+cdef inline void _clear(double *tree, int levels) noexcept nogil:
+    cdef int node
+    for node in range(levels + 1):
+        tree[node] = 0.0
+
+
+cdef inline void _add(double *tree, int levels, int level, double value) noexcept nogil:
+    """Node i of a Fenwick tree holds the sum over the levels from i - (i & -i) to i - 1."""
+    cdef int node = level + 1
+    while node <= levels:
+        tree[node] += value
+        node += node & -node
+
+
+cdef inline double _sum_before(const double *tree, int level) noexcept nogil:
+    """The sum over the levels before this one."""
+    cdef double found = 0.0
+    cdef int node = level
+    while node > 0:
+        found += tree[node]
+        node &= node - 1
+    return found

@@ -1,0 +1,37 @@
+"""What comparisons lose under factors, user by user; the losses themselves stand in shared/losses.pxd."""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t
+
+from rankbench.kernels.shared.lanes cimport dot_difference
+from rankbench.kernels.shared.losses cimport Loss, loss_of
+from rankbench.kernels.shared.parallel cimport team
+from rankbench.kernels.shared.rows cimport ComparisonRows
+
+
+def losses(
+    *,
+    Loss loss,
+    ComparisonRows comparisons,
+    const double[:, ::1] users,
+    const double[:, ::1] items,
+    double[::1] out,
+    int threads,
+):
+    """Fill `out` with each user's sum of losses; rows of users and items are padded to whole lanes."""
+    threads = team(threads)
+    cdef Py_ssize_t user
+    for user in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        out[user] = _user_loss(loss, comparisons, user, &users[user, 0], &items[0, 0], users.shape[1])
+
+
+cdef double _user_loss(
+    Loss loss, ComparisonRows comparisons, Py_ssize_t user, const double *u, const double *items, Py_ssize_t rank
+) noexcept nogil:
+    cdef double total = 0.0
+    cdef Py_ssize_t row
+    cdef const int32_t *better = comparisons.view.better
+    cdef const int32_t *worse = comparisons.view.worse
+    for row in range(comparisons.view.indptr[user], comparisons.view.indptr[user + 1]):
+        total += loss_of(loss, dot_difference(u, items + better[row] * rank, items + worse[row] * rank, rank))
+    return total

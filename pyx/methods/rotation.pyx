@@ -1,0 +1,65 @@
+"""Comparisons sorted into tasks, each the comparisons of few users between few items."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows
+
+
+cdef class TaskRows:
+    """Comparisons by task: task t holds the users and items of the rows from starts[t] to starts[t + 1]."""
+
+    def __init__(
+        self,
+        *,
+        const int64_t[::1] starts,
+        const int32_t[::1] users,
+        const int32_t[::1] better,
+        const int32_t[::1] worse,
+    ):
+        """Take the arrays, without a copy."""
+        count_rows(starts, users.shape[0])
+        if not users.shape[0] == better.shape[0] == worse.shape[0]:
+            raise ValueError("each row of a task must have a user, a better item and a worse one")
+        self.starts, self.users, self.better, self.worse = starts, users, better, worse
+
+
+def bucket(
+    *,
+    ComparisonRows comparisons,
+    const int32_t[::1] user_group,
+    const int32_t[::1] item_group,
+    const int32_t[:, ::1] pair_of,
+    int groups,
+) -> tuple[Int64s, Int32s, Int32s, Int32s]:
+    """The rows sorted by task, a pair of item groups and a user group, stably.
+
+    Task pair_of[a, b] * groups + c holds the comparisons of items of the groups a and b by users of group
+    c. Returns where each task starts, and user, better and worse item of each row.
+    """
+    cdef const int64_t[::1] indptr = comparisons.indptr
+    cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
+    cdef Py_ssize_t n = better.shape[0], tasks = (np.max(pair_of, initial=-1) + 1) * groups
+    cdef Py_ssize_t user, row
+    cdef int32_t task
+    starts = np.zeros(tasks + 1, np.int64)
+    columns = tuple(np.empty(n, np.int32) for _ in range(3))
+    cursors = np.empty(tasks, np.int64)
+    cdef int64_t[::1] start = starts, cursor = cursors
+    cdef int32_t[::1] row_user = columns[0], row_better = columns[1], row_worse = columns[2]
+    with nogil:
+        for user in range(indptr.shape[0] - 1):
+            for row in range(indptr[user], indptr[user + 1]):
+                start[pair_of[item_group[better[row]], item_group[worse[row]]] * groups + user_group[user] + 1] += 1
+        for task in range(tasks):
+            start[task + 1] += start[task]
+            cursor[task] = start[task]
+        for user in range(indptr.shape[0] - 1):
+            for row in range(indptr[user], indptr[user + 1]):
+                task = pair_of[item_group[better[row]], item_group[worse[row]]] * groups + user_group[user]
+                row_user[cursor[task]] = <int32_t> user
+                row_better[cursor[task]] = better[row]
+                row_worse[cursor[task]] = worse[row]
+                cursor[task] += 1
+    return starts, *columns

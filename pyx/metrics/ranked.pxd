@@ -1,0 +1,207 @@
+# One user's candidates best first: pairs of score and truth, sorted without the GIL or an allocation.
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+
+from rankbench.kernels.shared.lanes cimport total
+
+cdef enum:
+    RUN = 16  # so many are sorted by counting, longer lists by merging
+    LEVELS = 12  # so many different truths are few: found one after the other, and not by sorting
+
+cdef struct Item:
+    double score
+    double truth
+
+cdef struct Tie:
+    # Candidates of one score: they share the places place .. place + size - 1, counted from 0.
+    Py_ssize_t place
+    Py_ssize_t size
+    Py_ssize_t first  # the held-out ones among them are the items first .. end - 1
+    Py_ssize_t end
+
+ctypedef fused Sortable:
+    Item
+    double
+
+# The sort below runs without a branch that depends on the numbers sorted: of random ones a processor would
+# guess every second wrong. Up to RUN numbers go each to the place that the count of those before it says.
+
+
+cdef inline void sort_items(Item *items, Item *scratch, Py_ssize_t n) noexcept nogil:
+    """Arrange items best first; equal scores by falling truth, so that the order of the input never shows."""
+    cdef Py_ssize_t first = 0, end, i
+    sort_falling(items, scratch, n)
+    while first < n:
+        end = end_of_tie(items, first, n)
+        if end - first > 1:
+            for i in range(first, end):
+                items[i] = Item(items[i].truth, items[i].score)
+            sort_falling(items + first, scratch, end - first)
+            for i in range(first, end):
+                items[i] = Item(items[i].truth, items[i].score)
+        first = end
+
+
+cdef inline void sort_falling(Sortable *entries, Sortable *scratch, Py_ssize_t n) noexcept nogil:
+    """Falling keys. Invariant of the merging: `source` holds sorted runs of `width`."""
+    cdef Py_ssize_t start = 0, width = RUN
+    cdef Sortable *source = scratch
+    cdef Sortable *target = entries
+    cdef Sortable *swap
+    while start < n:
+        _sort_run(entries + start, scratch + start, min(<Py_ssize_t> RUN, n - start))
+        start += RUN
+    while width < n:
+        start = 0
+        while start < n:
+            merge_falling(source + start, target + start, min(width, n - start), min(2 * width, n - start))
+            start += 2 * width
+        swap = source
+        source = target
+        target = swap
+        width *= 2
+    if source != entries:
+        for start in range(n):
+            entries[start] = source[start]
+
+
+cdef inline void _sort_run(Sortable *entries, Sortable *sorted_run, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t place[RUN]
+    cdef Py_ssize_t i, j, above, own
+    for i in range(n):
+        own = i
+        for j in range(i):
+            above = _key(entries[i]) > _key(entries[j])
+            own -= above
+            place[j] += above
+        place[i] = own
+    for i in range(n):
+        sorted_run[place[i]] = entries[i]
+
+
+cdef inline int64_t merge_falling(
+    Sortable *source, Sortable *target, Py_ssize_t middle, Py_ssize_t n
+) noexcept nogil:
+    """Merge two falling runs; how many pairs of a left and a strictly higher right entry were exchanged."""
+    cdef int64_t exchanges = 0
+    cdef Py_ssize_t left = 0, right = middle, place = 0, from_right
+    while left < middle and right < n:
+        from_right = _key(source[right]) > _key(source[left])
+        target[place] = source[left + from_right * (right - left)]
+        exchanges += from_right * (middle - left)  # all that still wait on the left are lower
+        left += 1 - from_right
+        right += from_right
+        place += 1
+    while left < middle:
+        target[place] = source[left]
+        left += 1
+        place += 1
+    while right < n:
+        target[place] = source[right]
+        right += 1
+        place += 1
+    return exchanges
+
+
+cdef inline double _key(Sortable entry) noexcept nogil:
+    """What is sorted by: an item's score, a number itself."""
+    if Sortable is Item:
+        return entry.score
+    else:
+        return entry
+
+
+cdef inline Py_ssize_t take_best(
+    const double *scores, const double *truth, Py_ssize_t n, Py_ssize_t places, Item *items, Item *scratch
+) noexcept nogil:
+    """The items that can stand on the first `places` places, best first, whole ties; how many they are."""
+    cdef double least = _threshold(scores, n, min(places, n), <double *> scratch)
+    cdef Py_ssize_t i, count = 0
+    for i in range(n):
+        items[count].score = scores[i]
+        items[count].truth = truth[i]
+        count += scores[i] >= least
+    sort_items(items, scratch, count)
+    return count
+
+
+cdef inline double _threshold(
+    const double *scores, Py_ssize_t n, Py_ssize_t places, double *left
+) noexcept nogil:
+    """A score that at least `places` of the n reach, mostly not twice as many.
+
+    Again and again those below the mean leave, as long as enough stay. One in eight must leave at least,
+    so that all rounds together take O(n); where that fails (ties, outliers, infinities) more are kept.
+    """
+    cdef double least = -INFINITY, mean, score
+    cdef const double *source = scores
+    cdef Py_ssize_t i, staying
+    while n >= 2 * places:
+        mean = total(source, n) / n
+        staying = 0
+        for i in range(n):
+            score = source[i]
+            left[staying] = score
+            staying += score >= mean
+        if staying < places or 8 * (n - staying) < n:
+            break
+        least = mean
+        source = left
+        n = staying
+    return least
+
+
+cdef inline Py_ssize_t find_ties(const Item *items, Py_ssize_t n, Tie *ties) noexcept nogil:
+    """The ties of items that are all the candidates there are, best first; how many they are."""
+    cdef Py_ssize_t first = 0, end, count = 0
+    while first < n:
+        end = end_of_tie(items, first, n)
+        ties[count] = Tie(first, end - first, first, end)
+        count += 1
+        first = end
+    return count
+
+
+cdef inline Py_ssize_t end_of_tie(const Item *items, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    """One beyond the last item that has the score of item `first`."""
+    cdef Py_ssize_t end = first + 1
+    while end < n and items[end].score == items[first].score:
+        end += 1
+    return end
+
+
+cdef inline void highest_truths(
+    const double *truth, Py_ssize_t n, Py_ssize_t places, double *highest, double *scratch
+) noexcept nogil:
+    """The `places` highest truths, falling: level by level, O(n) each, by sorting once they are many."""
+    cdef double level = INFINITY
+    cdef Py_ssize_t i, _level, count, filled = 0
+    for _level in range(LEVELS):
+        level = highest_below(truth, n, level)
+        count = 0
+        for i in range(n):
+            count += truth[i] == level
+        count = min(count, places - filled)
+        for i in range(filled, filled + count):
+            highest[i] = level
+        filled += count
+        if filled == places:
+            return
+    for i in range(n):
+        highest[i] = truth[i]
+    sort_falling(highest, scratch, n)
+
+
+cdef inline double highest_below(const double *truth, Py_ssize_t n, double bound) noexcept nogil:
+    """The highest truth below a bound, -infinity where there is none; four at a time, for speed alone."""
+    cdef double a = -INFINITY, b = -INFINITY, c = -INFINITY, d = -INFINITY
+    cdef Py_ssize_t i, whole = n - n % 4
+    for i in range(0, whole, 4):
+        a = max(a, truth[i] if truth[i] < bound else -INFINITY)
+        b = max(b, truth[i + 1] if truth[i + 1] < bound else -INFINITY)
+        c = max(c, truth[i + 2] if truth[i + 2] < bound else -INFINITY)
+        d = max(d, truth[i + 3] if truth[i + 3] < bound else -INFINITY)
+    for i in range(whole, n):
+        a = max(a, truth[i] if truth[i] < bound else -INFINITY)
+    return max(max(a, b), max(c, d))

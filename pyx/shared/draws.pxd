@@ -1,0 +1,138 @@
+# Even draws of integers without the GIL, from raw bits and in integers only, so that what is drawn is the same on
+# every machine and under every version of NumPy, which promises the bits of its generators for ever.
+#
+# Two sources of bits: the caller's NumPy generator, and a stream of its own for each task of a parallel pass, so
+# that what a task draws depends on its number alone and not on the thread that runs it (SplitMix64; Steele, Lea and
+# Flood 2014).
+#
+#     cdef bitgen_t *bits = bit_generator(rng)                 cdef Stream stream = stream_of(seed, task)
+#     with rng.bit_generator.lock, nogil:
+#         place = below(bits, n)                               place = below(&stream, n)
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+from numpy.random cimport bitgen_t
+
+cdef struct Stream:
+    uint64_t state
+
+ctypedef fused Bits:
+    bitgen_t
+    Stream
+
+
+cdef inline bitgen_t *bit_generator(rng) except NULL:
+    """The C side of a numpy.random.Generator; hold `rng.bit_generator.lock` while drawing."""
+    return <bitgen_t *> PyCapsule_GetPointer(rng.bit_generator.capsule, "BitGenerator")
+
+
+cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
+    """SplitMix64's finaliser: flipping any bit of x flips about half of the bits of the result."""
+    x = (x ^ (x >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * <uint64_t> 0x94D049BB133111EB
+    return x ^ (x >> 31)
+
+
+cdef inline Stream stream_of(uint64_t seed, uint64_t number) noexcept nogil:
+    """The stream of the task with this number; the streams of neighbours start far from each other."""
+    return Stream(mixed(seed + mixed(number + 1)))
+
+
+cdef inline uint32_t next_word(Bits *bits) noexcept nogil:
+    """The next 32 random bits."""
+    if Bits is bitgen_t:
+        return bits.next_uint32(bits.state)
+    else:
+        bits.state += <uint64_t> 0x9E3779B97F4A7C15
+        return <uint32_t> (mixed(bits.state) >> 32)
+
+
+cdef inline uint32_t below(Bits *bits, uint32_t n) noexcept nogil:
+    """An even draw from 0 .. n-1 (Lemire 2019: multiply, and reject the few words that would be uneven)."""
+    cdef uint64_t product = <uint64_t> next_word(bits) * n
+    cdef uint32_t rest = <uint32_t> product
+    cdef uint32_t uneven
+    if rest < n:
+        uneven = (<uint32_t> 0 - n) % n
+        while rest < uneven:
+            product = <uint64_t> next_word(bits) * n
+            rest = <uint32_t> product
+    return <uint32_t> (product >> 32)
+
+
+cdef inline uint64_t below64(bitgen_t *bits, uint64_t n) noexcept nogil:
+    """An even draw from 0 .. n-1 for n beyond 32 bits: reject the first 2^64 mod n words, and take the remainder.
+
+    Lemire's method would need a product of 128 bits, which not every compiler has; and splits that have been
+    published depend on these very draws.
+    """
+    cdef uint64_t drawn = bits.next_uint64(bits.state)
+    cdef uint64_t uneven
+    if drawn < n:
+        uneven = (<uint64_t> 0 - n) % n
+        while drawn < uneven:
+            drawn = bits.next_uint64(bits.state)
+    return drawn % n
+
+
+cdef inline int32_t draw_next(Bits *bits, int32_t *order, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
+    """One step of a Fisher-Yates shuffle: an even draw from order[place:n], exchanged with the one at `place`."""
+    cdef Py_ssize_t drawn = place + below(bits, <uint32_t> (n - place))
+    cdef int32_t chosen = order[drawn]
+    order[drawn] = order[place]
+    order[place] = chosen
+    return chosen
+
+
+cdef inline void shuffled(Stream *stream, int32_t *order, Py_ssize_t n) noexcept nogil:
+    """Fill `order` with 0 .. n-1 in random order (Fisher and Yates, inside out)."""
+    cdef Py_ssize_t place, drawn
+    for place in range(n):
+        drawn = below(stream, <uint32_t> (place + 1))
+        order[place] = order[drawn]
+        order[drawn] = <int32_t> place
+
+
+cdef inline size_t table_size(int64_t k) noexcept nogil:
+    """Room for the table of `draw_subset`: a third of it is filled, and nobody is pushed over its end."""
+    return 3 * <size_t> k + 1
+
+
+cdef inline void draw_subset(bitgen_t *bits, int64_t n, int64_t k, int64_t *table, int64_t *out) noexcept nogil:
+    """k different numbers of 0 .. n-1, ascending; every subset is equally likely. O(k) on average.
+
+    Floyd's algorithm (Bentley and Floyd 1987): where a number has been taken already, the last one that may be
+    drawn at all is taken in its stead. The hash table of what is taken has table_size(k) slots. A number's slot
+    grows with the number, so that reading the table in order leaves next to nothing to sort.
+    """
+    cdef double slots = 2.0 * <double> k / <double> n
+    cdef size_t size = table_size(k), slot
+    cdef int64_t i, drawn, filled = 0
+    memset(table, -1, size * sizeof(int64_t))
+    for i in range(k):
+        drawn = <int64_t> below64(bits, <uint64_t> (n - k + i + 1))
+        if not _is_new(table, slots, drawn):
+            _is_new(table, slots, n - k + i)
+    for slot in range(size):
+        if table[slot] >= 0:
+            out[filled] = table[slot]
+            filled += 1
+    for i in range(1, k):
+        drawn = out[i]
+        filled = i
+        while filled > 0 and out[filled - 1] > drawn:
+            out[filled] = out[filled - 1]
+            filled -= 1
+        out[filled] = drawn
+
+
+cdef inline bint _is_new(int64_t *table, double slots, int64_t number) noexcept nogil:
+    """Whether the table did not hold the number; it does now."""
+    cdef size_t slot = <size_t> (slots * <double> number)
+    while table[slot] >= 0:
+        if table[slot] == number:
+            return False
+        slot += 1
+    table[slot] = number
+    return True

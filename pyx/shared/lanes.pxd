@@ -1,0 +1,91 @@
+# Vectors of doubles, inline. A sum runs in a fixed number of lanes that are added up in a fixed
+# order, so that its bits depend neither on the compiler's vector width nor on the machine.
+
+# There are four lanes: rows of factors are padded with zeros to a multiple of 4, and no loop has a tail.
+
+
+from libc.stdint cimport int32_t
+
+cpdef enum:
+    LANES = 4
+
+cdef inline double dot(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
+    """sum_k x_k y_k, for n a multiple of 4."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    cdef Py_ssize_t k
+    for k in range(0, n, 4):
+        a += x[k] * y[k]
+        b += x[k + 1] * y[k + 1]
+        c += x[k + 2] * y[k + 2]
+        d += x[k + 3] * y[k + 3]
+    return (a + b) + (c + d)
+
+
+cdef inline double dot_difference(
+    const double *x, const double *y, const double *z, Py_ssize_t n
+) noexcept nogil:
+    """sum_k x_k (y_k - z_k), for n a multiple of 4."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    cdef Py_ssize_t k
+    for k in range(0, n, 4):
+        a += x[k] * (y[k] - z[k])
+        b += x[k + 1] * (y[k + 1] - z[k + 1])
+        c += x[k + 2] * (y[k + 2] - z[k + 2])
+        d += x[k + 3] * (y[k + 3] - z[k + 3])
+    return (a + b) + (c + d)
+
+
+cdef inline double total(const double *x, Py_ssize_t n) noexcept nogil:
+    """sum_k x_k, for any n: whole lanes first, then what is left, in order."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0
+    cdef Py_ssize_t k, whole = n - n % 4
+    for k in range(0, whole, 4):
+        a += x[k]
+        b += x[k + 1]
+        c += x[k + 2]
+        d += x[k + 3]
+    for k in range(whole, n):
+        rest += x[k]
+    return ((a + b) + (c + d)) + rest
+
+
+cdef inline double dot_at(const double *x, const double *y, const int32_t *at, Py_ssize_t n) noexcept nogil:
+    """sum_k x_k y_at[k], for any n: whole lanes first, then what is left, in order."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0
+    cdef Py_ssize_t k, whole = n - n % 4
+    for k in range(0, whole, 4):
+        a += x[k] * y[at[k]]
+        b += x[k + 1] * y[at[k + 1]]
+        c += x[k + 2] * y[at[k + 2]]
+        d += x[k + 3] * y[at[k + 3]]
+    for k in range(whole, n):
+        rest += x[k] * y[at[k]]
+    return ((a + b) + (c + d)) + rest
+
+
+cdef extern from *:
+    """
+    #ifdef __GNUC__
+    #define rankbench_fetch(address) __builtin_prefetch((address), 1)
+    #define rankbench_read_ahead(address) __builtin_prefetch((address), 0)
+    #else
+    #define rankbench_fetch(address)
+    #define rankbench_read_ahead(address)
+    #endif
+    """
+    void _fetch "rankbench_fetch" (const void *address) noexcept nogil
+    void _read_ahead "rankbench_read_ahead" (const void *address) noexcept nogil
+
+
+cdef inline void fetch(double *row, Py_ssize_t n) noexcept nogil:
+    """Have a row that will soon be written brought into the cache; a hint, it changes no bit."""
+    cdef Py_ssize_t k
+    for k in range(0, n, 8):  # a cache line holds 8
+        _fetch(row + k)
+
+
+cdef inline void read_ahead(const double *row, Py_ssize_t n) noexcept nogil:
+    """The same for a row that will only be read, so that other threads may keep theirs."""
+    cdef Py_ssize_t k
+    for k in range(0, n, 8):
+        _read_ahead(row + k)

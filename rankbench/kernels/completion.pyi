@@ -1,6 +1,0 @@
-"""Sparse times dense; indptr is int64, columns int32, rows of `left` and `right` padded to lanes of 4."""
-
-from rankbench.contract import Floats, Ints
-
-def products(indptr: Ints, columns: Ints, values: Floats, dense: Floats, out: Floats, threads: int) -> None: ...
-def entries(indptr: Ints, columns: Ints, left: Floats, right: Floats, out: Floats, threads: int) -> None: ...

@@ -1,0 +1,1 @@
+"""Kernels behind `rankbench.data`: pairs that ratings imply, and the drawing of splits."""

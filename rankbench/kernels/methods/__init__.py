@@ -1,0 +1,1 @@
+"""Kernels behind `rankbench.methods`: what several solvers share."""

@@ -1,0 +1,11 @@
+"""Comparisons sorted into tasks, each the comparisons of few users between few items."""
+
+from rankbench.contract import Int32s, Int64s
+from rankbench.kernels.shared.rows import ComparisonRows
+
+class TaskRows:
+    def __init__(self, *, starts: Int64s, users: Int32s, better: Int32s, worse: Int32s) -> None: ...
+
+def bucket(
+    *, comparisons: ComparisonRows, user_group: Int32s, item_group: Int32s, pair_of: Int32s, groups: int
+) -> tuple[Int64s, Int32s, Int32s, Int32s]: ...

@@ -1,0 +1,1 @@
+"""Kernels behind `rankbench.metrics`: ranking metrics of each user."""

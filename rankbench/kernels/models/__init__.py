@@ -1,0 +1,1 @@
+"""Kernels behind `rankbench.models`: scores of fitted models, and kernel matrices of items."""

@@ -1,0 +1,1 @@
+"""What kernels of every room use: scratch memory, rows of arrays, losses."""

@@ -1,0 +1,1 @@
+"""Kernels of one solver each."""
