@@ -2,7 +2,8 @@
 # make quick   build everything, run the tests that are not slow, for every save
 # make test    build everything, run the whole test suite but for the packaging, on all cores
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
-# make lint    ruff, mypy, cython-lint
+# make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
+# make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
 # make peers   compare with other libraries, side by side in one process
 # make report  write reports/, the committed reproduction, from a fresh quick run
@@ -17,7 +18,7 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test test-packaging lint bench peers report clean
+.PHONY: run quick test test-packaging lint stubs bench peers report clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -36,6 +37,11 @@ lint: .venv/.extra-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
+	$(BIN)/python .ci/write_stubs.py --check
+
+stubs: .venv/.extra-lint
+	$(BIN)/python .ci/write_stubs.py
+	$(BIN)/ruff format -q rankbench/kernels
 
 bench: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv machine --yes

@@ -17,10 +17,11 @@ from rankbench.data.views import Ratings
 
 def main() -> None:
     """Import every kernel, take three steps of the simplest solver, and ask the command line how it is."""
-    names = [module.name for module in pkgutil.iter_modules(rankbench.kernels.__path__)]
+    modules = list(pkgutil.walk_packages(rankbench.kernels.__path__, "rankbench.kernels."))
+    names = [module.name for module in modules if not module.ispkg]
     assert names, "the wheel holds no kernels"
     for name in names:
-        import_module(f"rankbench.kernels.{name}")
+        import_module(name)
     values = np.array([5.0, 1.0, 3.0, 4.0, 2.0, 5.0])
     train = Ratings.from_triples(np.repeat([0, 1], 3), np.tile([0, 1, 2], 2), values, 2, 3)
     steps = MF(rank=2).steps(train, np.random.default_rng(0))

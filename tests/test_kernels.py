@@ -1,13 +1,10 @@
-"""What the kernels share: random draws, sorting, kernel matrices, stubs, and how they take empty input."""
+"""What the kernels share: random draws, sorting, kernel matrices, and how they take empty input."""
 
-import ast
 import ctypes
-import inspect
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from itertools import combinations, pairwise
 from pathlib import Path
 from threading import Lock
@@ -309,36 +306,6 @@ def test_kernel_matrices_without_items_or_features_are_empty_or_zero():
         np.ones((1, 1)), indptr_of([0]), NO_IDS, NO_VALUES, np.zeros(1), NO_IDS, NO_IDS, NO_IDS.astype(np.int64), out
     )
     assert len(out) == 0
-
-
-# stubs
-
-
-def stub_of(module: str) -> ast.Module:
-    return ast.parse((FOLDER / f"{module}.pyi").read_text())
-
-
-def test_every_kernel_has_a_stub_and_every_stub_a_kernel():
-    assert sorted(path.stem for path in FOLDER.glob("*.pyi")) == MODULES
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_a_stub_names_exactly_the_public_constants(module):
-    compiled = import_module(f"rankbench.kernels.{module}")
-    constants = {name for name, value in vars(compiled).items() if name.isupper() and isinstance(value, int)}
-    assert {node.target.id for node in stub_of(module).body if isinstance(node, ast.AnnAssign)} == constants
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_a_stub_has_exactly_the_public_functions_and_their_parameters(module):
-    compiled = import_module(f"rankbench.kernels.{module}")
-    signatures = {
-        name: list(inspect.signature(value).parameters)
-        for name, value in vars(compiled).items()
-        if callable(value) and not name.startswith("_") and value.__module__ == compiled.__name__
-    }
-    functions = [node for node in stub_of(module).body if isinstance(node, ast.FunctionDef)]
-    assert {node.name: [argument.arg for argument in node.args.args] for node in functions} == signatures
 
 
 @pytest.mark.parametrize(("theirs", "found"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-KERNELS = {path.stem for path in (ROOT / "pyx").glob("*.pyx")}
+KERNELS = {path.relative_to(ROOT / "pyx").with_suffix("").as_posix() for path in (ROOT / "pyx").rglob("*.pyx")}
 
 offline = pytest.mark.skipif(
     os.environ.get("RANKBENCH_OFFLINE") == "1", reason="RANKBENCH_OFFLINE=1: building fetches its requirements"
@@ -64,4 +64,6 @@ def test_every_kernel_is_built_and_says_by_what():
     from rankbench.kernels import build_info
 
     assert build_info.compiler() and build_info.openmp() >= 0
-    assert {path.name.partition(".")[0] for path in (ROOT / "rankbench" / "kernels").glob("*.so")} >= KERNELS
+    folder = ROOT / "rankbench" / "kernels"
+    built = {path.relative_to(folder).as_posix().partition(".")[0] for path in folder.rglob("*.so")}
+    assert built >= KERNELS
