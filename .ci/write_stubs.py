@@ -7,6 +7,7 @@ It needs Cython, which reads the signatures; nothing is compiled. A memory view 
 elements, so that mypy finds 32-bit ids where 64-bit ones are asked for.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -57,8 +58,8 @@ class Stub:
 
 
 def _isort(name: str) -> tuple[bool, str]:
-    """Constants before classes, as ruff sorts them; a number within a name counts as a number."""
-    return not name.isupper(), "".join(f"{int(c):04d}" if c.isdigit() else c for c in name)
+    """Constants before classes, and Int8s before Int32s, as ruff sorts names."""
+    return not name.isupper(), re.sub(r"\d+", lambda digits: digits[0].zfill(4), name)
 
 
 def main() -> int:

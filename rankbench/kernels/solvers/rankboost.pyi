@@ -1,6 +1,6 @@
 """RankBoost with thresholds on features, users side by side: no pair is ever listed."""
 
-from rankbench.contract import Floats, Int32s, Int64s, Int8s
+from rankbench.contract import Floats, Int8s, Int32s, Int64s
 
 def count_runs(
     indptr: Int64s,
