@@ -18,7 +18,7 @@ ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
     {"errors", "contract", "streams", "leftovers", "arrays", "names", "soundness"},
     {"kernels"},
-    {"feature_matrix", "isotonic", "item_kernels"},
+    {"feature_matrix", "isotonic", "item_kernels", "statistics"},
     {"models"},
     {"data"},
     {"metrics"},

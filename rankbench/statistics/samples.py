@@ -1,0 +1,77 @@
+"""The per-user values behind a measured mean, and what each user contributes to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankbench.contract import Flags, Floats
+from rankbench.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A metric of one solver: a value for each repetition and user, NaN where the metric does not count the user.
+
+    The measured mean is the mean over repetitions of each repetition's mean over users. Where the metric is an average
+    over pairs, `weights` are each user's numbers of pairs, and the mean over users is the weighted one.
+    """
+
+    values: Floats  # repetitions x users
+    weights: Floats  # repetitions x users; 1 for an average over users
+
+    @classmethod
+    def of(cls, values: Sequence[Floats], weights: Sequence[Floats] | None = None) -> "Sample":
+        """The sample of one array of values per repetition; the users must be the same in all of them."""
+        if not values or len({len(one) for one in values}) > 1:
+            raise UserError("a sample needs at least one repetition, and the same users in each")
+        table = np.asarray(values, np.float64)
+        return cls(table, np.ones_like(table) if weights is None else np.asarray(weights, np.float64))
+
+    @property
+    def counted(self) -> Flags:
+        """Which users the metric counts, in each repetition."""
+        return ~np.isnan(self.values)
+
+    @property
+    def n_users(self) -> int:
+        """How many users the metric counts in at least one repetition."""
+        return int(self.counted.any(axis=0).sum())
+
+    def masses(self) -> tuple[Floats, Floats]:
+        """The numerator and the denominator that each user adds to the mean of each repetition."""
+        weights = np.where(self.counted, self.weights, 0.0)
+        return np.where(self.counted, self.values, 0.0) * weights, weights
+
+    def mean(self) -> float:
+        """The measured mean; NaN where a repetition counts nobody."""
+        numerators, denominators = self.masses()
+        with np.errstate(invalid="ignore"):
+            return float((numerators.sum(axis=1) / denominators.sum(axis=1)).mean())
+
+    def influences(self) -> Floats:
+        """How far the mean would move if a user counted a little more: its derivative by each user's weight."""
+        numerators, denominators = self.masses()
+        totals = denominators.sum(axis=1, keepdims=True)
+        means = numerators.sum(axis=1, keepdims=True) / totals
+        moved: Floats = ((numerators - means * denominators) / totals).mean(axis=0)
+        return moved
+
+
+def paired(one: Sample, other: Sample) -> Floats:
+    """What each user adds to the difference of two means, over the users that both samples count.
+
+    A user's repetitions are added up, so that they stay together when users are resampled or exchanged.
+    """
+    if one.values.shape != other.values.shape:
+        shapes = " and ".join(f"{found.values.shape[0]} x {found.values.shape[1]}" for found in (one, other))
+        raise UserError(
+            f"two solvers are compared user by user, but they have {shapes} values (repetitions x users)",
+            remedy="compare runs with the same data, split, seed and repetitions",
+        )
+    both = one.counted & other.counted
+    weights = np.where(both, one.weights, 0.0)
+    differences = np.where(both, one.values - other.values, 0.0) * weights
+    totals = weights.sum(axis=1, keepdims=True)
+    shares: Floats = np.divide(differences, totals, out=np.zeros_like(differences), where=totals > 0).mean(axis=0)
+    return shares[both.any(axis=0)]

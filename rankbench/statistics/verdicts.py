@@ -1,0 +1,140 @@
+"""Which solvers of a group cannot be told from the best one, how far apart they are, and what the data could show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankbench.contract import Floats
+from rankbench.statistics.permutation import detectable, holm, p_values
+from rankbench.statistics.resampling import bca, resampled
+from rankbench.statistics.samples import Sample, paired
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over users with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    users: int
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two solvers on the same users: the difference of their means, its interval, test and size.
+
+    `effect` is the mean of the users' differences over their standard deviation (Cohen's d for pairs). `wins` counts
+    the users for whom the first solver has the larger value.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    effect: float
+    effect_low: float
+    effect_high: float
+    wins: int
+    ties: int
+    losses: int
+    detectable: float  # the difference that these users would show with a power of 0.8
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One solver of a group: its interval, and its contrast with the best solver, whose own is None."""
+
+    interval: Interval
+    against_best: Contrast | None
+    p: float  # adjusted for the number of solvers by Holm's method; 1 for the best
+    bold: bool  # not distinguishable from the best at the level of 5 %
+
+
+def intervals(samples: Sequence[Sample]) -> list[Interval]:
+    """The mean and interval of each sample; all are resampled with the same users."""
+    columns = [sample.masses() for sample in samples]
+    numerators, denominators = (np.concatenate(parts).T for parts in zip(*columns, strict=True))
+    some = denominators.any(axis=1)
+    if not some.any():
+        return [Interval(np.nan, np.nan, np.nan, 0)] * len(samples)
+    ratios = resampled(numerators[some], denominators[some])
+    found, first = [], 0
+    for sample in samples:
+        end = first + len(sample.values)
+        mean = sample.mean()
+        low, high = bca(mean, ratios[:, first:end].mean(axis=1), sample.influences())
+        found.append(Interval(mean, low, high, sample.n_users))
+        first = end
+    return found
+
+
+def contrast(one: Sample, other: Sample) -> Contrast:
+    """The first solver against the second one, user by user."""
+    return _contrasts([one], other)[0]
+
+
+def verdicts(samples: Mapping[str, Sample], better: str) -> dict[str, Verdict]:
+    """The verdict on each solver of a group; `better` is `higher` or `lower`, the direction of the metric."""
+    sign = 1.0 if better == "higher" else -1.0
+    names = [name for name, sample in samples.items() if np.isfinite(sample.mean())]
+    if not names:
+        return {}
+    best = max(names, key=lambda name: sign * samples[name].mean())
+    others = [name for name in names if name != best]
+    measured = dict(zip(names, intervals([samples[name] for name in names]), strict=True))
+    against = dict(zip(others, _contrasts([samples[name] for name in others], samples[best]), strict=True))
+    adjusted = dict(zip(others, holm(np.array([against[name].p for name in others])).tolist(), strict=True))
+    found = {best: Verdict(measured[best], None, 1.0, True)}
+    for name in others:
+        found[name] = Verdict(measured[name], against[name], adjusted[name], adjusted[name] >= ALPHA)
+    return {name: found[name] for name in names}
+
+
+def _contrasts(samples: Sequence[Sample], other: Sample) -> list[Contrast]:
+    """Each sample against the same other one; users that are counted alike share their resamples."""
+    shares = [paired(sample, other) for sample in samples]
+    by_users: dict[int, list[int]] = {}
+    for place, share in enumerate(shares):
+        by_users.setdefault(len(share), []).append(place)
+    found: dict[int, Contrast] = {}
+    for places in by_users.values():
+        columns = np.stack([shares[place] for place in places], axis=1)
+        found |= zip(places, _of_columns(columns), strict=True)
+    return [found[place] for place in range(len(samples))]
+
+
+def _of_columns(shares: Floats) -> list[Contrast]:
+    """A contrast per column of users x columns, each entry what a user adds to a difference of means."""
+    n, width = shares.shape
+    if n == 0:
+        nothing = Contrast(*(float("nan"),) * 3, 1.0, *(float("nan"),) * 3, 0, 0, 0, float("nan"))
+        return [nothing] * width
+    values = shares * n  # the difference of the means is the mean of these
+    sums = resampled(np.concatenate([values, values**2], axis=1), np.ones((n, 2 * width)))
+    tests = p_values(shares)
+    return [
+        _contrast_of(values[:, column], sums[:, column], sums[:, width + column], float(tests[column]))
+        for column in range(width)
+    ]
+
+
+def _contrast_of(values: Floats, means: Floats, squares: Floats, p: float) -> Contrast:
+    """The contrast of users' differences, given their resampled means and mean squares."""
+    mean, deviation = float(values.mean()), float(values.std())
+    low, high = bca(mean, means, (values - mean) / len(values))
+    effect = mean / deviation if deviation > 0 else 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
+    ends = (effect, effect)
+    if deviation > 0:
+        scaled = (values - mean) / deviation
+        influences = (scaled - effect / 2 * (scaled**2 - 1)) / len(values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ends = bca(effect, means / np.sqrt(squares - means**2), influences)
+    return Contrast(
+        mean, low, high, p, effect, *ends,
+        wins=int((values > 0).sum()), ties=int((values == 0).sum()), losses=int((values < 0).sum()),
+        detectable=detectable(values / len(values)),
+    )  # fmt: skip
