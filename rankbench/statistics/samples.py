@@ -1,6 +1,6 @@
 """The per-user values behind a measured mean, and what each user contributes to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +19,21 @@ class Sample:
 
     values: Floats  # repetitions x users
     weights: Floats  # repetitions x users; 1 for an average over users
+    repetitions: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: Sequence[Floats], weights: Sequence[Floats] | None = None) -> "Sample":
-        """The sample of one array of values per repetition; the users must be the same in all of them."""
-        if not values or len({len(one) for one in values}) > 1:
+    def of(cls, values: Mapping[int, Floats], weights: Mapping[int, Floats] | None = None) -> "Sample":
+        """The sample of an array of values for each repetition; the users must be the same in all of them."""
+        if not values or len({len(one) for one in values.values()}) > 1:
             raise UserError("a sample needs at least one repetition, and the same users in each")
-        table = np.asarray(values, np.float64)
-        return cls(table, np.ones_like(table) if weights is None else np.asarray(weights, np.float64))
+        table = np.array(list(values.values()), np.float64)
+        known = np.ones_like(table) if weights is None else np.array([weights[number] for number in values])
+        return cls(table, known, tuple(values))
+
+    def only(self, repetitions: tuple[int, ...]) -> "Sample":
+        """The sample of these repetitions, in this order."""
+        rows = [self.repetitions.index(number) for number in repetitions]
+        return Sample(self.values[rows], self.weights[rows], repetitions)
 
     @property
     def counted(self) -> Flags:
@@ -59,16 +66,20 @@ class Sample:
 
 
 def paired(one: Sample, other: Sample) -> Floats:
-    """What each user adds to the difference of two means, over the users that both samples count.
+    """What each user adds to the difference of two means, over the users and repetitions that both samples count.
 
     A user's repetitions are added up, so that they stay together when users are resampled or exchanged.
     """
-    if one.values.shape != other.values.shape:
-        shapes = " and ".join(f"{found.values.shape[0]} x {found.values.shape[1]}" for found in (one, other))
+    common = tuple(number for number in one.repetitions if number in other.repetitions)
+    one, other = one.only(common), other.only(common)
+    if one.values.shape[1] != other.values.shape[1]:
         raise UserError(
-            f"two solvers are compared user by user, but they have {shapes} values (repetitions x users)",
-            remedy="compare runs with the same data, split, seed and repetitions",
+            f"two solvers are compared user by user, but one has values of {one.values.shape[1]} users and the other "
+            f"of {other.values.shape[1]}",
+            remedy="compare runs with the same data, split and seed",
         )
+    if not common:
+        return np.zeros(0)
     both = one.counted & other.counted
     weights = np.where(both, one.weights, 0.0)
     differences = np.where(both, one.values - other.values, 0.0) * weights

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 
@@ -42,6 +43,9 @@ class Contrast:
     ties: int
     losses: int
     detectable: float  # the difference that these users would show with a power of 0.8
+
+
+_UNKNOWN = Contrast(nan, nan, nan, 1.0, nan, nan, nan, 0, 0, 0, nan)  # of solvers that share no user
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,7 @@ def _of_columns(shares: Floats) -> list[Contrast]:
     """A contrast per column of users x columns, each entry what a user adds to a difference of means."""
     n, width = shares.shape
     if n == 0:
-        nothing = Contrast(*(float("nan"),) * 3, 1.0, *(float("nan"),) * 3, 0, 0, 0, float("nan"))
-        return [nothing] * width
+        return [_UNKNOWN] * width
     values = shares * n  # the difference of the means is the mean of these
     sums = resampled(np.concatenate([values, values**2], axis=1), np.ones((n, 2 * width)))
     tests = p_values(shares)

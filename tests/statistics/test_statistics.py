@@ -17,7 +17,13 @@ from rankbench.statistics.verdicts import intervals
 
 def sample(values, weights=None):
     """A sample of one repetition."""
-    return Sample.of([np.asarray(values, float)], None if weights is None else [np.asarray(weights, float)])
+    return several([values], None if weights is None else [weights])
+
+
+def several(values, weights=None):
+    """A sample of a repetition for each row."""
+    rows, more = (None if table is None else dict(enumerate(np.asarray(table, float))) for table in (values, weights))
+    return Sample.of(rows, more)
 
 
 def skewed(rng, n):
@@ -58,11 +64,11 @@ def test_influences_are_the_derivatives_of_the_mean_by_each_users_weight():
     rng = np.random.default_rng(5)
     values, weights = rng.random((3, 7)), rng.random((3, 7))
     values[1, 2] = values[2, 2] = values[0, 5] = np.nan
-    whole = Sample.of(list(values), list(weights))
+    whole = several(values, weights)
     for user in range(7):
         moved = np.ones(7)
         moved[user] += 1e-6
-        step = Sample.of(list(values), list(weights * moved)).mean() - whole.mean()
+        step = several(values, weights * moved).mean() - whole.mean()
         assert whole.influences()[user] == pytest.approx(step / 1e-6, rel=1e-4, abs=1e-9)
 
 
@@ -82,7 +88,7 @@ def test_intervals_cover_the_true_mean_about_as_often_as_they_say(n):
 def test_a_users_repetitions_stay_together():
     rng = np.random.default_rng(0)
     users = rng.random(200)
-    once, (often,) = intervals([sample(users)])[0], intervals([Sample.of([users] * 5)])
+    once, (often,) = intervals([sample(users)])[0], intervals([several([users] * 5)])
     assert (often.low, often.high) == pytest.approx((once.low, once.high), rel=1e-12)
 
 
@@ -166,7 +172,7 @@ def test_no_user_in_common_says_nothing():
 
 
 def test_solvers_with_other_users_are_refused():
-    with pytest.raises(UserError, match="1 x 3 and 1 x 2"):
+    with pytest.raises(UserError, match="values of 3 users and the other of 2"):
         statistics.contrast(sample([1, 2, 3]), sample([1, 2]))
 
 
@@ -206,7 +212,7 @@ def test_the_best_is_bold_and_so_is_whoever_cannot_be_told_from_it():
 def test_differences_are_those_of_the_means_where_all_users_are_counted():
     rng = np.random.default_rng(9)
     weights = rng.integers(1, 9, (2, 40)).astype(float)
-    one, other = (Sample.of(list(rng.random((2, 40))), list(weights)) for _ in range(2))
+    one, other = (several(rng.random((2, 40)), weights) for _ in range(2))
     found = statistics.contrast(one, other)
     assert found.difference == pytest.approx(one.mean() - other.mean(), rel=1e-12)
     assert found.low < found.difference < found.high
@@ -249,3 +255,12 @@ TOO_LITTLE = [{"a": [1, 2, 3, 4, 5]}, {"a": [1, 2], "b": [2, 1]}, {"a": [1] * 5,
 def test_too_little_for_a_ranking_is_refused(values):
     with pytest.raises(UserError, match="at least two solvers and 5 data sets"):
         statistics.ranking(values, "higher")
+
+
+def test_only_repetitions_that_both_have_are_compared():
+    rng = np.random.default_rng(0)
+    one, other = rng.random((2, 3, 30))
+    found = statistics.contrast(several(one), Sample.of({2: other[2], 0: other[0]}))
+    assert found.difference == pytest.approx((one[[0, 2]] - other[[0, 2]]).mean(), rel=1e-12)
+    apart = statistics.contrast(Sample.of({0: one[0]}), Sample.of({1: one[0]}))
+    assert np.isnan(apart.difference) and apart.p == 1
