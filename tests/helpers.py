@@ -4,9 +4,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rankbench.cli import main
+from rankbench.contract import Floats
 from rankbench.experiments import Budget, Experiment, Figure
 from rankbench.experiments.spaces import Range, Tune
 from rankbench.harness.materials import Materials
@@ -127,6 +129,14 @@ def made_up(cell: Cell, value: float, **changes: object) -> Result:
         wall=3.0, peak_mb=50.0, contended=False, machine=MACHINE, finished="2026-01-02T03:04:05+00:00",
     )  # fmt: skip
     return replace(result, **changes)  # type: ignore[arg-type]
+
+
+def around(cell: Cell, value: float, users: int = 20) -> dict[str, Floats]:
+    """Values for each user whose means are those of `made_up`: all the same but for what users and repetitions add."""
+    rng = np.random.default_rng(cell.place.repetition)
+    noise = 0.01 * rng.permutation(np.linspace(-1, 1, users))
+    values = (value / 2, value)[: len(cell.measures)]
+    return {measure.label: one + noise for measure, one in zip(cell.measures, values, strict=True)}
 
 
 def silent(text: str) -> None:

@@ -22,7 +22,7 @@ from rankbench.harness.run import Conditions, Event, Run
 from rankbench.metrics import RULES
 
 COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
-LATER = "users,left_out,unscored,published_on,computed,prepare,load"  # columns that came at the end
+LATER = "users,left_out,unscored,published_on,computed,prepare,load,low,high,p,effect"  # columns that came at the end
 
 
 @pytest.fixture

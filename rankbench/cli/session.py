@@ -18,7 +18,7 @@ from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
 from rankbench.report.study import stored_beyond
-from rankbench.report.tables import sheet, timing_notes
+from rankbench.report.tables import sheet, timing_notes, verdict_notes
 from rankbench.report.trials import best_first, trial_sheet, trials
 from rankbench.report.writing import write_report
 
@@ -140,7 +140,7 @@ class Session:
         if any(entry.result or entry.failure for entry in found.entries):
             show_sheet(f"{experiment.name}: {experiment.title}", sheet(found))
         if not self.quiet:
-            for line in timing_notes(found):
+            for line in (*verdict_notes(found), *timing_notes(found)):
                 show(line)
             _show_skips(run)
             _note_trials(found)

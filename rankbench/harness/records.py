@@ -404,6 +404,7 @@ class Study:
     skips: tuple[Skip, ...]
     trials: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()  # what else is stored and not shown here
+    cells: str = ""  # the folder of the results, where the values for each user lie too
 
     @property
     def name(self) -> str:
@@ -456,6 +457,11 @@ _WORST = ("failed", "memory", "timeout", "diverged", "pending", "ok")
 def _digits(content: list[object]) -> str:
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def pairs_of(label: str) -> str:
+    """The name of the array, among a cell's values for each user, that holds the numbers of pairs of a metric."""
+    return f"{label} (pairs)"
 
 
 def failed(result: Result, reason: str) -> Result:

@@ -128,6 +128,7 @@ class Run:
             entries=tuple(Entry(cell, self.result(cell), failures.get(slot, "")) for slot, cell in cells.items()),
             skips=plan.skips,
             trials=tuple(Entry(trial, self.result(trial)) for trial in plan.trials),
+            cells=str(self.store.cells),
         )
 
     def _record(self) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-from rankbench.arrays import Arrays, write_npz
+from rankbench.arrays import Arrays, read_npz, write_npz
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.harness.claims import Claims
@@ -128,6 +128,11 @@ class Store:
     def claims(self) -> Claims:
         """The claims of drivers that share this folder."""
         return Claims(self.folder / "claims")
+
+    @property
+    def cells(self) -> Path:
+        """The folder of the results."""
+        return self._cells
 
     def path(self, cell: Cell) -> Path:
         """Where a cell's result lies or will lie."""
@@ -278,6 +283,12 @@ def file_name(cell: Cell) -> str:
     named = without_folder(cell.solver.name)
     plain_name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in named)
     return f"{plain_name}-{cell.key[:16]}.json"
+
+
+def values_of(folder: Path, cell: Cell) -> Arrays:
+    """Each metric's value for each user, as stored beside a cell's result; empty where there is no such file."""
+    path = folder / file_name(cell).replace(".json", ".npz")
+    return read_npz(path) if path.exists() else {}
 
 
 class ResultsFolder:

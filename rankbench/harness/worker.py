@@ -20,11 +20,11 @@ from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
-from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status
+from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status, pairs_of
 from rankbench.harness.strongest_features import leading_functions
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
-from rankbench.metrics import Metric
+from rankbench.metrics import Metric, PerUser
 from rankbench.streams import stream
 
 
@@ -43,7 +43,7 @@ class Ending:
     status: Status
     reason: str | None = None
     trace: str | None = None
-    per_user: Mapping[str, Floats] = field(default_factory=dict)
+    per_user: Mapping[str, Floats] = field(default_factory=dict)  # by label; `pairs_of` names the numbers of pairs
     counted: tuple[Counted, ...] = ()
     unscored: float | None = None
     peak_mb: float | None = None
@@ -116,17 +116,17 @@ def _run(home: Connection, task: Task) -> Ending:
             memory.note()
             last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0:
-                per_user = _score(home, cell, measured, checkpoint, split)
+                found = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
             memory.restart()
         if last is None:
             raise RuntimeError("the solver yielded no model")
         if scored != last.index:  # the end, by itself or by the budget, lies between two evaluations
-            per_user = _score(home, cell, measured, last, split)
-        return replace(_ending(last, split, train, per_user, memory), prepare=prepare, imported=imported)
+            found = _score(home, cell, measured, last, split)
+        return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported)
 
 
-def _ending(last: Checkpoint, split: Split, train: View, per_user: Mapping[str, Floats], memory: PeakMemory) -> Ending:
+def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory: PeakMemory) -> Ending:
     """What is known at the end of a training that did not fail."""
     model = last.step.model
     missing = _missing(model, split.test)
@@ -134,8 +134,8 @@ def _ending(last: Checkpoint, split: Split, train: View, per_user: Mapping[str, 
     return Ending(
         status="diverged" if reason else "ok",
         reason=reason,
-        per_user=per_user,
-        counted=tuple(_counted(values) for values in per_user.values()),
+        per_user=found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()},
+        counted=tuple(_counted(values) for values in found.values.values()),
         unscored=float(np.mean([column.mean() for _, column in missing])),
         peak_mb=memory.megabytes,
         stopped="budget" if last.spent else "solver",
@@ -143,23 +143,21 @@ def _ending(last: Checkpoint, split: Split, train: View, per_user: Mapping[str, 
     )
 
 
-def _score(
-    home: Connection, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split
-) -> Mapping[str, Floats]:
+def _score(home: Connection, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
     """Measure a checkpoint, send its point of the curve home, and return the value for each user."""
     seen = split.train if split.seen is None else split.seen
     step = checkpoint.step
-    per_user = metrics.per_user(step.model, split.test, measured, cell.threads, seen)
+    found = metrics.measure(step.model, split.test, measured, cell.threads, seen)
     point = Point(
         step=checkpoint.index,
         seconds=checkpoint.seconds,
-        values=tuple(metrics.mean(values) for values in per_user.values()),
+        values=tuple(metrics.mean(values) for values in found.values.values()),
         objective=float(step.objective()) if cell.objective and step.objective is not None else None,
         gap=float(step.gap()) if cell.objective and step.gap is not None else None,
         bound=None if step.bound is None else float(step.bound),
     )
     home.send(point)
-    return per_user
+    return found
 
 
 def _counted(values: Floats) -> Counted:

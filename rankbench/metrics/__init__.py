@@ -1,6 +1,6 @@
 """Metrics: what each means, and the evaluation of a model by them; RULES says what holds for all."""
 
-from rankbench.metrics.evaluation import evaluate, mean, per_user, unusable
+from rankbench.metrics.evaluation import PerUser, evaluate, mean, measure, per_user, unusable
 from rankbench.metrics.records import METRICS, OWN_METRICS, RULES, Metric, metric, own_metric
 
 __all__ = [
@@ -8,8 +8,10 @@ __all__ = [
     "OWN_METRICS",
     "RULES",
     "Metric",
+    "PerUser",
     "evaluate",
     "mean",
+    "measure",
     "metric",
     "own_metric",
     "per_user",

@@ -4,6 +4,7 @@ Rows that several metrics share are computed once, and all of them in one pass o
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,10 +24,29 @@ MetricName = str | Metric | OwnMetric
 KernelRows = Mapping[KernelRow, Floats]
 
 
+@dataclass(frozen=True, eq=False)
+class PerUser:
+    """Each metric by its label: its value for each user, NaN for users left out.
+
+    Of an average over pairs the values are scaled so that their plain mean is that average, and `pairs` holds how many
+    pairs each user has.
+    """
+
+    values: dict[str, Floats]
+    pairs: dict[str, Floats]
+
+
 def per_user(
     model: Model, test: View, names: Sequence[MetricName], threads: int = 1, train: View | None = None
 ) -> dict[str, Floats]:
-    """Each metric's value for each user, NaN for users left out.
+    """Each metric's value for each user, NaN for users left out; `measure` says what `train` is."""
+    return measure(model, test, names, threads, train).values
+
+
+def measure(
+    model: Model, test: View, names: Sequence[MetricName], threads: int = 1, train: View | None = None
+) -> PerUser:
+    """Each metric's value for each user, with the numbers of pairs behind averages over pairs.
 
     `train` is what each user has rated before, which metrics over pairs with training items, over the whole
     catalogue or over all users need. Of training comparisons both items count as seen; where a split has a
@@ -43,10 +63,18 @@ def per_user(
     values = _measured(model, test, rows, threads, train)
     trained = _trained(model, counted, threads, train)
     found = {record.label: _of_part(record, _value(record, values, test, train), trained) for record in counted}
-    return {
-        record.label: found[record.label] if record.own is None else _by_own(record.own, model, test)
-        for record in records
-    }
+    return PerUser(
+        {
+            record.label: found[record.label] if record.own is None else _by_own(record.own, model, test)
+            for record in records
+        },
+        {record.label: values[_rows(record)[1]] for record in counted if _over_pairs(record)},
+    )
+
+
+def _over_pairs(record: Metric) -> bool:
+    """Whether the metric is an average over pairs and not over users."""
+    return "pairs" in record.takes and record.settings.average == "pairs"
 
 
 def _by_own(metric: OwnMetric, model: Model, test: Ratings) -> Floats:
@@ -192,7 +220,7 @@ def _of_pairs(record: Metric, errors: Floats, pairs: Floats) -> Floats:
     return weighted
 
 
-def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> dict[str, Floats]:
+def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> PerUser:
     """The metrics of held-out comparisons."""
     users, pairs = test.users, np.diff(test.indptr).astype(np.float64)
     better = scores_of(model, users, test.better)
@@ -205,7 +233,7 @@ def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> dic
         else:
             wrong = _means(test, (better < worse) + 0.5 * (better == worse))
             found[record.label] = _of_pairs(record, wrong, pairs)
-    return found
+    return PerUser(found, {record.label: pairs for record in records if _over_pairs(record)})
 
 
 def _means(test: Comparisons, values: Floats) -> Floats:

@@ -46,7 +46,8 @@ def study_of(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> Stu
     entries = tuple(_entry(store, planned.cell, planned.failure) for planned in plan.entries)
     trials = tuple(_entry(store, trial) for trial in plan.trials)
     about = (plan.experiment, plan.profile, plan.seed, plan.measures)
-    return Study(*about, entries, plan.skips, trials, notes=tuple(_hidden(store, plan, plans)))
+    notes = tuple(_hidden(store, plan, plans))
+    return Study(*about, entries, plan.skips, trials, notes, str(store.cells))
 
 
 def groups(study: Study) -> list[Group]:

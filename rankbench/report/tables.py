@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isfinite, isnan
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -14,6 +14,7 @@ from rankbench.harness.records import Group, Skip, Study
 from rankbench.metrics import RULES
 from rankbench.names import show_settings
 from rankbench.names.grammar import written
+from rankbench.report.evidence import evidence, verdict_of
 from rankbench.report.published import LOOKALIKE, Beside, beside, joined, joined_settings, remarks
 from rankbench.report.study import (
     bound_of,
@@ -28,11 +29,17 @@ from rankbench.report.study import (
 
 COLUMNS = tuple(
     "experiment data solver settings metric published measured sd n seconds peak_mb determinism status "
-    "users left_out unscored published_on computed prepare load".split()
+    "users left_out unscored published_on computed prepare load low high p effect".split()
 )
 _COUNTS = ("users", "left_out")  # whole numbers, where all repetitions agree
 _FEW = 3  # repetitions whose choices are listed one by one
 _DISTURBED = "*"  # behind seconds that are in doubt
+VERDICTS = (
+    "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
+    "users: a BCa bootstrap over users, each drawn with all of their repetitions. Bold: not distinguishable from the "
+    "best mean on the same data, by a paired permutation test over users at 5 %, adjusted for several solvers by "
+    "Holm's method."
+)
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,17 @@ class Row:
     computed: float | None = None  # a number to stand beside that follows from a formula, and nobody published
     prepare: float | None = None  # seconds to make the view that the solver learns from
     load: float | None = None  # what other processes used of the machine, in cores
+    low: float | None = None  # the 95 % interval of the mean over users
+    high: float | None = None
+    p: float | None = None  # of the difference from the best solver on the same data, adjusted by Holm's method
+    effect: float | None = None  # that difference over the standard deviation of the users' differences
     shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and what follows not in the CSV
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
     elsewhere: bool = False  # the published number was measured on other data
     pace: tuple[int, float | None, float | None] | None = None  # threads, speed-up and its bound, where these vary
     disturbed: bool = False
+    bold: bool = False  # not distinguishable from the best
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,7 @@ class Sheet:
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
     lines: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, int]]  # line and column of what measures best on its data
+    best: frozenset[tuple[int, int]]  # line and column of what cannot be told from the best on the same data
 
     def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
         """The lines in somebody's notation, the best of each column in bold."""
@@ -110,7 +122,7 @@ def notes(study: Study) -> list[str]:
     if tune := study.experiment.tune:
         labels = [measure.label for measure in study.measures]
         lines.append(f"Tuned equally: {described_tuning(tune, labels)}.")
-    return [*lines, *_lookalikes(study), *timing_notes(study), *study.notes]
+    return [*lines, *_lookalikes(study), *verdict_notes(study), *timing_notes(study), *study.notes]
 
 
 def timing_notes(study: Study) -> list[str]:
@@ -123,9 +135,23 @@ def timing_notes(study: Study) -> list[str]:
     ]
 
 
+def verdict_notes(study: Study) -> list[str]:
+    """Where the users of a data set cannot tell its solvers apart, and the differences that they would show."""
+    found = [one for one in evidence(study).values() if len(one.verdicts) > 1 and not one.tells]
+    written = {(group.data.identity, group.split.identity): group for group in groups(study)}
+    lines = []
+    for one in found:
+        line = f"{written[one.place].data.written}, {one.label}: no solver can be told from the best one"
+        seen = one.detectable
+        more = f"; with {one.users} users, differences from about {seen:.2g} up would show" if seen else ""
+        lines.append(f"{line}{more}.")
+    return lines
+
+
 def definitions(study: Study) -> list[str]:
     """What the numbers of a table mean: a line per metric, and the rules that all share."""
-    return [f"*{measure.label}*: {measure.formula}." for measure in study.measures] + [RULES]
+    lines = [f"*{measure.label}*: {measure.formula}." for measure in study.measures] + [RULES]
+    return [*lines, *([VERDICTS] if evidence(study) else [])]
 
 
 def sheet(study: Study) -> Sheet:
@@ -141,7 +167,7 @@ def sheet(study: Study) -> Sheet:
         headings=(*names, *(column.heading for column in columns), *costs, "status"),
         numeric=(*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False),
         lines=tuple(_line(by_metric, columns, len(names) > 2, costs) for by_metric in lines.values()),
-        best=_best(study, list(lines.values()), columns, len(names)),
+        best=_best(list(lines.values()), columns, len(names)),
     )
 
 
@@ -178,6 +204,8 @@ def _columns(study: Study, table: list[Row]) -> list[Column]:
     for measure in study.measures:
         own = [row for row in table if row.metric == measure.label]
         columns.append(Column(measure.label, measure.label, _measured, measured=True))
+        if any(row.low is not None for row in own):
+            columns.append(Column("95 %", measure.label, _interval))
         if published := [row for row in own if row.published is not None]:
             heading, number = _published_column(published)
             columns.append(Column(heading, measure.label, number))
@@ -240,27 +268,22 @@ def _measured(row: Row) -> str:
     return _rounded(row.measured, 4) + (f" ± {row.sd:.4f}" if row.sd is not None and row.n > 1 else "")
 
 
+def _interval(row: Row) -> str:
+    return "" if row.low is None else f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}"
+
+
 def _published_number(row: Row) -> str:
     return _rounded(row.published, 4) + ("" if row.published_sd is None else f" ± {row.published_sd:.4f}")
 
 
-def _best(
-    study: Study, lines: list[Mapping[str, Row]], columns: list[Column], start: int
-) -> frozenset[tuple[int, int]]:
-    """Where each metric is best on each data set, if solvers differ there as far as is printed."""
-    signs = {measure.label: measure.sign for measure in study.measures}
-    best: set[tuple[int, int]] = set()
-    for index, column in enumerate(columns, start=start):
-        found_on: dict[str, dict[int, float]] = {}
-        for number, by_metric in enumerate(lines):
-            row = by_metric.get(column.label)
-            if column.measured and row and row.measured is not None:
-                found_on.setdefault(row.data, {})[number] = signs[column.label] * round(row.measured, 4)
-        for found in found_on.values():
-            most = max(found.values())
-            if min(found.values()) < most:
-                best |= {(number, index) for number, value in found.items() if value == most}
-    return frozenset(best)
+def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> frozenset[tuple[int, int]]:
+    """Where a measured number cannot be told from the best one on the same data."""
+    return frozenset(
+        (number, index)
+        for index, column in enumerate(columns, start=start)
+        for number, by_metric in enumerate(lines)
+        if column.measured and column.label in by_metric and by_metric[column.label].bold
+    )
 
 
 def _row(study: Study, group: Group, several: bool) -> Row:
@@ -301,7 +324,27 @@ def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:
         users=mean_of(found.users for found in counted),
         left_out=mean_of(found.left_out for found in counted),
     )
-    return _with_number(row, beside(study, group, label))
+    return _with_number(_with_verdict(row, study, group, label), beside(study, group, label))
+
+
+def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
+    """The row with what the values for each user say of the measured number."""
+    found = verdict_of(study, group, label)
+    if found is None:
+        return row
+    against = found.against_best
+    return replace(
+        row,
+        low=_finite(found.interval.low),
+        high=_finite(found.interval.high),
+        p=found.p if against else None,
+        effect=_finite(against.effect) if against else None,
+        bold=found.bold and not found.alone,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
 
 
 def _spread(values: list[float]) -> float | None:

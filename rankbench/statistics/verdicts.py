@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from rankbench.statistics.resampling import bca, resampled
 from rankbench.statistics.samples import Sample, paired
 
 ALPHA = 0.05
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Verdict:
     against_best: Contrast | None
     p: float  # adjusted for the number of solvers by Holm's method; 1 for the best
     bold: bool  # not distinguishable from the best at the level of 5 %
+    alone: bool = False  # there is no other solver to compare with
 
 
 def intervals(samples: Sequence[Sample]) -> list[Interval]:
@@ -81,7 +85,7 @@ def contrast(one: Sample, other: Sample) -> Contrast:
     return _contrasts([one], other)[0]
 
 
-def verdicts(samples: Mapping[str, Sample], better: str) -> dict[str, Verdict]:
+def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
     """The verdict on each solver of a group; `better` is `higher` or `lower`, the direction of the metric."""
     sign = 1.0 if better == "higher" else -1.0
     names = [name for name, sample in samples.items() if np.isfinite(sample.mean())]
@@ -92,7 +96,7 @@ def verdicts(samples: Mapping[str, Sample], better: str) -> dict[str, Verdict]:
     measured = dict(zip(names, intervals([samples[name] for name in names]), strict=True))
     against = dict(zip(others, _contrasts([samples[name] for name in others], samples[best]), strict=True))
     adjusted = dict(zip(others, holm(np.array([against[name].p for name in others])).tolist(), strict=True))
-    found = {best: Verdict(measured[best], None, 1.0, True)}
+    found = {best: Verdict(measured[best], None, 1.0, True, alone=not others)}
     for name in others:
         found[name] = Verdict(measured[name], against[name], adjusted[name], adjusted[name] >= ALPHA)
     return {name: found[name] for name in names}

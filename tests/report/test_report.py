@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers import MACHINE, TINY, absent_data, made_up, prepared, silent, tiny
+from helpers import MACHINE, TINY, absent_data, around, made_up, prepared, silent, tiny
 
 from rankbench.errors import UserError
 from rankbench.experiments import Curve, Figure, Published, read
@@ -41,7 +41,7 @@ def study(tmp_path):
         run.open()
         for number, (cell, value) in enumerate(zip(run.plan.cells, values, strict=False)):
             if value is not None:
-                run.keep(made_up(cell, value, **(changes or {}).get(number, {})), {})
+                run.keep(made_up(cell, value, **(changes or {}).get(number, {})), around(cell, value))
         return run.study()
 
     return made
@@ -114,14 +114,16 @@ def test_csv_can_be_read_back_to_the_last_digit(study):
 
 def test_the_sheet_marks_the_better_solver_by_each_metrics_direction(study):
     found = sheet(study((0.5, 0.9, 0.5, 0.9)))
-    assert found.headings[:5] == ("data", "solver", "pairwise-error", "ndcg@5", "published on ml-1m")
-    assert found.best == {(0, 2), (1, 3)}  # global errs less, sgd has the higher ndcg
+    assert found.headings[:7] == (
+        "data", "solver", "pairwise-error", "95 %", "ndcg@5", "95 %", "published on ml-1m"
+    )  # fmt: skip
+    assert found.best == {(0, 2), (1, 4)}  # global errs less, sgd has the higher ndcg
 
 
 def test_the_best_is_marked_on_each_data_set(study):
     two = (*DATA, "low-rank[users=20,items=31,per_user=20]")
     found = sheet(study((0.5, 0.9, 0.6, 0.4), data=two, repetitions=1, published=()))
-    assert found.best == {(0, 2), (1, 3), (3, 2), (2, 3)}
+    assert found.best == {(0, 2), (1, 4), (3, 2), (2, 4)}
 
 
 def test_a_time_to_prepare_that_rounds_to_nothing_has_no_column(study):
@@ -137,17 +139,16 @@ def test_a_checkpoint_without_a_value_is_left_out_of_its_curve(study):
 
 
 def test_a_published_spread_is_shown_beside_its_number(study):
-    assert [line[4] for line in sheet(study()).lines] == ["", "0.7500 ± 0.0100"]
+    assert [line[6] for line in sheet(study()).lines] == ["", "0.7500 ± 0.0100"]
 
 
 def test_a_measured_spread_is_shown_where_there_are_several_repetitions(study):
-    assert [line[3] for line in sheet(study()).lines] == ["0.6000 ± 0.1000", "0.6000 ± 0.0000"]
-    assert [line[3] for line in sheet(study((0.5, 0.6), repetitions=1)).lines] == ["0.5000", "0.6000"]
+    assert [line[4] for line in sheet(study()).lines] == ["0.6000 ± 0.1000", "0.6000 ± 0.0000"]
+    assert [line[4] for line in sheet(study((0.5, 0.6), repetitions=1)).lines] == ["0.5000", "0.6000"]
 
 
-def test_equal_solvers_are_not_marked(study):
-    assert sheet(study([0.5] * 4)).best == set()
-    assert sheet(study([0.50001, 0.50004] * 2)).best == set()  # equal as far as is printed
+def test_equal_solvers_are_all_marked(study):
+    assert sheet(study([0.5] * 4)).best == {(0, 2), (0, 4), (1, 2), (1, 4)}
 
 
 def test_markdown_and_latex_have_a_line_per_solver(study):

@@ -1,0 +1,123 @@
+"""What the values for each user say about the solvers of a study: intervals, paired tests, and what could be seen."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from weakref import ReferenceType, ref
+
+import numpy as np
+
+from rankbench.arrays import Arrays
+from rankbench.contract import Floats
+from rankbench.harness.records import Group, Measure, Study, pairs_of
+from rankbench.harness.store import values_of
+from rankbench.report.study import groups
+from rankbench.statistics import Sample, Verdict, verdicts
+
+GroupKey = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The verdicts on the solvers that share a data set, a split and a metric."""
+
+    place: tuple[str, str]  # identities of the data set and the split
+    label: str
+    verdicts: Mapping[GroupKey, Verdict]
+
+    @property
+    def tells(self) -> bool:
+        """Whether any solver can be told from the best one."""
+        return any(not verdict.bold for verdict in self.verdicts.values())
+
+    @property
+    def users(self) -> int:
+        """How many users the comparison rests on."""
+        return min(verdict.interval.users for verdict in self.verdicts.values())
+
+    @property
+    def detectable(self) -> float | None:
+        """The difference from the best solver that these users would show, for a typical solver of the group."""
+        found = [verdict.against_best.detectable for verdict in self.verdicts.values() if verdict.against_best]
+        known = [value for value in found if np.isfinite(value) and value > 0]
+        return median(known) if known else None
+
+
+_latest: list[tuple[ReferenceType[Study], Mapping[tuple[tuple[str, str], str], Evidence]]] = []
+
+
+def evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
+    """The evidence for each data set with split and each metric, where values for each user are stored.
+
+    A table asks several times, so the last few answers are kept.
+    """
+    for known, found in _latest:
+        if known() is study:
+            return found
+    found = _evidence(study)
+    _latest[:] = [(ref(study), found), *_latest[:3]]
+    return found
+
+
+def _evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
+    gathered: dict[tuple[str, str], list[Group]] = {}
+    for group in groups(study):
+        gathered.setdefault(_place(group), []).append(group)
+    found = (one for members in gathered.values() for one in _of_place(study, members))
+    return {(one.place, one.label): one for one in found}
+
+
+def verdict_of(study: Study, group: Group, label: str) -> Verdict | None:
+    """The verdict on a group by one metric; None where nothing is known of its users."""
+    found = evidence(study).get((_place(group), label))
+    return found.verdicts.get(_key(group)) if found else None
+
+
+def _place(group: Group) -> tuple[str, str]:
+    return group.data.identity, group.split.identity
+
+
+def _key(group: Group) -> GroupKey:
+    """A group is known by its solver with the settings that somebody wrote, and by its threads."""
+    return (*group.key, group.threads)
+
+
+def _of_place(study: Study, members: Sequence[Group]) -> Iterator[Evidence]:
+    """The evidence of each metric on one data set and split."""
+    if not study.cells:
+        return
+    arrays = {_key(group): _arrays(Path(study.cells), group) for group in members}
+    for measure in study.measures:
+        samples = {key: sample for key, of_group in arrays.items() if (sample := _sample(of_group, measure))}
+        if samples:
+            judged = verdicts(samples, measure.better)
+            yield Evidence(_place(members[0]), measure.label, judged)
+
+
+def _arrays(folder: Path, group: Group) -> dict[int, Arrays]:
+    """The stored values of the repetitions that ended well."""
+    found = {result.cell.place.repetition: values_of(folder, result.cell) for result in group.good}
+    return {repetition: arrays for repetition, arrays in found.items() if arrays}
+
+
+def _sample(arrays: Mapping[int, Arrays], measure: Measure) -> Sample | None:
+    """The sample of one metric; None where a repetition lacks it, or has other users than the first."""
+    label, name = measure.label, pairs_of(measure.label)
+    values = {number: stored[label] for number, stored in arrays.items() if label in stored}
+    pairs = {number: arrays[number][name] for number in values if name in arrays[number]}
+    if not values or len({len(one) for one in values.values()}) > 1:
+        return None
+    if not pairs:
+        averages_pairs = measure.source is None and measure.record.settings.average == "pairs"
+        return None if averages_pairs else Sample.of(values)
+    return Sample.of({number: _unscaled(values[number], pairs[number]) for number in values}, pairs)
+
+
+def _unscaled(values: Floats, pairs: Floats) -> Floats:
+    """The value of each user, where stored values are scaled so that their plain mean is the average over pairs."""
+    counted = ~np.isnan(values)
+    share = counted.sum() / max(1.0, pairs[counted].sum())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        unscaled: Floats = np.where(counted, values / (pairs * share), np.nan)
+    return unscaled
