@@ -12,9 +12,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from Cython.Compiler import ExprNodes, Nodes
+from Cython.Compiler import ExprNodes, ModuleNode, Nodes
 from Cython.Compiler.TreeFragment import StringParseContext, parse_from_strings
 
 ROOT = Path(__file__).parent.parent
@@ -103,13 +102,13 @@ def stub_of(path: Path) -> Stub:
     return stub
 
 
-def _parsed(path: Path) -> Any:
+def _parsed(path: Path) -> ModuleNode.ModuleNode:
     context = StringParseContext(path.stem)
     context.set_language_level(3)
     return parse_from_strings(path.stem, path.read_text(), context=context)
 
 
-def _nodes(body: Any) -> Iterator[Any]:
+def _nodes(body: Nodes.Node) -> Iterator[Nodes.Node]:
     """The statements of a module or class."""
     for node in body.stats if isinstance(body, Nodes.StatListNode) else (body,):
         if isinstance(node, Nodes.StatListNode):
@@ -118,7 +117,7 @@ def _nodes(body: Any) -> Iterator[Any]:
             yield node
 
 
-def _declared(node: Any) -> list[str]:
+def _declared(node: Nodes.Node) -> list[str]:
     """The declaration in Python's words; nothing for what Python does not see."""
     if isinstance(node, Nodes.CEnumDefNode) and node.create_wrapper:
         return _enum(node)
@@ -132,14 +131,14 @@ def _declared(node: Any) -> list[str]:
     return _annotated(getattr(node, "lhs", getattr(node, "expr", None)))
 
 
-def _annotated(target: Any) -> list[str]:
+def _annotated(target: ExprNodes.ExprNode | None) -> list[str]:
     """A constant of the module, which Python sees if its type is written beside it."""
     if isinstance(target, ExprNodes.NameNode) and target.annotation:
         return [f"{target.name}: {target.annotation.string.value}"]
     return []
 
 
-def _enum(node: Any) -> list[str]:
+def _enum(node: Nodes.CEnumDefNode) -> list[str]:
     """The members of an enumeration, numbered from 0 where no value is given."""
     members: list[tuple[str, int]] = []
     for item in node.items:
@@ -150,7 +149,7 @@ def _enum(node: Any) -> list[str]:
     return ["\n".join(["", f"class {node.name}(IntEnum):", *(f"    {name} = {value}" for name, value in members), ""])]
 
 
-def _function(node: Any, indent: str) -> str:
+def _function(node: Nodes.DefNode, indent: str) -> str:
     """The signature of a function; that of `__init__` for what Cython calls `__cinit__`."""
     name = "__init__" if node.name == "__cinit__" else str(node.name)
     parts, starred = [], False
@@ -170,7 +169,7 @@ def _function(node: Any, indent: str) -> str:
     return f"{indent}def {name}(\n{rows}{indent}) -> {returned}: ..."
 
 
-def _parameter(argument: Any) -> str:
+def _parameter(argument: Nodes.CArgDeclNode) -> str:
     base, declarator = argument.base_type, argument.declarator
     name = str(declarator.name) or str(base.name)  # `self` and `rng` are parsed as types without a name
     if name == "self":
@@ -183,7 +182,7 @@ def _parameter(argument: Any) -> str:
     return f"{name}: {kind} = {argument.default.value}"
 
 
-def _kind(base: Any) -> str:
+def _kind(base: Nodes.CBaseTypeNode) -> str:
     """The type of a parameter in Python's words."""
     if isinstance(base, Nodes.MemoryViewSliceTypeNode):
         element = base.base_type_node

@@ -2,23 +2,28 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from rankbench.errors import UserError
 from rankbench.leftovers import partial_of
 
-Arrays = dict[str, np.ndarray[Any, Any]]
+T = TypeVar("T")
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def pack(record: Any, prefix: str = "") -> Arrays:
+def pack(record: object, prefix: str = "") -> Arrays:
     """The fields of a dataclass as named arrays; a CSR matrix becomes four, None is left out."""
+    if not is_dataclass(record):
+        raise TypeError(f"a {type(record).__name__} cannot be packed")
     packed: Arrays = {f"{prefix}kind": np.array(type(record).__name__)}
     for field in fields(record):
         value, name = getattr(record, field.name), prefix + field.name
@@ -43,19 +48,19 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
     return cls(**values)
 
 
-def sealed(array: Any) -> Any:
+def sealed(array: T) -> T:
     """The same array, which can no longer be written to, nor can what it is a view of.
 
     This is for arrays that their maker gives away: a view of the data keeps these as they are, and copies others.
     """
-    part = array
+    part: object = array
     while isinstance(part, np.ndarray):
         part.flags.writeable = False
         part = part.base
     return array
 
 
-def is_sealed(array: Any) -> bool:
+def is_sealed(array: object) -> bool:
     """Whether an array can be written to neither by its own name nor by that of an array that it is a view of."""
     part = array
     while isinstance(part, np.ndarray):
@@ -65,7 +70,7 @@ def is_sealed(array: Any) -> bool:
     return part is None  # what else may lie below, a file or a buffer, others may write to
 
 
-def _csr(name: str, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+def _csr(name: str, data: Array, indices: Array, indptr: Array, shape: Array) -> scipy.sparse.csr_array:
     """The CSR matrix of these parts, if none of its indices points beyond it."""
     for part, array in (("indices", indices), ("indptr", indptr), ("shape", shape)):
         if array.dtype.kind not in "iu":  # which would be rounded in silence
@@ -100,7 +105,7 @@ def read_npz(path: Path) -> Arrays:
         raise UserError(f"{path} is damaged or no npz file of plain arrays: {error}") from error
 
 
-def fingerprint(*records: Any) -> str:
+def fingerprint(*records: object) -> str:
     """SHA-256 over names, types, shapes and bytes of everything the records hold."""
     digest = hashlib.sha256()
     for record in records:

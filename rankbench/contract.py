@@ -7,9 +7,9 @@ the generator's local variables, and all randomness comes from the generator han
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from enum import Enum
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,12 @@ Int8s = npt.NDArray[np.int8]
 Float32s = npt.NDArray[np.float32]
 Records = npt.NDArray[np.void]  # of a structured type
 Flags = npt.NDArray[np.bool_]
+
+
+class Dataclass(Protocol):
+    """What every dataclass has, its fields."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
 class Determinism(Enum):
@@ -114,7 +120,7 @@ class NeedsMore(Protocol):
         ...
 
 
-class OwnMetric(Protocol):
+class OwnMetric(Dataclass, Protocol):
     """A metric of the user's own, a record with settings like a solver; an average over users."""
 
     definition: str  # what the number means, who is left out

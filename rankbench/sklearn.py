@@ -7,26 +7,30 @@ level. (Inheriting from scikit-learn's classes is what makes a class an estimato
 
 from dataclasses import replace
 from inspect import signature
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from rankbench.contract import Floats
 from rankbench.data.views import Ratings
+from rankbench.feature_matrix import Matrix
 from rankbench.harness.training import fit
 from rankbench.models import Stumps, UserWeights
-from rankbench.solvers import SOLVERS
+from rankbench.solvers import SOLVERS, mprank, svrank
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
     from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
-    from sklearn.utils import check_random_state
+    from sklearn.utils import Tags, check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
     raise ImportError('rankbench.sklearn needs scikit-learn: pip install "rankbench[sklearn]"') from error
 
 Kernel = Literal["linear", "gaussian", "polynomial", "precomputed"]
+Samples: TypeAlias = npt.ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix
+RandomState: TypeAlias = int | np.random.RandomState | None
 
 
 class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -49,16 +53,16 @@ class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.degree = degree
         self.form = form
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Samples, y: npt.ArrayLike) -> Self:
         """Itself, with `model_`."""
         _fit(self, "mprank", X, y)
         return self
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Samples) -> Floats:
         """A score per row; the training samples' have the mean of their targets."""
         return _predict(self, X)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """It takes sparse X, too, and may take kernels."""
         return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
 
@@ -90,16 +94,16 @@ class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.tolerance = tolerance
         self.max_steps = max_steps
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Samples, y: npt.ArrayLike) -> Self:
         """Itself, with `model_`."""
         _fit(self, "svrank", X, y, self.max_steps)
         return self
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Samples) -> Floats:
         """A score per row; the training samples' have the mean of their targets."""
         return _predict(self, X)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """It takes sparse X, too, and may take kernels."""
         return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
 
@@ -115,40 +119,47 @@ class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_rounds: int = 100,
         rounds: Literal["all", "validated"] = "all",
         held_out: float = 0.25,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_rounds = n_rounds
         self.rounds = rounds
         self.held_out = held_out
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Samples, y: npt.ArrayLike) -> Self:
         """Itself, with `model_`."""
         _fit(self, "rankboost", X, y, self.n_rounds, self.random_state)
         return self
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Samples) -> Floats:
         """A score per row."""
         return _predict(self, X)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """It takes sparse X, too; R squared does not suit it."""
         return _tags(super().__sklearn_tags__(), poor_score=True)
 
 
-def _fit(estimator: Any, name: str, X: Any, y: Any, steps: int = 1, random_state: Any = None) -> None:
+Regressor: TypeAlias = MPRank | SVRank | RankBoost
+
+
+def _fit(
+    estimator: Regressor, name: str, X: Samples, y: npt.ArrayLike, steps: int = 1, random_state: RandomState = None
+) -> None:
     """Give the estimator the model that its solver makes of one user who rated all samples."""
     solver = SOLVERS.find(name)(**_settings(estimator))
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-    samples = np.arange(len(y), dtype=np.int32)
-    view = Ratings(np.array([0, len(y)]), samples, np.asarray(y, np.float64), len(y), X)
+    table, targets = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_min_samples=2
+    )
+    samples = np.arange(len(targets), dtype=np.int32)
+    view = Ratings(np.array([0, len(targets)]), samples, np.asarray(targets, np.float64), len(targets), table)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     estimator.model_ = fit(solver, view, steps=steps, seed=seed)
     estimator.solver_ = solver
     estimator.X_fit_ = view.item_features
 
 
-def _settings(estimator: Any) -> dict[str, Any]:
+def _settings(estimator: Regressor) -> dict[str, Any]:
     """The parameters that are the solver's, and that were set; how long to run and the seed are the shell's own."""
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     own = ("n_rounds", "max_steps", "random_state")
@@ -156,7 +167,7 @@ def _settings(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in own and value != defaults[name]}
 
 
-def _predict(estimator: Any, X: Any) -> Floats:
+def _predict(estimator: Regressor, X: Samples) -> Floats:
     """The model's scores of new items."""
     check_is_fitted(estimator, "model_")
     X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
@@ -171,7 +182,7 @@ def _predict(estimator: Any, X: Any) -> Floats:
     return scores
 
 
-def _kernel(solver: Any, X: Any, others: Any) -> Any:
+def _kernel(solver: mprank.MPRank | svrank.SVRank, X: Matrix, others: Matrix) -> Matrix:
     """The solver's kernel between the rows of X and the others."""
     if solver.kernel == "precomputed":
         return X
@@ -180,7 +191,7 @@ def _kernel(solver: Any, X: Any, others: Any) -> Any:
     return rbf_kernel(X, others, gamma=0.5 / solver.width**2)
 
 
-def _tags(tags: Any, poor_score: bool = False, pairwise: bool = False) -> Any:
+def _tags(tags: Tags, poor_score: bool = False, pairwise: bool = False) -> Tags:
     """The tags of a regressor that takes sparse X."""
     tags.input_tags.sparse = True
     tags.input_tags.pairwise = pairwise

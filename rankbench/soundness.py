@@ -3,44 +3,42 @@
 Kernels look wherever an index points. What solvers made is sound; what a file says may be anything.
 """
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse
 
+from rankbench.arrays import Array
 from rankbench.errors import UserError
 
+Type = type[np.generic] | None  # of the elements; None: any
 
-def numbers(name: str, array: Any, *shape: int | None) -> tuple[int, ...]:
+
+def numbers(name: str, array: object, *shape: int | None) -> tuple[int, ...]:
     """The shape of an array of real numbers, which must be this one; None stands for any length."""
-    return _array(name, array, "iuf", "real numbers", shape)
+    return _array(name, array, "iuf", "real numbers", shape).shape
 
 
-def doubles(name: str, array: Any, *shape: int | None) -> tuple[int, ...]:
+def doubles(name: str, array: object, *shape: int | None) -> tuple[int, ...]:
     """The same for an array that a kernel takes as it is."""
-    found = numbers(name, array, *shape)
-    return _exactly(name, array, np.float64, found)
+    return _exactly(name, _array(name, array, "iuf", "real numbers", shape), np.float64).shape
 
 
-def ids(name: str, array: Any, size: int, *shape: int | None, dtype: Any = None) -> tuple[int, ...]:
+def ids(name: str, array: object, size: int, *shape: int | None, dtype: Type = None) -> tuple[int, ...]:
     """The shape of an array of integers from 0 to size - 1, of this type if a kernel takes it as it is."""
-    found = _array(name, array, "iu", "integers", shape)
-    if array.size and not 0 <= array.min() <= array.max() < size:
-        wrong = array.min() if array.min() < 0 else array.max()
-        raise UserError(f"{name} holds {wrong}: {f'ids run from 0 to {size - 1}' if size else 'there is nothing'}")
-    return found if dtype is None else _exactly(name, array, dtype, found)
+    return _ids(name, array, size, shape, dtype).shape
 
 
-def pointers(name: str, array: Any, rows: int, entries: int, dtype: Any = None) -> None:
+def pointers(name: str, array: object, rows: int, entries: int, dtype: Type = None) -> None:
     """Refuse what does not say, as in CSR, where each of so many rows begins and ends among so many entries."""
-    ids(name, array, entries + 1, rows + 1, dtype=dtype)
-    if array[0] != 0 or array[-1] != entries:
-        raise UserError(f"{name} runs from {array[0]} to {array[-1]}: it must from 0 to {entries}")
-    if (falls := np.flatnonzero(array[1:] < array[:-1])).size:
+    found = _ids(name, array, entries + 1, (rows + 1,), dtype)
+    if found[0] != 0 or found[-1] != entries:
+        raise UserError(f"{name} runs from {found[0]} to {found[-1]}: it must from 0 to {entries}")
+    if (falls := np.flatnonzero(found[1:] < found[:-1])).size:
         raise UserError(f"{name} falls after row {falls[0]}: it must never")
 
 
-def features(name: str, matrix: Any, rows: int | None = None, columns: int | None = None) -> tuple[int, ...]:
+def features(
+    name: str, matrix: Array | scipy.sparse.csr_array, rows: int | None = None, columns: int | None = None
+) -> tuple[int, ...]:
     """The shape of a matrix, plain or CSR; that no index of a CSR one leaves it is seen when it is read."""
     if not scipy.sparse.issparse(matrix):
         return numbers(name, matrix, rows, columns)
@@ -48,12 +46,22 @@ def features(name: str, matrix: Any, rows: int | None = None, columns: int | Non
     return _fitting(name, matrix.shape, (rows, columns))
 
 
-def _array(name: str, array: Any, kinds: str, what: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
+def _ids(name: str, array: object, size: int, shape: tuple[int | None, ...], dtype: Type) -> Array:
+    found = _array(name, array, "iu", "integers", shape)
+    if found.size and not 0 <= found.min() <= found.max() < size:
+        wrong = found.min() if found.min() < 0 else found.max()
+        raise UserError(f"{name} holds {wrong}: {f'ids run from 0 to {size - 1}' if size else 'there is nothing'}")
+    return found if dtype is None else _exactly(name, found, dtype)
+
+
+def _array(name: str, array: object, kinds: str, what: str, shape: tuple[int | None, ...]) -> Array:
+    """The array itself, if it holds numbers of these kinds in this shape."""
     if not isinstance(array, np.ndarray):
         raise UserError(f"{name} is no array")
     if array.dtype.kind not in kinds:
         raise UserError(f"{name} holds {array.dtype}: it must hold {what}")
-    return _fitting(name, array.shape, shape)
+    _fitting(name, array.shape, shape)
+    return array
 
 
 def _fitting(name: str, found: tuple[int, ...], shape: tuple[int | None, ...]) -> tuple[int, ...]:
@@ -64,7 +72,7 @@ def _fitting(name: str, found: tuple[int, ...], shape: tuple[int | None, ...]) -
     return found
 
 
-def _exactly(name: str, array: Any, dtype: Any, found: tuple[int, ...]) -> tuple[int, ...]:
+def _exactly(name: str, array: Array, dtype: type[np.generic]) -> Array:
     if array.dtype != dtype:
         raise UserError(f"{name} holds {array.dtype}: it must hold {np.dtype(dtype)}")
-    return found
+    return array

@@ -66,7 +66,7 @@ class _Timed(BPR):
 
     elapsed = 0.0
 
-    def _fit_sgd(self, *arguments: Any) -> Any:
+    def _fit_sgd(self, *arguments: object) -> Any:
         start = perf_counter()
         found = super()._fit_sgd(*arguments)
         self.elapsed = perf_counter() - start

@@ -205,7 +205,7 @@ def _installed(package: str) -> str:
         return f"{package} is not installed"
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(" ".join(part) if isinstance(part, tuple) else str(part) for part in value)
     return str(value)

@@ -1,7 +1,7 @@
 """From the rows of a file to a view: ids numbered, repeats dealt with, published counts asserted."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def ratings(
     )
 
 
-def expect(view: Any, counts: Counts, name: str) -> None:
+def expect(view: Ratings, counts: Counts, name: str) -> None:
     """Raise an error unless the view holds what was published."""
     found = Counts(len(view), view.n_users, view.n_items)
     if found != counts:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import rankbench
-from rankbench.arrays import fingerprint, pack, read_npz, unpack, write_npz
+from rankbench.arrays import Array, fingerprint, pack, read_npz, unpack, write_npz
 from rankbench.contract import Ints
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, View
@@ -158,7 +158,7 @@ def _dtype(ids: Labels) -> Any:
     return "str" if ids.dtype.kind == "U" else ids.dtype.name
 
 
-def _numbers(column: Any, ids: Labels, kind: str) -> Any:
+def _numbers(column: Array, ids: Labels, kind: str) -> Ints:
     """The row numbers of published ids."""
     if ids is None:
         return column

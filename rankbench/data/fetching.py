@@ -28,7 +28,7 @@ class _Resuming:
         self.part, self.name, self.tell = part, name, tell
         self.etag: str | None = None  # of what the part holds the beginning of
 
-    def __call__(self, url: str, output: str, _pooch: Any) -> None:
+    def __call__(self, url: str, output: str, _pooch: pooch.Pooch) -> None:
         """Fetch the rest, and hand the whole over as `output`."""
         with requests.get(url, stream=True, timeout=_TIMEOUT, headers=self._headers()) as response:
             if response.status_code in _FINAL and response.status_code not in (408, 416, 429):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from rankbench.arrays import pack, read_npz, write_npz
+from rankbench.contract import Dataclass
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import Files
 from rankbench.data.views import Comparisons, Ratings, view_of
@@ -14,7 +15,7 @@ from rankbench.names import settings_of, show_settings
 AnyView = TypeVar("AnyView", Ratings, Comparisons)
 
 
-def parsed(record: object, version: int, files: Files, parse: Callable[[Files], AnyView]) -> AnyView:
+def parsed(record: Dataclass, version: int, files: Files, parse: Callable[[Files], AnyView]) -> AnyView:
     """The view that `parse` makes of the files, from the cache if nothing has changed since.
 
     What is cached is found by the record's settings and version and by place, size and time of change of

@@ -4,13 +4,16 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any, Literal, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
 from rankbench.contract import Floats, Ints
 from rankbench.data.files import File
 from rankbench.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 Ids = np.ndarray[Any, Any]  # integers, or text
 _LARGEST = np.iinfo(np.int64).max
@@ -78,10 +81,11 @@ class Watched(io.RawIOBase):
         """Yes."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         """The next bytes."""
-        piece = self.stream.read(len(buffer))
-        buffer[: len(piece)] = piece
+        room = memoryview(buffer)
+        piece = self.stream.read(len(room))
+        room[: len(piece)] = piece
         self.zeros = self.zeros or b"\x00" in piece
         return len(piece)
 
@@ -207,7 +211,7 @@ def _one_letter(stream: IO[bytes], separator: str) -> IO[bytes]:
     return io.BytesIO(stream.read().replace(separator.encode(), _UNIT.encode()))
 
 
-def _as_text(column: Any) -> Ids:
+def _as_text(column: Ids) -> Ids:
     """Text of fixed width, which needs no pickle to be stored."""
     return np.asarray(column, dtype=np.str_)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from rankbench.errors import UserError, unknown
 from rankbench.experiments.spaces import Tune, read_tune
@@ -123,6 +123,7 @@ class Experiment:
         check(self)
 
 
+Given = TypeVar("Given")
 _NESTED = {"budget": Budget, "figure": Figure}
 
 
@@ -185,10 +186,10 @@ def _overriding(table: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mappi
     return {**overrides, "tune": {**table["tune"], **overrides["tune"]}}
 
 
-def _of_tune(file: str, make: Callable[[Any], Tune], table: Any) -> Tune:
+def _of_tune(file: str, make: Callable[[Given], Tune], given: Given) -> Tune:
     """What is made of a tuning, or the error with its place."""
     try:
-        return make(table)
+        return make(given)
     except UserError as error:
         raise error.within(f"{file}: [tune]", instead_of="Tune") from None
     except TypeError as error:
@@ -203,18 +204,11 @@ def _label(file: str, name: str) -> str:
         raise error.within(file) from None
 
 
-def _value(file: str, key: str, value: Any) -> Any:
-    if key in ("tune", *_NESTED) and not isinstance(value, dict):
-        raise UserError(f"{file}: [{key}] must be a table")
-    if key == "tune":
-        return _of_tune(file, read_tune, value)
-    if key == "figure":
-        by = value.get("by", [])
-        if not isinstance(by, list) or not all(isinstance(entry, str) for entry in by):
-            raise UserError("by must be a list of settings", subject=f"{file}: [figure]")
-        value = {**value, "by": tuple(value.get("by", ())), "curves": _curves(file, value.get("curves", []))}
-    if key in _NESTED:
-        return _record(file, f"[{key}]", _NESTED[key], value)
+def _value(file: str, key: str, value: object) -> Any:
+    if key in ("tune", *_NESTED):
+        if not isinstance(value, dict):
+            raise UserError(f"{file}: [{key}] must be a table")
+        return _of_tune(file, read_tune, value) if key == "tune" else _nested(file, key, value)
     if key == "published":
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise UserError(f"{file}: published must be tables: [[published]]")
@@ -228,7 +222,17 @@ def _value(file: str, key: str, value: Any) -> Any:
     return value
 
 
-def _threads(file: str, value: Any) -> tuple[int, ...]:
+def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
+    """The record of a table of its own: the budget or the figure."""
+    if key == "figure":
+        by = table.get("by", [])
+        if not isinstance(by, list) or not all(isinstance(entry, str) for entry in by):
+            raise UserError("by must be a list of settings", subject=f"{file}: [figure]")
+        table = {**table, "by": tuple(by), "curves": _curves(file, table.get("curves", []))}
+    return _record(file, f"[{key}]", _NESTED[key], table)
+
+
+def _threads(file: str, value: object) -> tuple[int, ...]:
     """Different numbers of threads, ascending: the first is what the others are compared with."""
     if not isinstance(value, list) or not all(type(number) is int and number >= 1 for number in value):
         raise UserError(f"{file}: threads must be a list of numbers of at least 1: threads = [1, 2, 4]")
@@ -237,7 +241,7 @@ def _threads(file: str, value: Any) -> tuple[int, ...]:
     return tuple(sorted(set(value)))
 
 
-def _curves(file: str, tables: Any) -> tuple[Curve, ...]:
+def _curves(file: str, tables: object) -> tuple[Curve, ...]:
     """The lines that a figure draws beside what was measured."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UserError(f"{file}: curves must be tables: [[figure.curves]]")

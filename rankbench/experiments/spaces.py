@@ -207,7 +207,7 @@ def described(tune: Tune, metrics: Sequence[str]) -> str:
     )
 
 
-def _values(solver: str, name: str, values: Any) -> Values:
+def _values(solver: str, name: str, values: object) -> Values:
     """A range out of a table, or choices out of a list."""
     try:
         if isinstance(values, Mapping):
@@ -230,7 +230,7 @@ def _fitted(solver: str, space: Space, method: str) -> Space:
     cls = SOLVERS.find(spec.name)
     start = {**spec.settings, **first_candidate(space)}
 
-    def fit(name: str, value: Any) -> Any:
+    def fit(name: str, value: object) -> Any:
         """The value as the solver takes it."""
         return getattr(build(cls, {**start, name: value}, spec.name), name)
 

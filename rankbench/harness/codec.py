@@ -9,8 +9,11 @@ from enum import Enum
 from functools import cache
 from math import inf, isfinite, isnan, nan
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from rankbench.contract import Dataclass
+
+T = TypeVar("T", bound=Dataclass)
 Read = Callable[[Any], Any]
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 
@@ -19,12 +22,12 @@ class Unreadable(ValueError):
     """What was stored is not what its record looks like."""
 
 
-def encode(record: Any, indent: int | None = 1) -> str:
+def encode(record: object, indent: int | None = 1) -> str:
     """The text of a record: strict JSON, whatever its numbers and texts are; without an indent, in one line."""
     return json.dumps(plain(record), indent=indent, allow_nan=False)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The same as dictionaries, lists, texts, finite numbers and None."""
     if type(value) in _PLAIN:  # most values by far
         return _plain_text(value) if type(value) is str else value
@@ -36,7 +39,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be stored")
 
 
-def decode(cls: Any, text: str) -> Any:
+def decode(cls: type[T], text: str) -> T:
     """The record of this class that a text describes."""
     return revived(cls, parsed(text))
 
@@ -49,7 +52,7 @@ def parsed(text: str) -> Any:
         raise Unreadable(f"no JSON: {type(error).__name__}: {error}") from None
 
 
-def revived(cls: Any, value: Any, **known: Any) -> Any:
+def revived(cls: type[T], value: object, **known: object) -> T:
     """The record of this class that plain values describe; unknown and missing names and wrong types are refused.
 
     What is known already is taken as it is, and may not stand among the values.
@@ -98,29 +101,29 @@ _WRITERS: tuple[tuple[Any, Read], ...] = (  # a boolean is an integer too, so it
 
 
 @cache
-def _names(cls: Any) -> tuple[str, ...]:
+def _names(cls: type[Dataclass]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
 @cache
-def _reader(hint: Any) -> Read:
+def _reader(hint: object) -> Read:
     """What makes a value of this type out of plain ones."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _MAKERS:
         return _MAKERS[origin](arguments)
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         return _record(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return hint
     return _READERS[hint]
 
 
-def _record(cls: Any) -> Read:
+def _record(cls: type[Dataclass]) -> Read:
     """What makes a record out of a dictionary with its names."""
     return lambda value: _fields_read(cls, value, {})
 
 
-def _fields_read(cls: Any, value: Any, known: Mapping[str, Any]) -> Any:
+def _fields_read(cls: type[T], value: object, known: Mapping[str, object]) -> T:
     """A record of the values of its fields, those known already among them."""
     if not isinstance(value, dict):
         raise Unreadable(f"{cls.__name__} is no table")
@@ -134,7 +137,7 @@ def _fields_read(cls: Any, value: Any, known: Mapping[str, Any]) -> Any:
 
 
 @cache
-def _fields_of(cls: Any) -> tuple[Mapping[str, Read], frozenset[str]]:
+def _fields_of(cls: type[Dataclass]) -> tuple[Mapping[str, Read], frozenset[str]]:
     """What reads each field of a record, and which fields must be there."""
     hints = get_type_hints(cls, include_extras=True)
     needed = frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
@@ -148,7 +151,7 @@ def _tuple(arguments: tuple[Any, ...]) -> Read:
         return lambda value: tuple([each(entry) for entry in _list(value)])
     readers = [_reader(argument) for argument in arguments]
 
-    def read(value: Any) -> Any:
+    def read(value: object) -> Any:
         found = _list(value)
         if len(found) != len(readers):
             raise Unreadable(f"expected {len(readers)} values, not {len(found)}")
@@ -157,10 +160,10 @@ def _tuple(arguments: tuple[Any, ...]) -> Read:
     return read
 
 
-def _mapping(argument: Any) -> Read:
+def _mapping(argument: object) -> Read:
     each = _reader(argument)
 
-    def read(value: Any) -> Any:
+    def read(value: object) -> Any:
         if not isinstance(value, dict):
             raise Unreadable(f"expected a table, not {value!r:.60}")
         return types.MappingProxyType({key: each(entry) for key, entry in value.items()})
@@ -174,7 +177,7 @@ def _union(arguments: tuple[Any, ...]) -> Read:
     readers = [_reader(argument) for argument in others]
     optional = len(others) < len(arguments)
 
-    def read(value: Any) -> Any:
+    def read(value: object) -> Any:
         if value is None and optional:
             return None
         for attempt in readers[:-1]:
@@ -188,7 +191,7 @@ def _union(arguments: tuple[Any, ...]) -> Read:
 
 
 def _one_of(choices: tuple[Any, ...]) -> Read:
-    def read(value: Any) -> Any:
+    def read(value: object) -> Any:
         if value not in choices:
             raise Unreadable(f"{value!r:.60} is none of {', '.join(map(str, choices))}")
         return value
@@ -196,13 +199,13 @@ def _one_of(choices: tuple[Any, ...]) -> Read:
     return read
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise Unreadable(f"expected a list, not {value!r:.60}")
     return value
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: object) -> Any:
     """A number, text, boolean or None; or a list of such, as a tuple."""
     if isinstance(value, list):
         return tuple(_scalar(entry) for entry in value)
@@ -213,25 +216,25 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise Unreadable(f"expected a text, not {value!r:.60}")
     return _unmarked(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise Unreadable(f"expected true or false, not {value!r:.60}")
     return value
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise Unreadable(f"expected a whole number, not {value!r:.60}")
     return value
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, str) and value in _NOT_FINITE:
         return _NOT_FINITE[value]
     if not isinstance(value, int | float) or isinstance(value, bool):

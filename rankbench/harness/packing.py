@@ -1,14 +1,16 @@
 """A plan's cells as its file holds them: what many cells share is written once, and they give its number."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rankbench.contract import Determinism
 from rankbench.experiments import Budget
 from rankbench.harness.codec import Unreadable
 from rankbench.harness.records import Cell, Measure, Place
 from rankbench.names import Named
+
+Thing = TypeVar("Thing", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -21,20 +23,20 @@ class Packed:
     cells: tuple[Any, ...]  # rows: see `_row`
 
 
-class _Numbers:
+class _Numbers(Generic[Thing]):
     """Distinct things in the order in which they were first met, and the number of each."""
 
     def __init__(self) -> None:
-        self.found: dict[Any, int] = {}
+        self.found: dict[Thing, int] = {}
 
-    def of(self, thing: Any) -> int:
+    def of(self, thing: Thing) -> int:
         """The thing's number."""
         return self.found.setdefault(thing, len(self.found))
 
 
 def packed(cells: Iterable[Cell]) -> Packed:
     """The cells with what they share taken out."""
-    names, measures, budgets = _Numbers(), _Numbers(), _Numbers()
+    names, measures, budgets = _Numbers[Named](), _Numbers[tuple[Measure, ...]](), _Numbers[Budget]()
     rows = tuple(_row(cell, names, measures, budgets) for cell in cells)
     return Packed(tuple(names.found), tuple(measures.found), tuple(budgets.found), rows)
 
@@ -48,7 +50,9 @@ def unpacked(found: Packed) -> tuple[Cell, ...]:
         raise Unreadable(f"a cell of the plan cannot be read: {error}") from None
 
 
-def _row(cell: Cell, names: _Numbers, measures: _Numbers, budgets: _Numbers) -> tuple[Any, ...]:
+def _row(
+    cell: Cell, names: _Numbers[Named], measures: _Numbers[tuple[Measure, ...]], budgets: _Numbers[Budget]
+) -> tuple[Any, ...]:
     place = cell.place
     return (
         names.of(place.data),

@@ -1,16 +1,18 @@
 """Settings checked by their types: each record is a frozen dataclass whose annotated fields are its settings."""
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from operator import index
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, SupportsIndex, Union, get_args, get_origin, get_type_hints
 
+from rankbench.contract import Dataclass
 from rankbench.errors import UserError, unknown
 from rankbench.names.grammar import show_value
 
-_BOOLEANS = {"true": True, "false": False}
+_BOOLEANS: Mapping[object, bool] = {"true": True, "false": False}
+_READERS: Mapping[type, Callable[[Any], Any]] = {int: int, float: float, str: str}
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Limits:
 THREADS = Limits(low=1, high=1024)  # kernels take no more either: each thread has memory of its own
 
 
-def checked_threads(threads: Any) -> int:
+def checked_threads(threads: SupportsIndex) -> int:
     """The number of threads as a plain integer, or an error if it is no number of threads.
 
     Whatever a caller can reach asks this before it does anything: what trains, what scores, what measures.
@@ -54,17 +56,17 @@ def checked_threads(threads: Any) -> int:
 
 
 @cache
-def hints_of(cls: Any) -> Mapping[str, Any]:
+def hints_of(cls: type) -> Mapping[str, Any]:
     """The types of a record's fields, with what is annotated."""
     return get_type_hints(cls, include_extras=True)
 
 
-def settings_of(record: Any) -> dict[str, Any]:
+def settings_of(record: Dataclass) -> dict[str, Any]:
     """All settings of a record, defaults included."""
     return {f.name: getattr(record, f.name) for f in fields(record) if f.init}
 
 
-def changed_settings(record: Any) -> dict[str, Any]:
+def changed_settings(record: Dataclass) -> dict[str, Any]:
     """The settings that differ from their defaults."""
     return {f.name: getattr(record, f.name) for f in fields(record) if getattr(record, f.name) != f.default}
 
@@ -88,16 +90,16 @@ def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
         raise UserError(str(error), subject=name) from None
 
 
-def check(record: Any) -> None:
+def check(record: Dataclass) -> None:
     """Check every field against its type and its limits; for a record's `__post_init__`."""
-    cls: type = type(record)
+    cls = type(record)
     hints = hints_of(cls)
     for f in fields(cls):
         value = _convert(getattr(record, f.name), hints[f.name], cls.__name__, f.name)
         object.__setattr__(record, f.name, value)
 
 
-def _convert(value: Any, hint: Any, subject: str, key: str) -> Any:
+def _convert(value: object, hint: object, subject: str, key: str) -> Any:
     """The value as the hint wants it, or an error that says what was wanted."""
     if get_origin(hint) is Annotated:
         inner, *notes = get_args(hint)
@@ -113,25 +115,26 @@ def _convert(value: Any, hint: Any, subject: str, key: str) -> Any:
         return value
     if get_origin(hint) in (Union, types.UnionType):
         return _convert_optional(value, hint, subject, key)
-    return _convert_plain(value, hint, subject, key)
+    return _convert_plain(value, hint, subject, key) if isinstance(hint, type) else value
 
 
-def _convert_optional(value: Any, hint: Any, subject: str, key: str) -> Any:
+def _convert_optional(value: object, hint: object, subject: str, key: str) -> Any:
     if value is None or value == "none":
         return None
     (inner,) = (arg for arg in get_args(hint) if arg is not type(None))
     return _convert(value, inner, subject, key)
 
 
-def _convert_plain(value: Any, hint: Any, subject: str, key: str) -> Any:
+def _convert_plain(value: object, hint: type, subject: str, key: str) -> Any:
     """Read an int, float, bool or str; a bool is no number and 1.5 is no int."""
     try:
         if hint is bool and not isinstance(value, bool):
             return _BOOLEANS[value]
-        if hint is int and not isinstance(value, str) and (isinstance(value, bool) or value != int(value)):
+        if hint in (int, float) and isinstance(value, bool):
             raise ValueError
-        if hint is float and isinstance(value, bool):
+        found = _READERS[hint](value) if hint in _READERS else value
+        if hint is int and not isinstance(value, str) and value != found:
             raise ValueError
-        return hint(value) if hint in (int, float, str) else value
+        return found
     except (ValueError, TypeError, KeyError, OverflowError):
         raise UserError(f"{key}={value} is not of type {hint.__name__}", subject=subject) from None

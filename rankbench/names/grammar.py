@@ -65,14 +65,14 @@ def read_settings(text: str, whole: str = "") -> dict[str, str]:
     return settings
 
 
-def show_value(value: Any) -> str:
+def show_value(value: object) -> str:
     """A setting as it is written: `1` for 1.0, `true` for True."""
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def written(value: Any) -> str:
+def written(value: object) -> str:
     """The same, with `none` for None."""
     return "none" if value is None else show_value(value)
 

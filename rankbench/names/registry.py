@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
+from rankbench.contract import Dataclass
 from rankbench.errors import UserError, unknown
 from rankbench.names.checking import build, settings_of
 from rankbench.names.grammar import Settings, Spec, parse, show, show_value
@@ -69,7 +70,7 @@ class Named:
         shown = {name: "none" if value is None else value for name, value in chosen}
         return show(self.name, {**dict(self.given), **shown}) if shown else self.written
 
-    def setting(self, name: str, default: Any = None) -> Any:
+    def setting(self, name: str, default: object = None) -> Any:
         """The value of a setting."""
         return dict(self.settings).get(name, default)
 
@@ -196,7 +197,7 @@ def _record(home: str, base: str, settings: Settings) -> Any:
     return build(class_at(home), dict(settings), home.rpartition(":")[2])
 
 
-def _named(written: str, spec: Spec, record: Any, home: str) -> Named:
+def _named(written: str, spec: Spec, record: Dataclass, home: str) -> Named:
     name = spec.name
     settings = _frozen(settings_of(record), name)
     base = _base(name, home)

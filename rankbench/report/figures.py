@@ -6,6 +6,7 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rankbench.report.series import Drawing, Panel
@@ -69,7 +70,7 @@ def _figure(drawing: Drawing) -> Figure:
     return figure
 
 
-def _draw_panel(axis: Any, panel: Panel, drawing: Drawing) -> None:
+def _draw_panel(axis: Axes, panel: Panel, drawing: Drawing) -> None:
     for number, line in enumerate(panel.lines):
         colour = COLOURS[number % len(COLOURS)]
         if drawing.kind == "bars":

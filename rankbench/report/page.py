@@ -140,7 +140,7 @@ def _machine_of(result: Result | None) -> dict[str, str]:
     return dict(zip(headings, map(str, (*values, *versions, result.finished[:10])), strict=True))
 
 
-def _script_safe(value: Any) -> str:
+def _script_safe(value: object) -> str:
     """JSON that may stand inside a script element."""
     return json.dumps(value).replace("</", "<\\/")
 

@@ -35,7 +35,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.arrays import sealed
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Flags, Floats, Ints
 from rankbench.data.building import numbered
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
@@ -277,7 +277,7 @@ def _careful_peaks(file: File) -> Peaks:
 # ---- from peaks and terms to a ranking ----
 
 
-def to_mni(peaks: Peaks, talairach: Any) -> Peaks:
+def to_mni(peaks: Peaks, talairach: Flags) -> Peaks:
     """The peaks with those marked as Talairach's brought into MNI space."""
     places = peaks.places()
     places[talairach] = np.linalg.solve(_SCALE, (places[talairach] - _SHIFT).T).T

@@ -244,7 +244,7 @@ def _wrong(text: bytes, has_movie: bool) -> str | None:
 # ---- from numbers to the view ----
 
 
-def _by_customer(segments: list[_Segment]) -> tuple[Any, Ints]:
+def _by_customer(segments: list[_Segment]) -> tuple[scipy.sparse.csr_array, Ints]:
     """A sparse matrix with a row per customer and a column per movie that is rated, and the movies.
 
     The segments, in the order of their movies, are such a matrix by columns already; turning it into one by
@@ -265,7 +265,7 @@ def _by_customer(segments: list[_Segment]) -> tuple[Any, Ints]:
     return by_customer, movies
 
 
-def _view(by_customer: Any, movies: Ints) -> Ratings:
+def _view(by_customer: scipy.sparse.csr_array, movies: Ints) -> Ratings:
     """The view of a matrix without its empty rows."""
     customers = np.flatnonzero(np.diff(by_customer.indptr))
     return Ratings(
@@ -278,7 +278,7 @@ def _view(by_customer: Any, movies: Ints) -> Ratings:
     )
 
 
-def _check_once(by_customer: Any, movies: Ints, segments: list[_Segment]) -> None:
+def _check_once(by_customer: scipy.sparse.csr_array, movies: Ints, segments: list[_Segment]) -> None:
     """Raise an error if a customer rates a movie twice."""
     same = by_customer.indices[1:] == by_customer.indices[:-1]
     borders = by_customer.indptr[1:-1] - 1

