@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def add_to(app: typer.Typer) -> None:
     """Make these verbs part of the command line."""
     app.command("list")(list_names)
-    for verb in (info, status, report, table, plot, export, doctor):
+    for verb in (info, status, report, table, compare, plot, export, doctor):
         app.command()(verb)
 
 
@@ -123,6 +123,50 @@ def table(
         sys.stdout.write(to_latex(wanted))
     else:
         sys.stdout.write("\n".join([to_markdown(wanted), *notes(found), *definitions(found), ""]))
+
+
+def compare(
+    what: Annotated[list[str], typer.Argument(metavar="EXPERIMENT|FOLDER FOLDER")],
+    as_csv: Annotated[bool, typer.Option("--csv", help="One row per comparison, with all digits.")] = False,
+    fail_if_worse: Annotated[
+        bool, typer.Option("--fail-if-worse", help="Exit code 1 if the second is worse anywhere.")
+    ] = False,
+    seed: OfSeed = None,
+    full: OfFull = None,
+    out: Out = RESULTS,
+) -> None:
+    """Compare solvers user by user: two by two within an experiment, or each with itself in two results folders.
+
+    Example: rankbench compare gunasekar2016-table2
+
+    Example: rankbench compare before after --fail-if-worse
+    """
+    from rankbench.cli.printer import show_sheet
+    from rankbench.cli.session import results_in
+    from rankbench.report.comparison import WORSE, between, sheet_of, to_csv, within
+    from rankbench.report.study import study
+
+    if len(what) == 1:
+        found = within(_study(out, what[0], seed, full))
+        title = f"{what[0]}: each two solvers, user by user"
+    elif len(what) == 2:
+        one, other = (results_in(Path(folder)) for folder in what)
+        common = sorted(set(one.names()) & set(other.names()))
+        if not common:
+            raise UserError(f"{what[0]} and {what[1]} have no experiment in common: give two folders of results")
+        pairs = ((study(one, name, seed, full), study(other, name, seed, full)) for name in common)
+        found = [line for left, right in pairs if left and right for line in between(left, right, (what[0], what[1]))]
+        title = f"{what[1]} against {what[0]}, user by user"
+    else:
+        raise UserError(f"cannot compare {len(what)} things: give one experiment, or two folders of results")
+    if not found:
+        raise UserError("nothing to compare: no two results that ended well have values for the same users")
+    if as_csv:
+        sys.stdout.write(to_csv(found))
+    else:
+        show_sheet(title, sheet_of(found))
+    if fail_if_worse and any(line.verdict == WORSE for line in found):
+        raise typer.Exit(1)
 
 
 def plot(

@@ -63,42 +63,44 @@ def evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
 def _evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
     gathered: dict[tuple[str, str], list[Group]] = {}
     for group in groups(study):
-        gathered.setdefault(_place(group), []).append(group)
+        gathered.setdefault(place_of(group), []).append(group)
     found = (one for members in gathered.values() for one in _of_place(study, members))
     return {(one.place, one.label): one for one in found}
 
 
 def verdict_of(study: Study, group: Group, label: str) -> Verdict | None:
     """The verdict on a group by one metric; None where nothing is known of its users."""
-    found = evidence(study).get((_place(group), label))
-    return found.verdicts.get(_key(group)) if found else None
+    found = evidence(study).get((place_of(group), label))
+    return found.verdicts.get(key_of(group)) if found else None
 
 
-def _place(group: Group) -> tuple[str, str]:
+def samples(study: Study, group: Group) -> dict[str, Sample]:
+    """The sample of each metric of a group, by the metric's label, where values for each user are stored."""
+    if not study.cells:
+        return {}
+    stored = {result.cell.place.repetition: values_of(Path(study.cells), result.cell) for result in group.good}
+    known = {repetition: arrays for repetition, arrays in stored.items() if arrays}
+    found = ((measure.label, _sample(known, measure)) for measure in study.measures)
+    return {label: sample for label, sample in found if sample}
+
+
+def place_of(group: Group) -> tuple[str, str]:
+    """The identities of a group's data set and split."""
     return group.data.identity, group.split.identity
 
 
-def _key(group: Group) -> GroupKey:
-    """A group is known by its solver with the settings that somebody wrote, and by its threads."""
+def key_of(group: Group) -> GroupKey:
+    """What sets a group apart from others: its solver with the settings that somebody wrote, and its threads."""
     return (*group.key, group.threads)
 
 
 def _of_place(study: Study, members: Sequence[Group]) -> Iterator[Evidence]:
     """The evidence of each metric on one data set and split."""
-    if not study.cells:
-        return
-    arrays = {_key(group): _arrays(Path(study.cells), group) for group in members}
+    known = {key_of(group): samples(study, group) for group in members}
     for measure in study.measures:
-        samples = {key: sample for key, of_group in arrays.items() if (sample := _sample(of_group, measure))}
-        if samples:
-            judged = verdicts(samples, measure.better)
-            yield Evidence(_place(members[0]), measure.label, judged)
-
-
-def _arrays(folder: Path, group: Group) -> dict[int, Arrays]:
-    """The stored values of the repetitions that ended well."""
-    found = {result.cell.place.repetition: values_of(folder, result.cell) for result in group.good}
-    return {repetition: arrays for repetition, arrays in found.items() if arrays}
+        own = {key: of_group[measure.label] for key, of_group in known.items() if measure.label in of_group}
+        if own:
+            yield Evidence(place_of(members[0]), measure.label, verdicts(own, measure.better))
 
 
 def _sample(arrays: Mapping[int, Arrays], measure: Measure) -> Sample | None:

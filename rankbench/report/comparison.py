@@ -1,0 +1,148 @@
+"""Solvers compared two by two, user by user: those of one experiment, or the same ones in two results folders."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+
+import numpy as np
+
+from rankbench.errors import UserError
+from rankbench.harness.records import Group, Measure, Study
+from rankbench.report.evidence import key_of, place_of, samples
+from rankbench.report.study import groups, mean_seconds
+from rankbench.report.tables import Sheet
+from rankbench.statistics import Contrast, Sample, contrast
+from rankbench.statistics.permutation import holm
+from rankbench.statistics.verdicts import ALPHA
+
+SAME, UNSEEN, BETTER, WORSE = "same values", "no difference seen", "better", "worse"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The second of two runs against the first one, by one metric on one data set."""
+
+    experiment: str
+    data: str
+    first: str
+    second: str
+    metric: str
+    one: float  # the mean of the first
+    other: float
+    difference: float  # of the second from the first, over the users that both count
+    low: float
+    high: float
+    p: float  # adjusted for all comparisons of this metric on this data set
+    effect: float
+    wins: int  # users for whom the second is better
+    ties: int
+    losses: int
+    speed: float | None  # seconds of the first over those of the second, on one kind of machine
+    verdict: str = ""
+
+
+def within(study: Study) -> list[Comparison]:
+    """Each two solvers of an experiment on the same data and split."""
+    found: list[Comparison] = []
+    members = [(group, samples(study, group)) for group in groups(study)]
+    for place in dict.fromkeys(place_of(group) for group, _ in members):
+        here = [(group, own) for group, own in members if place_of(group) == place]
+        pairs = list(combinations(here, 2))
+        for measure in study.measures:
+            label = measure.label
+            both = [(one, other) for one, other in pairs if label in one[1] and label in other[1]]
+            found += _judged(
+                _compared(study, (one[0], other[0]), (_name(one[0]), _name(other[0])), measure,
+                          (one[1][label], other[1][label]))
+                for one, other in both
+            )  # fmt: skip
+    return found
+
+
+def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison]:
+    """Each solver that two stored runs of an experiment have in common; the names say which run is which."""
+    if one.seed != other.seed:
+        raise UserError(
+            f"two runs of {one.name} have no split in common: their seeds are {one.seed} and {other.seed}",
+            remedy="run one of them again with the other's --seed",
+        )
+    theirs = {(place_of(group), key_of(group)): group for group in groups(other)}
+    pairs = [
+        (group, theirs[known], samples(one, group), samples(other, theirs[known]))
+        for group in groups(one)
+        if (known := (place_of(group), key_of(group))) in theirs
+    ]
+    found: list[Comparison] = []
+    for measure in one.measures:
+        label = measure.label
+        for place in dict.fromkeys(place_of(group) for group, *_ in pairs):
+            found += _judged(
+                replace(_compared(one, (group, match), names, measure, (own[label], other_own[label])),
+                        first=f"{_name(group)} in {names[0]}", second=f"{_name(match)} in {names[1]}")
+                for group, match, own, other_own in pairs
+                if place_of(group) == place and label in own and label in other_own
+            )  # fmt: skip
+    return found
+
+
+def sheet_of(found: Sequence[Comparison]) -> Sheet:
+    """The comparisons as people read them, those that differ in bold."""
+    headings = ("data", "metric", "first", "second", "difference", "95 %", "p", "effect", "win / tie / loss", "speed",
+                "the second is")  # fmt: skip
+    lines = tuple(
+        (
+            one.data, one.metric, f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
+            f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}", f"{one.effect:+.2f}",
+            f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.verdict,
+        )
+        for one in found
+    )  # fmt: skip
+    numeric = tuple(heading in ("difference", "p", "effect", "speed") for heading in headings)
+    bold = frozenset((line, 10) for line, one in enumerate(found) if one.verdict in (BETTER, WORSE))
+    return Sheet(headings, numeric, lines, bold)
+
+
+def to_csv(found: Iterable[Comparison]) -> str:
+    """One row per comparison, with all digits."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = [field.name for field in fields(Comparison)]
+    writer.writerow(names)
+    for one in found:
+        writer.writerow(["" if (value := getattr(one, name)) is None else value for name in names])
+    return out.getvalue()
+
+
+def _name(group: Group) -> str:
+    return group.solver.written
+
+
+def _compared(
+    study: Study, pair: tuple[Group, Group], names: tuple[str, str], measure: Measure, own: tuple[Sample, Sample]
+) -> Comparison:
+    """The comparison of two groups, its p-value and its verdict not adjusted yet."""
+    found: Contrast = contrast(own[1], own[0])
+    wins, losses = (found.wins, found.losses) if measure.sign > 0 else (found.losses, found.wins)
+    seconds = [mean_seconds(group) for group in pair]
+    machines = {result.machine.fingerprint for group in pair for result in group.good}
+    speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None
+    return Comparison(
+        study.name, pair[0].data.written, *names, measure.label, own[0].mean(), own[1].mean(),
+        found.difference, found.low, found.high, found.p, found.effect, wins, found.ties, losses, speed,
+        verdict=BETTER if found.difference * measure.sign > 0 else WORSE if found.difference else SAME,
+    )  # fmt: skip
+
+
+def _judged(found: Iterable[Comparison]) -> list[Comparison]:
+    """The comparisons with p-values adjusted for their number, and the verdicts that follow."""
+    lines = list(found)
+    adjusted = holm(np.array([one.p for one in lines])).tolist()
+    return [replace(one, p=p, verdict=_verdict(one, p)) for one, p in zip(lines, adjusted, strict=True)]
+
+
+def _verdict(one: Comparison, p: float) -> str:
+    if one.ties and not one.wins + one.losses:
+        return SAME
+    return one.verdict if p < ALPHA else UNSEEN
