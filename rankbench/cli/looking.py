@@ -112,7 +112,7 @@ def table(
 
     if as_csv and as_latex:
         raise UserError("--csv and --latex exclude each other: choose one")
-    found = _study(out, name, seed, full)
+    found = stored_study(out, name, seed, full)
     if of_trials and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs as it is written")
     if as_csv:
@@ -147,7 +147,7 @@ def compare(
     from rankbench.report.study import study
 
     if len(what) == 1:
-        found = within(_study(out, what[0], seed, full))
+        found = within(stored_study(out, what[0], seed, full))
         title = f"{what[0]}: each two solvers, user by user"
     elif len(what) == 2:
         one, other = (results_in(Path(folder)) for folder in what)
@@ -190,7 +190,7 @@ def plot(
         raise UserError(f"cannot plot {' '.join(names)!r}: expected EXPERIMENT or basis EXPERIMENT")
     if columns and kind == "figure":
         raise UserError(f"--columns={columns} chooses basic functions: rankbench plot basis {name}")
-    found = _study(out, name, seed, full)
+    found = stored_study(out, name, seed, full)
     try:
         to.mkdir(parents=True, exist_ok=True)
         files = _draw_bases(found, columns, to) if kind == "basis" else _draw_figure(found, to, out)
@@ -262,7 +262,7 @@ def status(
         show("\n".join(described(results.store(one), one)))
 
 
-def _study(out: Path, name: str, seed: int | None, full: bool | None) -> "Study":
+def stored_study(out: Path, name: str, seed: int | None, full: bool | None) -> "Study":
     """What is stored of an experiment, or the error that says how to get it."""
     from rankbench.cli.session import results_in
     from rankbench.report.study import study

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from rankbench.cli.looking import stored_study
 from rankbench.cli.options import (
     RESULTS,
     Data,
@@ -13,6 +14,8 @@ from rankbench.cli.options import (
     Jobs,
     Memory,
     Names,
+    OfFull,
+    OfSeed,
     Out,
     Quiet,
     Repetitions,
@@ -31,6 +34,7 @@ from rankbench.cli.options import (
     option,
     seconds_of,
 )
+from rankbench.errors import UserError
 
 # Every verb imports what it needs when it runs: --help and completion must answer at once.
 # ruff: noqa: PLC0415
@@ -40,6 +44,7 @@ def add_to(app: typer.Typer) -> None:
     """Make these verbs part of the command line."""
     app.command()(run)
     app.command()(tune)
+    app.command()(verify)
 
 
 def run(
@@ -79,6 +84,32 @@ def run(
     session = Session(results_in(out), selection, conditions, quiet)
     names = experiments or ["all"]
     raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
+
+
+def verify(
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    sample: Annotated[int, option("--sample", "N", "How many cells, drawn at random.")] = 20,
+    every: Annotated[bool, typer.Option("--all", help="Every cell that ended well.")] = False,
+    seed: OfSeed = None,
+    full: OfFull = None,
+    jobs: Jobs = 1,
+    timeout: Timeout = "10m",
+    out: Out = RESULTS,
+    quiet: Quiet = False,
+) -> None:
+    """Run stored cells again, and say which come out the same to the last byte. Exit code 1 if any does not.
+
+    Example: rankbench verify gunasekar2016-table2 --sample 5
+    """
+    from rankbench.cli.session import verified
+    from rankbench.harness.isolation import Caps
+    from rankbench.harness.run import Conditions
+
+    if sample < 1:
+        raise UserError(f"--sample {sample} is out of range: must be at least 1")
+    found = stored_study(out, name, seed, full)
+    conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout)))
+    raise typer.Exit(verified(found, None if every else sample, conditions, quiet))
 
 
 def tune(

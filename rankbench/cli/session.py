@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 
@@ -17,6 +18,7 @@ from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
+from rankbench.harness.verification import sampled, verify
 from rankbench.report.study import stored_beyond
 from rankbench.report.tables import sheet, timing_notes, verdict_notes
 from rankbench.report.trials import best_first, trial_sheet, trials
@@ -246,3 +248,23 @@ def _show_skips(run: Run) -> None:
     for skip in run.plan.skips:
         if not skip.failed:
             show(f"skipped {run.plan.experiment.name}: {skip.text}")
+
+
+def verified(found: Study, number: int | None, conditions: Conditions, quiet: bool) -> int:
+    """Run a sample of stored cells again and say what differs; the exit code."""
+    cells = sampled(found, number)
+    if not cells:
+        raise UserError(f"no cell of {found.name} has ended well, so there is nothing to verify")
+    with (
+        TemporaryDirectory(prefix="rankbench-verify-") as folder,
+        progress_of(f"{found.name} again", len(cells), quiet) as tell,
+    ):
+        checks = verify(found, cells, results_in(Path(folder)), conditions, tell)
+    for check in checks:
+        if check.verdict != "same":
+            parts = f" in {', '.join(check.differing)}" if check.differing else ""
+            show(f"{check.verdict}: {check.cell.label}{parts}: {check.why}")
+    counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in ("same", "close")}
+    close = f", {counts['close']} close" if counts["close"] else ""
+    show(f"{found.name}: {counts['same']} of {len(checks)} cells came out the same to the last byte{close}")
+    return OK if sum(counts.values()) == len(checks) else 1

@@ -328,6 +328,8 @@ class Result:
     trace: str | None = None  # of a failure
     stopped: str | None = None  # what ended the training: the budget or the solver
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, where the model has them
+    split: str = ""  # SHA-256 of the split's parts; empty in results from before it was kept
+    model: str = ""  # SHA-256 of the last model's arrays; empty also where a model is no record of arrays
 
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):

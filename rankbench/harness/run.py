@@ -305,4 +305,6 @@ def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> R
         trace=ending.trace if ending else None,
         stopped=ending.stopped if ending else None,
         functions=ending.functions if ending else (),
+        split=ending.split if ending else "",
+        model=ending.model if ending else "",
     )

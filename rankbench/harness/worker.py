@@ -4,7 +4,7 @@ import os
 import signal
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from math import isfinite
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 
 from rankbench import metrics
+from rankbench.arrays import fingerprint, pack
 from rankbench.contract import Flags, Floats, Ints, Model, NeedsMore, Solver
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
@@ -51,6 +52,8 @@ class Ending:
     imported: tuple[str, ...] = ()
     stopped: str | None = None
     functions: tuple[RankingFunction, ...] = ()
+    split: str = ""  # SHA-256 of its parts
+    model: str = ""  # SHA-256 of its arrays
 
 
 class PeakMemory:
@@ -140,7 +143,16 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory:
         peak_mb=memory.megabytes,
         stopped="budget" if last.spent else "solver",
         functions=leading_functions(model, split.train.feature_names),
+        split=split.hash,
+        model=_digest(model),
     )
+
+
+def _digest(model: Model) -> str:
+    """SHA-256 of a model's arrays; empty where it is no record of arrays."""
+    if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
+        return ""
+    return fingerprint(model)
 
 
 def _score(home: Connection, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
