@@ -1,4 +1,4 @@
-"""A plan's cells as its file holds them: what many cells share is written once, and they give its number."""
+"""A compact form of a plan's cells for its file: parts that cells share are stored once and referred to by number."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rankbench.names import Named
 
 @dataclass(frozen=True)
 class Packed:
-    """Cells, and the names, metrics and budgets that they share."""
+    """Cells in compact form, with the names, metrics and budgets that they refer to by number."""
 
     names: tuple[Named, ...]
     measures: tuple[tuple[Measure, ...], ...]
@@ -22,25 +22,25 @@ class Packed:
 
 
 class _Numbers:
-    """Distinct things in the order in which they were first met, and the number of each."""
+    """A numbering of distinct objects in the order of their first appearance."""
 
     def __init__(self) -> None:
         self.found: dict[Any, int] = {}
 
     def of(self, thing: Any) -> int:
-        """The thing's number."""
+        """The object's number; a new object gets the next number."""
         return self.found.setdefault(thing, len(self.found))
 
 
 def packed(cells: Iterable[Cell]) -> Packed:
-    """The cells with what they share taken out."""
+    """The cells in compact form."""
     names, measures, budgets = _Numbers(), _Numbers(), _Numbers()
     rows = tuple(_row(cell, names, measures, budgets) for cell in cells)
     return Packed(tuple(names.found), tuple(measures.found), tuple(budgets.found), rows)
 
 
 def unpacked(found: Packed) -> tuple[Cell, ...]:
-    """The cells whole again; rows that are none of ours are unreadable."""
+    """The cells restored from their compact form; invalid rows are unreadable."""
     places: dict[Place, Place] = {}
     try:
         return tuple(_cell(row, found, places) for row in found.cells)
