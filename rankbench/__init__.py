@@ -1,11 +1,11 @@
-"""Fast solvers for learning to rank from preferences, and a harness that gets the papers' numbers again."""
+"""Fast solvers for learning to rank from preferences, and a harness that reproduces the papers' numbers."""
 
 import importlib
 from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {  # imported when first asked for: `import rankbench` costs next to nothing
+_HOMES = {  # each module is imported on first use, which keeps `import rankbench` fast
     "AltSVM": "rankbench.solvers.altsvm",
     "BPR": "rankbench.solvers.bpr",
     "BlendedFactors": "rankbench.models",
@@ -49,7 +49,7 @@ _HOMES = {  # imported when first asked for: `import rankbench` costs next to no
     "load": "rankbench.data",
     "split": "rankbench.data.splits",
 }
-__all__ = sorted(_HOMES)  # noqa: PLE0605  a list, made from the table above
+__all__ = sorted(_HOMES)  # noqa: PLE0605  a list made from the table above
 
 
 def __getattr__(name: str) -> Any:

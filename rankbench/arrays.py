@@ -1,4 +1,4 @@
-"""Frozen records of arrays to and from npz files, without pickle; and their fingerprints."""
+"""Saving frozen dataclasses of arrays to npz files without pickle, reading them back, and hashing them."""
 
 import hashlib
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def pack(record: object, prefix: str = "") -> Arrays:
 
 
 def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "") -> Any:
-    """The record that `pack` took apart; `kinds` are the classes that it may be."""
+    """The dataclass that `pack` turned into arrays; `kinds` maps the allowed class names to their classes."""
     cls = kinds[str(arrays[f"{prefix}kind"])]
     values = {}
     for field in fields(cls):
@@ -49,9 +49,9 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
 
 
 def sealed(array: T) -> T:
-    """The same array, which can no longer be written to, nor can what it is a view of.
+    """The same array made read-only, together with every array that it is a view of.
 
-    This is for arrays that their maker gives away: a view of the data keeps these as they are, and copies others.
+    Seal an array before passing it to a data view: the view keeps sealed arrays and copies all other arrays.
     """
     part: object = array
     while isinstance(part, np.ndarray):
@@ -61,33 +61,33 @@ def sealed(array: T) -> T:
 
 
 def is_sealed(array: object) -> bool:
-    """Whether an array can be written to neither by its own name nor by that of an array that it is a view of."""
+    """Whether an array is read-only, and so is every array that it is a view of."""
     part = array
     while isinstance(part, np.ndarray):
         if part.flags.writeable:
             return False
         part = part.base
-    return part is None  # what else may lie below, a file or a buffer, others may write to
+    return part is None  # any other base, such as a file or a buffer, may be written to from elsewhere
 
 
 def _csr(name: str, data: Array, indices: Array, indptr: Array, shape: Array) -> scipy.sparse.csr_array:
-    """The CSR matrix of these parts, if none of its indices points beyond it."""
+    """The CSR matrix made of these parts; an index outside its shape is an error."""
     for part, array in (("indices", indices), ("indptr", indptr), ("shape", shape)):
-        if array.dtype.kind not in "iu":  # which would be rounded in silence
+        if array.dtype.kind not in "iu":  # scipy would round other numbers silently
             raise UserError(f"{name}.{part} holds {array.dtype}: it must hold integers")
     if shape.shape != (2,):
-        raise UserError(f"{name}.shape has {shape.size} sizes: it must have two")
+        raise UserError(f"{name}.shape has {shape.size} numbers: it must have two")
     try:
         matrix = scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
         matrix.check_format()
     except (ValueError, TypeError, OverflowError) as error:
-        raise UserError(f"{name} is no sound sparse matrix: {error}") from None
+        raise UserError(f"{name} is not a valid sparse matrix: {error}") from None
     return matrix
 
 
 def write_npz(path: Path, arrays: Arrays) -> None:
-    """Write arrays uncompressed, first under a temporary name: a reader never sees half a file."""
-    partial = partial_of(path)  # two processes may write the same cache
+    """Write arrays to an uncompressed npz file under a temporary name, then rename it once it is complete."""
+    partial = partial_of(path)  # a name per process: two processes may write the same cache
     try:
         with partial.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -97,16 +97,16 @@ def write_npz(path: Path, arrays: Arrays) -> None:
 
 
 def read_npz(path: Path) -> Arrays:
-    """All arrays of an npz file, pickles refused; a damaged file is an error that names it."""
+    """All arrays of an npz file; pickled arrays are refused, and a damaged file is an error with its path."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (ValueError, TypeError, EOFError, RuntimeError, BadZipFile) as error:
-        raise UserError(f"{path} is damaged or no npz file of plain arrays: {error}") from error
+        raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
 
 
 def fingerprint(*records: object) -> str:
-    """SHA-256 over names, types, shapes and bytes of everything the records hold."""
+    """SHA-256 of the names, types, shapes and bytes of all arrays in the records."""
     digest = hashlib.sha256()
     for record in records:
         for name, array in sorted(pack(record).items()):

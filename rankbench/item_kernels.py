@@ -13,7 +13,7 @@ from rankbench.feature_matrix import Features, Matrix, SparseFeatures, features_
 from rankbench.streams import stream
 
 KernelName = Literal["linear", "gaussian", "polynomial", "precomputed"]
-_WIDE, _SAMPLE, _SPARSE = 32, 101, 0.05  # least columns, sampled rows, and share of other values for `_moved`
+_WIDE, _SAMPLE, _SPARSE = 32, 101, 0.05  # `_moved`: fewest columns, sampled rows, largest share of other values
 _ROUNDING = 1e-10  # negative eigenvalues up to this size, relative to the largest entry, are rounding errors
 
 
@@ -21,7 +21,7 @@ _ROUNDING = 1e-10  # negative eigenvalues up to this size, relative to the large
 class ItemKernel:
     """A kernel: x . x', exp(-|x - x'|^2 / (2 width^2)), (1 + x . x' / width^2)^degree, or a given matrix.
 
-    Precomputed, the item features are the kernel matrix: a row and a column for every item.
+    With `precomputed`, the item features are the kernel matrix: a row and a column for every item.
     """
 
     name: KernelName
@@ -29,7 +29,7 @@ class ItemKernel:
     degree: int = 2
 
     def points(self, matrix: Matrix) -> tuple[Matrix, Ints]:
-        """Features of the items that differ, which give the same kernel, and each item's row of them."""
+        """The distinct feature rows (moved in a way that keeps the kernel), and each item's row among them."""
         features = features_of(matrix)
         if self.name == "precomputed":
             return matrix, np.arange(features.shape[0], dtype=np.int32)
@@ -37,17 +37,17 @@ class ItemKernel:
         return found.matrix, rows
 
     def gram(self, matrix: Matrix, threads: int) -> Floats:
-        """The kernel matrix of all these items."""
+        """The kernel matrix of all items in `matrix`."""
         return self._gram(features_of(matrix), threads)
 
     def gram_of(self, matrix: Matrix, items: Ints, threads: int) -> Floats:
-        """The kernel matrix of the items of these rows."""
+        """The kernel matrix of the given items (row numbers of `matrix`)."""
         if self.name == "precomputed":
             return features_of(matrix[items][:, items]).dense()
         return self._gram(features_of(matrix).rows(items), threads)
 
     def between(self, matrix: Matrix, rows: Ints, columns: Ints) -> Floats:
-        """The kernel of some items (rows) with others (columns); a value's bits depend on its two items alone."""
+        """The kernel of the items `rows` with the items `columns`; each value's bits depend on its two items alone."""
         if self.name == "precomputed":
             return features_of(matrix[rows][:, columns]).dense()
         features = features_of(matrix)
@@ -61,7 +61,7 @@ class ItemKernel:
         return self._powered(products)
 
     def check(self, given: Matrix | None, solver: str) -> None:
-        """Refuse features, given as a kernel matrix, that are none: not square, not symmetric, or not semidefinite."""
+        """Refuse a precomputed kernel matrix that is not square, not symmetric or not positive semidefinite."""
         if self.name != "precomputed":
             return
         features = features_of(given)
@@ -98,10 +98,10 @@ class ItemKernel:
 
 
 def _moved(features: Features) -> Features:
-    """The features less each one's most frequent value, sparse, where few values differ from it.
+    """The features as a sparse matrix, minus each column's most frequent value, if few values differ from it.
 
-    Distances between items stay the same. Ratings of other reviewers are such features: what a reviewer did not
-    rate is filled with one value.
+    Distances between items stay the same. Ratings by reference reviewers are such features: the items that a
+    reviewer did not rate all get the same value.
     """
     if isinstance(features, SparseFeatures) or features.shape[1] < _WIDE or features.shape[0] < _SAMPLE:
         return features
@@ -117,9 +117,9 @@ def _moved(features: Features) -> Features:
 
 
 def _distinct(features: Features) -> tuple[Features, Ints]:
-    """The distinct rows in the order in which they appear, and which of these each row is.
+    """The distinct rows in order of appearance, and the number of each original row among them.
 
-    Rows are told apart by their products with a random vector, and then compared: if two different rows happen
+    Rows are grouped by their product with a random vector and then compared in full; if two different rows happen
     to have the same product, all rows are kept.
     """
     n, probe = features.shape[0], stream(0, "distinct").standard_normal(features.shape[1])
@@ -132,7 +132,7 @@ def _distinct(features: Features) -> tuple[Features, Ints]:
 
 
 def _least_eigenvalue(matrix: Floats, rounding: float) -> float | None:
-    """The smallest eigenvalue if it is negative beyond rounding, else None; tried first by a cheap Cholesky."""
+    """The smallest eigenvalue if it is negative beyond rounding, else None; a cheap Cholesky is tried first."""
     if len(matrix) == 0 or not matrix.any():
         return None
     try:

@@ -1,8 +1,8 @@
 """Solvers of single rankings as scikit-learn regressors: `MPRank().fit(X, y).predict(X)`; needs the extra `sklearn`.
 
-A regressor is a shell: its parameters are a solver's settings, its samples the items that one user rated.
-What it predicts is a score, of which the solver's paper promises the order, or the differences, and not the
-level. (Inheriting from scikit-learn's classes is what makes a class an estimator there.)
+The parameters of a regressor are the solver's settings; its samples are the items that one user rated. It
+predicts scores: depending on the solver, their order or their differences are meaningful, but not their level.
+(Inheriting from scikit-learn's classes is what makes a class a scikit-learn estimator.)
 """
 
 from dataclasses import replace
@@ -36,7 +36,8 @@ RandomState: TypeAlias = int | np.random.RandomState | None
 class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Magnitude-preserving ranking in closed form; the settings are those of `rankbench.MPRank`.
 
-    With kernel=precomputed, X is the kernel between samples, and in `predict` between new samples and those.
+    With kernel=precomputed, X is the kernel between samples; in `predict` it is the kernel between new samples
+    and training samples.
     """
 
     def __init__(
@@ -70,8 +71,8 @@ class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Magnitude-preserving ranking with an eps-insensitive loss; the other settings are those of `rankbench.SVRank`.
 
-    It ends at a duality gap of `tolerance`, relative, or after `max_steps` steps. With kernel=precomputed, X is
-    the kernel between samples, and in `predict` between new samples and those.
+    Training ends at a relative duality gap of `tolerance`, or after `max_steps` steps. With kernel=precomputed, X
+    is the kernel between samples; in `predict` it is the kernel between new samples and training samples.
     """
 
     def __init__(
@@ -109,9 +110,9 @@ class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """RankBoost with thresholds on features, `n_rounds` of them; the other settings are those of `rankbench.RankBoost`.
+    """RankBoost with `n_rounds` thresholds on features; the other settings are those of `rankbench.RankBoost`.
 
-    Its scores order the samples and say nothing of their targets' size.
+    Only the order of its scores is meaningful, not their size.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return _predict(self, X)
 
     def __sklearn_tags__(self) -> Tags:
-        """It takes sparse X, too; R squared does not suit it."""
+        """The tags of a regressor that accepts sparse X and is not expected to reach a good R squared."""
         return _tags(super().__sklearn_tags__(), poor_score=True)
 
 
@@ -146,7 +147,7 @@ Regressor: TypeAlias = MPRank | SVRank | RankBoost
 def _fit(
     estimator: Regressor, name: str, X: Samples, y: npt.ArrayLike, steps: int = 1, random_state: RandomState = None
 ) -> None:
-    """Give the estimator the model that its solver makes of one user who rated all samples."""
+    """Train the solver on one user who rated all samples, and store the model in the estimator."""
     solver = SOLVERS.find(name)(**_settings(estimator))
     table, targets = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_min_samples=2
@@ -160,7 +161,7 @@ def _fit(
 
 
 def _settings(estimator: Regressor) -> dict[str, Any]:
-    """The parameters that are the solver's, and that were set; how long to run and the seed are the shell's own."""
+    """The estimator's parameters that are settings of the solver and differ from their defaults."""
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     own = ("n_rounds", "max_steps", "random_state")
     given = estimator.get_params(deep=False)
@@ -168,7 +169,7 @@ def _settings(estimator: Regressor) -> dict[str, Any]:
 
 
 def _predict(estimator: Regressor, X: Samples) -> Floats:
-    """The model's scores of new items."""
+    """The scores that the fitted model gives to new items."""
     check_is_fitted(estimator, "model_")
     X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
     model: Any = estimator.model_
@@ -183,7 +184,7 @@ def _predict(estimator: Regressor, X: Samples) -> Floats:
 
 
 def _kernel(solver: mprank.MPRank | svrank.SVRank, X: Matrix, others: Matrix) -> Matrix:
-    """The solver's kernel between the rows of X and the others."""
+    """The solver's kernel between the rows of X and the rows of `others`."""
     if solver.kernel == "precomputed":
         return X
     if solver.kernel == "polynomial":

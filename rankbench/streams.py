@@ -1,4 +1,4 @@
-"""Random streams derived from names, never from counters: the order of a run cannot change a number."""
+"""Random generators seeded by names, not by counters, so that the order of a run cannot change its numbers."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def stream(seed: int, *names: object) -> np.random.Generator:
-    """The generator that belongs to these names under this seed, the same on every machine."""
+    """The random generator for this seed and these names; it is the same on every machine."""
     text = "\x1f".join([str(seed), *map(str, names)])
     entropy = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))

@@ -107,19 +107,19 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path, damage):
     path = tmp_path / "a.npz"
     write_npz(path, {"a": np.arange(100)})
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UserError, match=r"a\.npz is damaged or no npz file of plain arrays"):
+    with pytest.raises(UserError, match=r"a\.npz is damaged or not an npz file of plain arrays"):
         read_npz(path)
 
 
 def test_a_file_that_holds_a_pickle_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.array([{}, {}]))
-    with pytest.raises(UserError, match="no npz file of plain arrays"):
+    with pytest.raises(UserError, match="not an npz file of plain arrays"):
         read_npz(tmp_path / "a.npz")
 
 
 def test_one_array_in_a_file_of_its_own_is_no_npz(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(3))
-    with pytest.raises(UserError, match=r"a\.npy is damaged or no npz file"):
+    with pytest.raises(UserError, match=r"a\.npy is damaged or not an npz file"):
         read_npz(tmp_path / "a.npy")
 
 

@@ -57,11 +57,11 @@ def results(tmp_path, monkeypatch, capsys):
         (["tune", "sgd"], "'-d' / '--data'"),
         (["tune", "sdg", "-d", "low-rank", "--space", "lam=1..2"], "did you mean 'sgd'? (rankbench list solvers)"),
         (["tune", "sgd", "-d", "low-rnk", "--space", "lam=1..2"], "did you mean 'low-rank'?"),
-        (["tune", "sgd", "-d", "low-rank"], "nothing to tune: say what may be tried, like --space lam=0.01..1:log"),
+        (["tune", "sgd", "-d", "low-rank"], "nothing to tune: give the values to try, like --space lam=0.01..1:log"),
         (["tune", "sgd", "-d", "low-rank", "--space", "lam"], "write it like lam=1..1000:log or rank=5|10|20"),
         (["tune", "sgd", "-d", "low-rank", "--space", "lma=1..2"], "'lma'; did you mean 'lam'?"),
         (["tune", "sgd", "-d", "low-rank", "--space", "rank=0..2"], "sgd: rank=0 is out of range: must be at least 1"),
-        (["tune", "sgd[rank=2]", "-d", "low-rank", "--space", "rank=1|2"], "nothing to tune: say what may be tried"),
+        (["tune", "sgd[rank=2]", "-d", "low-rank", "--space", "rank=1|2"], "nothing to tune: give the values to try"),
         (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--trials", "0"], "--trials=0 is out of range"),
         (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--steps", "-1"], "--steps=-1 is out of range"),
         (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--metric", "kendal"], "did you mean 'kendall'?"),
@@ -81,7 +81,7 @@ def results(tmp_path, monkeypatch, capsys):
         (["plot", "tiny", "--out", "empty"], "no results under empty"),
         (["plot", "basis", "tiny", "--out", "empty"], "no results under empty"),
         (["plot", "one", "two"], "cannot plot 'one two': expected EXPERIMENT or basis EXPERIMENT"),
-        (["plot", "tiny", "--columns", "1"], "--columns=1 chooses basic functions: rankbench plot basis tiny"),
+        (["plot", "tiny", "--columns", "1"], "--columns=1 is only for basic functions: rankbench plot basis tiny"),
         (["data", "fetch", "insteval2"], "did you mean 'insteval'?"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_mistake_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path, ar
         ({"tune": TUNE_TOML}, "tiny.toml: [tune]: global[lam=10] fixes lam, which its space varies"),
         (
             {"tune": TUNE_TOML.replace("high = 1000", "high = 1000, points = 3"), "solvers": '["global", "sgd"]'},
-            "tiny.toml: [tune]: space of global: lam: points are for method",
+            "tiny.toml: [tune]: space of global: lam: points needs method",
         ),
     ],
 )
@@ -255,7 +255,7 @@ def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--dry-run", "--out", str(out)) == 0
     printed = capsys.readouterr().out
     assert printed.count("run  low-rank") == 4
-    assert "4 of 4 cells to run, no estimate, 4 without precedent" in printed
+    assert "4 of 4 cells to run, no estimate, 4 of unknown duration" in printed
     assert not out.exists()
 
 
@@ -268,16 +268,17 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
     printed = capsys.readouterr().out
     assert printed.count("· trial\n") == 6 and printed.count("with the settings of its best trial") == 2
-    assert "tiny: 8 of 8 cells (6 of them trials) to run, no estimate, 8 without precedent" in printed
+    assert "tiny: 8 of 8 cells (6 of them trials) to run, no estimate, 8 of unknown duration" in printed
     assert rankbench(monkeypatch, *arguments) == 0
     printed = capsys.readouterr().out
     assert "tiny trials 6/6 ok" in printed and "tiny 2/2 ok" in printed
     assert "| data | solver | chosen |" in printed
     assert "trials: 6; rankbench table tiny --trials lists them" in printed
-    assert "were not asked for now" not in printed
+    assert "but not part of this run" not in printed
     assert rankbench(monkeypatch, *arguments) == 0
     printed = capsys.readouterr().out
-    assert "tiny trials: 6 of 6 cells are there" in printed and "tiny: 2 of 2 cells are there" in printed
+    assert "tiny trials: 6 of 6 cells are stored already" in printed
+    assert "tiny: 2 of 2 cells are stored already" in printed
     assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
     assert "tiny: 0 of 8 cells (6 of them trials) to run" in capsys.readouterr().out
     assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(tmp_path / "out")) == 0
@@ -293,7 +294,7 @@ def test_status_counts_trials_with_their_run(monkeypatch, capsys, tmp_path):
     capsys.readouterr()
     assert rankbench(monkeypatch, "status", "--out", out) == 0
     told = capsys.readouterr().out
-    assert "8 of 8 cells are there: 8 ok" in told and "of no run any more" not in told
+    assert "8 of 8 cells are stored: 8 ok" in told and "of no recorded run" not in told
 
 
 def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(monkeypatch, capsys, tmp_path):
@@ -457,7 +458,7 @@ def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_wa
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
     assert rankbench(monkeypatch, *arguments, "-s", "elsewhere/mine.py:Mine") == 0
-    assert "tiny: 1 of 1 cells are there" in capsys.readouterr().out
+    assert "tiny: 1 of 1 cells are stored already" in capsys.readouterr().out
     (tmp_path / "elsewhere" / "mine.py").rename(tmp_path / "mine.py")
     with_solver(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
     assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0

@@ -178,7 +178,7 @@ def test_pairs_have_as_many_users_as_items(name, users, items):
 @every_model
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, 10**9])
 def test_whole_rows_are_made_by_a_number_of_threads(name, threads):
-    with pytest.raises(UserError, match=f"^threads={threads} is no number of threads; give a whole number from 1 to"):
+    with pytest.raises(UserError, match=f"^threads={threads} is not valid; give a whole number from 1 to"):
         EXAMPLES[name].score_all(np.array([0]), threads)
 
 
@@ -264,7 +264,7 @@ BAD_FILES = {
 @pytest.mark.parametrize("write", BAD_FILES.values(), ids=BAD_FILES)
 def test_a_file_that_holds_no_model_is_an_error_that_names_it(tmp_path, write):
     write(tmp_path / "model.npz")
-    with pytest.raises(UserError, match=r"model\.npz (holds no model of rankbench|is damaged or no npz file)"):
+    with pytest.raises(UserError, match=r"model\.npz (holds no model of rankbench|is damaged or not an npz file)"):
         load(tmp_path / "model.npz")
 
 
@@ -289,7 +289,7 @@ def _put(value):
 
 CRAFTED = {  # of which model, which array, how changed, and what is said of it
     "scores in a matrix": ("ItemScores", "scores", lambda a: a[None], "scores has the shape 1 x 5"),
-    "a number for scores": ("ItemScores", "scores", _put(3.0), "scores is no array"),
+    "a number for scores": ("ItemScores", "scores", _put(3.0), "scores is not an array"),
     "scores of text": ("ItemScores", "scores", _as("U"), "scores holds <U32: it must hold real numbers"),
     "complex factors": ("Factors", "users", _as(complex), "users holds complex128: it must hold real numbers"),
     "shorter item vectors": ("Factors", "items", lambda a: a[:, 1:], "items has the shape 5 x 3: it must be any x 4"),
@@ -302,23 +302,23 @@ CRAFTED = {  # of which model, which array, how changed, and what is said of it
     "wide weights": ("UserWeights", "weights", lambda a: np.ones((3, 5)), "weights has the shape 3 x 5"),
     "fewer weights": ("UserWeights", "weights", lambda a: a[:, :3], "weights has the shape 3 x 3: it must be any x 4"),
     "fewer offsets": ("UserWeights", "offsets", lambda a: a[1:], "offsets has the shape 2: it must be 3"),
-    "a column beyond": ("UserWeights, sparse", "features.indices", _at(0, 4), "features is no sound sparse matrix"),
-    "a far column": ("UserWeights, sparse", "features.indices", _at(-1, 10**9), "features is no sound sparse matrix"),
-    "a negative column": ("UserWeights, sparse", "features.indices", _at(1, -1), "features is no sound sparse matrix"),
+    "a column beyond": ("UserWeights, sparse", "features.indices", _at(0, 4), "features is not a valid sparse"),
+    "a far column": ("UserWeights, sparse", "features.indices", _at(-1, 10**9), "features is not a valid sparse"),
+    "a negative column": ("UserWeights, sparse", "features.indices", _at(1, -1), "features is not a valid sparse"),
     "columns that are no integers": (
         "UserWeights, sparse", "features.indices", _as(float), "features.indices holds float64: it must hold integers"
     ),
-    "rows that go back": ("UserWeights, sparse", "features.indptr", _at(1, 10**6), "features is no sound sparse"),
-    "negative rows": ("UserWeights, sparse", "features.indptr", _at(1, -3), "features is no sound sparse"),
-    "rows that end too late": ("UserWeights, sparse", "features.indptr", _at(-1, 99), "features is no sound sparse"),
-    "fewer sparse values": ("UserWeights, sparse", "features.data", lambda a: a[1:], "features is no sound sparse"),
+    "rows that go back": ("UserWeights, sparse", "features.indptr", _at(1, 10**6), "features is not a valid sparse"),
+    "negative rows": ("UserWeights, sparse", "features.indptr", _at(1, -3), "features is not a valid sparse"),
+    "rows that end too late": ("UserWeights, sparse", "features.indptr", _at(-1, 99), "features is not a valid sparse"),
+    "fewer sparse values": ("UserWeights, sparse", "features.data", lambda a: a[1:], "features is not a valid sparse"),
     "sparse values of text": ("UserWeights, sparse", "features.data", _as("U"), "features"),
-    "a sparse matrix of more rows": ("UserWeights, sparse", "features.shape", _put([10**9, 4]), "features is no sound"),
+    "a sparse matrix of more rows": ("UserWeights, sparse", "features.shape", _put([10**9, 4]), "features is not"),
     "of more columns": (
         "UserWeights, sparse", "features.shape", _put([5, 10**12]), "weights has the shape 3 x 4: it must be any x 1000"
     ),
-    "of negative columns": ("UserWeights, sparse", "features.shape", _put([5, -4]), "features is no sound sparse"),
-    "a shape of three": ("UserWeights, sparse", "features.shape", _put([5, 4, 1]), "features.shape has 3 sizes"),
+    "of negative columns": ("UserWeights, sparse", "features.shape", _put([5, -4]), "features is not a valid sparse"),
+    "a shape of three": ("UserWeights, sparse", "features.shape", _put([5, 4, 1]), "features.shape has 3 numbers"),
     "a shape of fractions": ("UserWeights, sparse", "features.shape", _put([5.0, 4.5]), "features.shape holds float64"),
     "a matrix that is not square": ("KernelScores", "gram", lambda a: a[:, :3], "gram has the shape 5 x 3"),
     "a matrix by columns": ("KernelScores", "gram", np.asfortranarray, "gram lies column after column"),
@@ -330,16 +330,16 @@ CRAFTED = {  # of which model, which array, how changed, and what is said of it
     "something rated below": ("KernelScores", "rated", _at(0, -(10**8)), "rated holds -100000000: ids run from 0"),
     "more rated": ("KernelScores", "coefficients", lambda a: a[1:], "coefficients has the shape 5: it must be 6"),
     "pointers beyond": ("KernelScores", "indptr", _at(1, 10**9), "indptr holds 1000000000: ids run from 0 to 6"),
-    "pointers that fall": ("KernelScores", "indptr", _at(1, 5), "indptr falls after row 1: it must never"),
-    "pointers that start late": ("KernelScores", "indptr", _at(0, 1), "indptr runs from 1 to 6: it must from 0 to 6"),
-    "pointers that end early": ("KernelScores", "indptr", _at(-1, 5), "indptr runs from 0 to 5: it must from 0 to 6"),
+    "pointers that fall": ("KernelScores", "indptr", _at(1, 5), "indptr decreases after row 1: it must never"),
+    "pointers that start late": ("KernelScores", "indptr", _at(0, 1), "indptr runs from 1 to 6: it must run from 0"),
+    "pointers that end early": ("KernelScores", "indptr", _at(-1, 5), "indptr runs from 0 to 5: it must run from 0"),
     "fewer pointers": ("KernelScores", "indptr", lambda a: a[1:], "indptr has the shape 3: it must be 4"),
     "narrow pointers": ("KernelScores", "indptr", _as(np.int32), "indptr holds int32: it must hold int64"),
     "pointers that are no integers": ("KernelScores", "indptr", _as(float), "indptr holds float64: it must hold int"),
     "offsets of more users": ("KernelScores", "offsets", lambda a: np.ones(9), "indptr has the shape 4: it must be 10"),
     "an expansion beyond": ("KernelExpansion", "items", _at(3, 5), "items holds 5: ids run from 0 to 4"),
     "an expansion below": ("KernelExpansion", "items", _at(3, -1), "items holds -1: ids run from 0 to 4"),
-    "an expansion's pointers": ("KernelExpansion", "indptr", _at(1, 3), "indptr falls after row 1"),
+    "an expansion's pointers": ("KernelExpansion", "indptr", _at(1, 3), "indptr decreases after row 1"),
     "an unknown kernel": ("KernelExpansion", "kernel", _put("cubic"), "unknown kernel 'cubic'"),
     "no width": ("KernelExpansion", "width", _put(0.0), "width=0.0 is out of range: must be above 0"),
     "NaN for a width": ("KernelExpansion", "width", _put(np.nan), "width=nan is out of range: must be above 0"),

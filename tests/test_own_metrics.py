@@ -81,7 +81,7 @@ def test_what_a_metric_does_not_say_is_asked_for(tmp_path):
         "from dataclasses import dataclass\n\n\n@dataclass(frozen=True)\nclass Mine:\n"
         "    better = 'upwards'\n    limits = (0, 1)\n    version = 1\n    of_user = max\n"
     )
-    with pytest.raises(UserError, match=r"mine\.py:Mine' does not say its definition: metrics must"):
+    with pytest.raises(UserError, match=r"mine\.py:Mine' has no definition: every metric needs one"):
         metric(f"{file}:Mine")
     file.write_text(file.read_text() + "    definition = 'the larger'\n")
     with pytest.raises(UserError, match="has better='upwards': it must be 'higher' or 'lower'"):

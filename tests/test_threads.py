@@ -1,4 +1,4 @@
-"""What is no number of threads is refused at every door, and kernels that are asked for none use one."""
+"""Invalid numbers of threads are refused by every public function, and kernels given an invalid number use one."""
 
 import re
 from itertools import islice
@@ -31,9 +31,7 @@ KERNELS = sorted((Path(rankbench.__file__).parents[1] / "pyx").glob("*.pyx"))
 
 def refuses(threads):
     """What must be raised: one line that says what was given and what may be."""
-    return pytest.raises(
-        UserError, match=rf"^threads={re.escape(repr(threads))} is no number of threads; give .* from 1 to 1024$"
-    )
+    return pytest.raises(UserError, match=rf"^threads={re.escape(repr(threads))} is not valid; give .* from 1 to 1024$")
 
 
 @every_refused

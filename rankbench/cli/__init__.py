@@ -1,4 +1,4 @@
-"""The command line: the verbs, a run as a person sees it, the one printer, and descriptions of what there is."""
+"""The command line: the commands, running experiments, printing, and descriptions of solvers, data and metrics."""
 
 from rankbench.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The verbs put together, and the console script."""
+"""The command-line application with all commands, and its entry point `main`."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import typer
 from rankbench.cli import data_verbs, looking, running
 from rankbench.errors import UserError
 
-_HELP = """Fast solvers for learning to rank from preferences, and a harness that gets the papers' numbers again.
+_HELP = """Fast solvers for learning to rank from preferences, and a harness that reproduces the papers' numbers.
 
 Example: rankbench run all"""
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # ClickException, wherever this typer keeps it
@@ -21,7 +21,7 @@ app.add_typer(data_verbs.app, name="data")
 
 
 def main() -> None:
-    """The console script: mistakes are one line on stderr and exit code 1, never a traceback."""
+    """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 1."""
     shown = sys.stdout
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
@@ -37,18 +37,18 @@ def main() -> None:
     except SystemExit:
         if sys.stdout is shown:
             raise
-        _leave_quietly()  # typer found the pipe closed, and put something else in its place
+        _leave_quietly()  # the pipe was closed, and typer has replaced sys.stdout
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _leave_quietly() -> NoReturn:
-    """Whoever read our output has had enough: nothing is wrong, and what is left of it goes nowhere."""
+    """Exit with code 0 after the reader of a pipe has closed it; the rest of the output is discarded."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(0)
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    from rankbench.cli.printer import complain  # noqa: PLC0415  --help must answer at once
+    from rankbench.cli.printer import complain  # noqa: PLC0415  keeps --help fast
 
     complain(message)
     sys.exit(code)

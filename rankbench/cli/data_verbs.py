@@ -1,22 +1,22 @@
-"""The verbs about data: where it lies, how to get it, whether it is whole."""
+"""The commands for data sets: where the files are, downloading, importing and verifying them."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-# Every verb imports what it needs when it runs: --help and completion must answer at once.
+# Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
 app = typer.Typer(
-    help="Where data lies, and how to get it.\n\nExample: rankbench data fetch insteval",
+    help="Find, download, import and verify data sets.\n\nExample: rankbench data fetch insteval",
     rich_markup_mode=None,
 )
 
 
 @app.command()
 def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) -> None:
-    """Print the folders that data is looked for in, of all data sets or of one.
+    """Print the folders in which rankbench looks for data, or the files of one data set.
 
     Example: rankbench data where ml-1m
     """
@@ -28,7 +28,7 @@ def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) 
 
 @app.command()
 def fetch(name: Annotated[str, typer.Argument(metavar="DATA")]) -> None:
-    """Get a data set and check it, or say how a person can.
+    """Download a data set and check it, or say how to get it by hand.
 
     Example: rankbench data fetch ml-100k
     """
@@ -46,7 +46,7 @@ def import_copy(
     name: Annotated[str, typer.Argument(metavar="DATA")],
     path: Annotated[Path, typer.Argument(metavar="PATH", help="An archive, a file or a folder of files.")],
 ) -> None:
-    """Take a copy of a data set that you have already.
+    """Import a copy of a data set that you already have.
 
     Example: rankbench data import netflix nf_prize_dataset.tar.gz
     """
@@ -62,7 +62,7 @@ def import_copy(
 
 @app.command()
 def verify(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) -> None:
-    """Hash the files of data sets again and compare.
+    """Compare the SHA-256 of data files with the published ones.
 
     Example: rankbench data verify
     """

@@ -1,4 +1,4 @@
-"""What rankbench knows about its own parts and about the machine, in words."""
+"""Descriptions for `rankbench list`, `info`, `doctor` and `data`: solvers, data sets, metrics and the machine."""
 
 import hashlib
 import inspect
@@ -34,7 +34,7 @@ _EXTRAS = {
 
 
 def everything() -> dict[str, dict[str, str]]:
-    """Every kind, with its names and a line about each."""
+    """For each kind (experiments, solvers, ...) its names, with a one-line description of each."""
     return {
         "experiments": {name: experiments.load(name).title for name in experiments.names()},
         "solvers": {name: _first_line(SOLVERS.find(name)) for name in SOLVERS.names()},
@@ -45,7 +45,7 @@ def everything() -> dict[str, dict[str, str]]:
 
 
 def describe(name: str) -> str:
-    """All about the one thing of this name."""
+    """The full description of the experiment, solver, data set, split or metric with this name."""
     base = name.partition("[")[0]
     describers: list[tuple[list[str], Callable[[str], str]]] = [
         (experiments.names(), _experiment),
@@ -65,7 +65,7 @@ def describe(name: str) -> str:
 
 
 def diagnosis() -> str:
-    """The machine, the build, the extras, the folders, and what data is at hand."""
+    """The output of `rankbench doctor`: the machine, the build, the extras, the folders, and the data available."""
     found = machine.describe()
     lines = [f"{field.name.replace('_', ' '):<13} {_plain(getattr(found, field.name))}" for field in fields(found)]
     lines += [f"{'fingerprint':<13} {found.fingerprint}", f"{'basis':<13} {found.basis}"]
@@ -78,14 +78,14 @@ def diagnosis() -> str:
 
 
 def data_folders() -> str:
-    """Where data is looked for."""
+    """The folders in which data is looked for."""
     own = os.environ.get("RANKBENCH_DATA", "not set")
     offline = "yes" if os.environ.get("RANKBENCH_OFFLINE") == "1" else "no"
     return f"cache            {cache_folder()}\nRANKBENCH_DATA   {own}\noffline          {offline}"
 
 
 def locations(name: str) -> str:
-    """The files of one data set, or the folders they belong in and the command that gets them."""
+    """The files of one data set, or the folders where they belong and the command that gets them."""
     origin = data_sets.DATASETS.make(name).origin
     if held := origin.held():
         return "\n".join(str(one.path) for one in held)
@@ -96,14 +96,14 @@ def locations(name: str) -> str:
 
 
 def counted(name: str) -> str:
-    """What a data set holds, once it has been read, and its terms."""
+    """A data set's numbers of rows, users and items, and its licence; this loads the data."""
     view = data_sets.load(name)
     licence = data_sets.DATASETS.make(name).origin.licence
     return f"{name}: {len(view):,} rows, {view.n_users:,} users, {view.n_items:,} items; {licence}"
 
 
 def verified(names: list[str]) -> tuple[list[str], bool]:
-    """A line per file on whether it still has its published hash, and whether all that have one do."""
+    """A line per file that compares its SHA-256 with the published one, and whether none differs."""
     lines, good = [], True
     for name in names:
         origin = data_sets.DATASETS.make(name).origin
@@ -124,7 +124,7 @@ def verified(names: list[str]) -> tuple[list[str], bool]:
 def _experiment(name: str) -> str:
     found = experiments.load(name)
     budget = ", ".join(f"{key}={value}" for key, value in settings_of(found.budget).items() if value is not None)
-    tuning = described(found.tune, found.metrics) if found.tune else "none: solvers run as they are written"
+    tuning = described(found.tune, found.metrics) if found.tune else "none: solvers run with the settings given"
     return "\n".join(
         [
             f"{found.name}: {found.title}",
@@ -148,7 +148,7 @@ def _solver(name: str) -> str:
     cls: Any = SOLVERS.find(name)
     accepted = cls.learns_from if isinstance(cls.learns_from, tuple) else (cls.learns_from,)
     kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted)
-    solver: Solver = SOLVERS.make(name)  # with the settings named, and else with the defaults
+    solver: Solver = SOLVERS.make(name)  # with the settings in the name, and defaults for all other settings
     features = "needs" if solver.needs_features else "ignores"
     facts = f"learns from {kinds}; {features} item features; {solver.determinism.value}; version {cls.version}"
     return f"{_settings(SOLVERS, name)}\n\n{facts}{_own_file(name)}"
@@ -157,7 +157,7 @@ def _solver(name: str) -> str:
 def _dataset(name: str) -> str:
     about = _settings(data_sets.DATASETS, name)
     if name in data_sets.DATASETS.names() and name not in data_sets.DATASETS.whole_names():
-        return about  # csv:PATH is a name with a gap
+        return about  # csv:PATH needs an argument before anything more can be said
     origin = data_sets.DATASETS.make(name).origin
     remedy = origin.missing()
     availability = f"missing; to get it: {remedy}" if remedy else "at hand"
@@ -172,17 +172,17 @@ def _metric(name: str) -> str:
 
 
 def _own_file(name: str) -> str:
-    """How results know a class out of the user's own file."""
+    """A note on how stored results identify a class in a user's own file; empty for built-in classes."""
     if not is_from_file(name):
         return ""
     return (
-        "\nStored results know it by the content of its file: an edited file makes new results. Other files of yours "
-        "that it imports are not looked at; after a change of these raise its version, or run with --force."
+        "\nStored results identify it by the content of its file: an edited file makes new results. Other files of "
+        "yours that it imports are not checked; after changing one, raise the version, or run with --force."
     )
 
 
 def _settings(registry: Registry, name: str) -> str:
-    """The docstring and the settings with their defaults."""
+    """A class's docstring and its settings with their defaults."""
     cls: Any = registry.find(name)
     lines = [f"{name}: {inspect.getdoc(cls) or ''}", ""]
     lines += [f"  {field.name} = {_default(field)}" for field in fields(cls)] or ["  no settings"]
@@ -190,7 +190,7 @@ def _settings(registry: Registry, name: str) -> str:
 
 
 def _default(field: Field[Any]) -> str:
-    """A setting's default as it would be written."""
+    """A setting's default value as text."""
     return "(must be given)" if field.default is MISSING else show_value(field.default)
 
 

@@ -1,4 +1,4 @@
-"""The verbs that look: list, info, status, table, plot, report, export and doctor; none of them trains."""
+"""The commands that train nothing: list, info, status, table, plot, report, export and doctor."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,12 @@ from rankbench.errors import UserError, unknown
 if TYPE_CHECKING:
     from rankbench.harness.records import Study
 
-# Every verb imports what it needs when it runs: --help and completion must answer at once.
+# Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these verbs part of the command line."""
+    """Add these commands to the command line."""
     app.command("list")(list_names)
     for verb in (info, status, report, table, compare, plot, export, doctor):
         app.command()(verb)
@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 def list_names(
     kind: Annotated[str, typer.Argument(metavar="[experiments|solvers|datasets|splits|metrics]")] = "experiments",
 ) -> None:
-    """List what there is to run, one name a line with a word about it.
+    """List the experiments, solvers, data sets, splits or metrics, one per line with a short description.
 
     Example: rankbench list solvers
     """
@@ -42,7 +42,7 @@ def list_names(
 
 
 def info(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Tell all about an experiment, solver, data set, split or metric.
+    """Describe an experiment, solver, data set, split or metric.
 
     Example: rankbench info sgd
     """
@@ -59,7 +59,7 @@ def export(
     seed: Seed = 0,
     repetition: Annotated[int, option("--repetition", "N", "Counted from 0.")] = 0,
 ) -> None:
-    """Write a split out as CSV files, with the published ids and its hash.
+    """Write a split as CSV files, with the published ids and the split's hash.
 
     Example: rankbench export ml-100k given-folds --repetition 2 --to fold3
     """
@@ -80,7 +80,7 @@ def export(
 
 def report(
     out: Out = RESULTS,
-    to: Annotated[Path | None, option("--to", "DIR", "Where the report goes; OUT/report unless said.")] = None,
+    to: Annotated[Path | None, option("--to", "DIR", "Where the report goes; by default OUT/report.")] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write the HTML page.")] = True,
 ) -> None:
     """Write tables, figures and the page from stored results.
@@ -98,7 +98,7 @@ def table(
     name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
-    of_trials: Annotated[bool, typer.Option("--trials", help="What tuning tried, a line for every trial.")] = False,
+    of_trials: Annotated[bool, typer.Option("--trials", help="The trials of the tuning, one per line.")] = False,
     seed: OfSeed = None,
     full: OfFull = None,
     out: Out = RESULTS,
@@ -114,7 +114,7 @@ def table(
         raise UserError("--csv and --latex exclude each other: choose one")
     found = stored_study(out, name, seed, full)
     if of_trials and not found.trials:
-        raise UserError(f"{name} has no trials: it tunes nothing, each solver runs as it is written")
+        raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
     if as_csv:
         sys.stdout.write(trials_to_csv(trials(found)) if of_trials else to_csv(rows(found)))
         return
@@ -171,7 +171,7 @@ def compare(
 
 def plot(
     names: Annotated[list[str], typer.Argument(metavar="[basis] EXPERIMENT")],
-    columns: Annotated[str, typer.Option("--columns", metavar="1,2,...", help="Of a basis: which functions.")] = "",
+    columns: Annotated[str, typer.Option("--columns", metavar="1,2,...", help="Basic functions to draw.")] = "",
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the figure goes.")] = Path(),
     seed: OfSeed = None,
     full: OfFull = None,
@@ -189,7 +189,7 @@ def plot(
     if len(names) > 1 and kind == "figure":
         raise UserError(f"cannot plot {' '.join(names)!r}: expected EXPERIMENT or basis EXPERIMENT")
     if columns and kind == "figure":
-        raise UserError(f"--columns={columns} chooses basic functions: rankbench plot basis {name}")
+        raise UserError(f"--columns={columns} is only for basic functions: rankbench plot basis {name}")
     found = stored_study(out, name, seed, full)
     try:
         to.mkdir(parents=True, exist_ok=True)
@@ -200,24 +200,24 @@ def plot(
 
 
 def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
-    """Draw the study's figure; its file without ending."""
+    """Draw the study's figure; returns its file name without extension."""
     from rankbench.report.figures import draw
     from rankbench.report.series import drawing
 
     drawn = drawing(found)
     if drawn is None:
-        raise UserError(f"nothing of {found.name} has ended well yet: rankbench run {found.name} --out {out}")
+        raise UserError(f"no cell of {found.name} has ended well yet: rankbench run {found.name} --out {out}")
     draw(drawn, to, found.name)
     return [found.name]
 
 
 def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
-    """Draw every solver's basic functions; their files without ending."""
+    """Draw every solver's basic functions; returns the file names without extension."""
     from rankbench.report.ranking_functions import bases, draw_basis
 
     if not (each := bases(found)):
         raise UserError(
-            f"{found.name} has stored no basic functions of named features: run frsvm on data that has them"
+            f"{found.name} has stored no basic functions of named features: run frsvm on data with named features"
         )
     try:
         numbers = [int(part) for part in columns.split(",") if part]
@@ -230,7 +230,7 @@ def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
 
 
 def doctor() -> None:
-    """Print the machine, the libraries and the data as rankbench sees them.
+    """Print what rankbench finds: the machine, the libraries and the data.
 
     Example: rankbench doctor
     """
@@ -244,7 +244,7 @@ def status(
     name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None,
     out: Out = RESULTS,
 ) -> None:
-    """Print what is stored: by experiment, profile, seed and machine, with sizes.
+    """Print which results are stored, by experiment, profile, seed and machine, with sizes.
 
     Example: rankbench status park2015-table1
     """
@@ -278,10 +278,8 @@ def stored_study(out: Path, name: str, seed: int | None, full: bool | None) -> "
         remedy = f"rankbench status {name} --out {out} lists its runs"
         raise UserError(f"{name} has no such run", remedy=remedy)
     if name in stored:
-        problem = (
-            f"the results of {name} were written by an older rankbench, which noted otherwise what belongs to a run"
-        )
-        raise UserError(problem, remedy=f"rankbench run {name} --out {out} finds them again and makes nothing anew")
+        problem = f"the results of {name} were written by an older rankbench, which recorded runs in another way"
+        raise UserError(problem, remedy=f"rankbench run {name} --out {out} finds them again and reuses them")
     if not stored:
         raise UserError(f"no results under {out}: rankbench run {name} --out {out}")
     raise unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")

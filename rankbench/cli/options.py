@@ -1,4 +1,4 @@
-"""The options that several verbs share, and how amounts are read."""
+"""The options that several commands share, and the parsing of durations and sizes."""
 
 import re
 from collections.abc import Iterator
@@ -27,32 +27,32 @@ Solvers = Annotated[
     option("-s/--solver", "SOLVER[param=value,...]", "Only this solver; also path/to/file.py:Class. Repeatable."),
 ]
 Data = Annotated[list[str] | None, option("-d/--data", "DATA", "Only this data set. Repeatable.")]
-Repetitions = Annotated[int | None, option("-r/--repetitions", "REPS", "Instead of the experiment's own number.")]
-Seed = Annotated[int, option("--seed", "N", "Decides data, splits and solvers.")]
-Jobs = Annotated[int, option("-j/--jobs", "JOBS", "Cells at a time; their times are marked contended where they were.")]
+Repetitions = Annotated[int | None, option("-r/--repetitions", "REPS", "Repetitions instead of the default number.")]
+Seed = Annotated[int, option("--seed", "N", "Random seed of data, splits and solvers.")]
+Jobs = Annotated[int, option("-j/--jobs", "JOBS", "Cells to run at a time; times that this disturbs are marked.")]
 Threads = Annotated[int, option("--threads", "N", "Threads of each solver.")]
-Timeout = Annotated[str, option("--timeout", "10m", "What a cell may take: 30s, 10m, 2h, or none.")]
-Memory = Annotated[str, option("--memory", "8G", "What a cell and its children may hold: 500M, 8G, or none.")]
+Timeout = Annotated[str, option("--timeout", "10m", "Time limit of a cell: 30s, 10m, 2h, or none.")]
+Memory = Annotated[str, option("--memory", "8G", "Memory limit of a cell and its child processes: 500M, 8G, or none.")]
 Full = Annotated[bool, option("--full", None, "The papers' own sizes instead of the quick profile.")]
 DryRun = Annotated[bool, option("--dry-run", None, "Print the cells and an estimate, and run nothing.")]
-Force = Annotated[bool, option("--force", None, "Run again what is there.")]
-RetryFailed = Annotated[bool, option("--retry-failed", None, "Run again what did not end well.")]
+Force = Annotated[bool, option("--force", None, "Run again all cells that have results.")]
+RetryFailed = Annotated[bool, option("--retry-failed", None, "Run again the cells that did not end well.")]
 RetryDisturbed = Annotated[
-    bool, option("--retry-disturbed", None, "Run again what was timed while other processes were busy.")
+    bool, option("--retry-disturbed", None, "Run again the cells that were timed while other processes were busy.")
 ]
-Strict = Annotated[bool, option("--strict", None, "Run again what other kernels, libraries or another processor made.")]
-Trials = Annotated[int | None, option("--trials", "N", "Trials of each solver, where an experiment tunes at random.")]
+Strict = Annotated[bool, option("--strict", None, "Run again results of other kernels, libraries or CPUs.")]
+Trials = Annotated[int | None, option("--trials", "N", "Trials of each solver in random search.")]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report at the end.")]
 Quiet = Annotated[bool, option("-q/--quiet", None, "Print results and nothing else.")]
-OfSeed = Annotated[int | None, option("--seed", "N", "Of the run from this seed; unless said, of the latest run.")]
+OfSeed = Annotated[int | None, option("--seed", "N", "Show the run with this seed; by default the latest run.")]
 OfFull = Annotated[
-    bool | None, typer.Option("--full/--quick", help="Of a run in this profile; unless said, of the latest run.")
+    bool | None, typer.Option("--full/--quick", help="Show a run in this profile; by default the latest run.")
 ]
 
 
 @contextmanager
 def as_options() -> Iterator[None]:
-    """Errors of the records that options are put into speak of the options."""
+    """A context in which errors about settings are worded as errors about command-line options."""
     try:
         yield
     except UserError as error:
@@ -60,25 +60,25 @@ def as_options() -> Iterator[None]:
 
 
 def jobs_of(jobs: int) -> int:
-    """A number of jobs that can be run."""
+    """The number of jobs, checked."""
     if jobs < 1:
         raise UserError(f"-j {jobs} is out of range: must be at least 1")
     return jobs
 
 
 def seconds_of(text: str) -> float | None:
-    """Seconds of a duration such as 30s, 10m or 2h; None for no limit."""
+    """The seconds in a duration such as 30s, 10m or 2h; None for no limit."""
     return _amount(text, "--timeout", {"s": 1.0, "m": 60.0, "h": 3600.0}, "30s, 10m, 2h")
 
 
 def bytes_of(text: str) -> int | None:
-    """Bytes of a size such as 500M or 8G; None for no limit."""
+    """The bytes in a size such as 500M or 8G; None for no limit."""
     amount = _amount(text, "--memory", {"M": 2.0**20, "G": 2.0**30}, "500M, 8G")
     return None if amount is None else int(amount)
 
 
 def _amount(text: str, name: str, units: dict[str, float], examples: str) -> float | None:
-    """A number with its unit; none means no limit."""
+    """The number in a text such as 10m, multiplied by its unit; None for the text `none`."""
     if text == "none":
         return None
     match = re.fullmatch(rf"(\d+(?:\.\d+)?)([{''.join(units)}])", text)

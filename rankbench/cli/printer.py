@@ -1,4 +1,4 @@
-"""The one printer: tables and a progress bar on a terminal, plain lines in a pipe, results only if asked."""
+"""All printing of the command line: tables and progress bars on a terminal, plain lines in a pipe."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -27,17 +27,17 @@ from rankbench.report.tables import Sheet, to_markdown
 
 
 def show(text: str) -> None:
-    """Plain text on standard output: no markup, no colours, no line broken where a pipe would not want it."""
+    """Print plain text on standard output, without markup, colours or line wrapping."""
     sys.stdout.write(f"{printable(text)}\n")
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     sys.stderr.write(f"rankbench: {' '.join(printable(text).split())}\n")
 
 
 def show_sheet(title: str, sheet: Sheet) -> None:
-    """A table on a terminal, Markdown in a pipe."""
+    """Print a table: drawn on a terminal, as Markdown in a pipe."""
     console = Console()
     if not console.is_terminal:
         show(f"{title}\n\n{to_markdown(sheet)}")
@@ -51,16 +51,16 @@ def show_sheet(title: str, sheet: Sheet) -> None:
 
 
 class Teller(Protocol):
-    """Somebody who is told what happens."""
+    """A function that is called with each event of a run."""
 
     def __call__(self, event: Event) -> None:
-        """Take note of an event."""
+        """Handle an event."""
         ...
 
 
 @contextmanager
 def progress_of(name: str, total: int, quiet: bool) -> Iterator[Teller]:
-    """A teller for one experiment's run of so many cells."""
+    """A context with a function that shows the progress of an experiment's run of `total` cells."""
     console = Console()
     if quiet:
         yield lambda event: None
@@ -73,7 +73,7 @@ def progress_of(name: str, total: int, quiet: bool) -> Iterator[Teller]:
 
 @contextmanager
 def downloads() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A teller of bytes that arrive: a bar per file on a terminal, nothing in a pipe."""
+    """A context with a function that shows the progress of downloads: bars on a terminal, nothing in a pipe."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda name, done, total: None
@@ -130,13 +130,13 @@ def _in_lines(name: str, total: int) -> Teller:
 
 
 def _waiting(event: Event) -> str:
-    """Who runs a cell that this run waits for."""
+    """A line that names the process that runs a cell for which this run waits."""
     who = f"process {event.holder.pid} on {event.holder.host}" if event.holder else "another process"
     return f"{who} is running {event.cell.label}: waiting for its result"
 
 
 def _line(event: Event, result: Result) -> str:
-    """The cell, and its first metric or what went wrong."""
+    """A line with the cell and its first metric, or its error."""
     if result.status != "ok":
         return f"{event.cell.label}: {result.reason}"
     first = event.cell.measures[0].label

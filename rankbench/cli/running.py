@@ -1,4 +1,4 @@
-"""The verbs that train: run and tune."""
+"""The commands that train: run and tune."""
 
 from typing import Annotated
 
@@ -36,12 +36,12 @@ from rankbench.cli.options import (
 )
 from rankbench.errors import UserError
 
-# Every verb imports what it needs when it runs: --help and completion must answer at once.
+# Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these verbs part of the command line."""
+    """Add these commands to the command line."""
     app.command()(run)
     app.command()(tune)
     app.command()(verify)
@@ -68,7 +68,7 @@ def run(
     out: Out = RESULTS,
     quiet: Quiet = False,
 ) -> None:
-    """Run experiments, resuming what is there, and write the report.
+    """Run experiments, reusing stored results, and write the report.
 
     Example: rankbench run park2015-table1 -s sgd[rank=20] -s global -r 5
     """
@@ -119,9 +119,9 @@ def tune(
         list[str] | None,
         option("--space", "KEY=VALUES", "lam=1..1000:log, rank=5..20 or loss=hinge|logistic. Repeatable."),
     ] = None,
-    split: Annotated[str, option("--split", "SPLIT", "What is held out from all trials.")] = "entries[test=0.2]",
-    metric: Annotated[str, option("--metric", "METRIC", "What the best trial is best at.")] = "pairwise-error",
-    validation: Annotated[str, option("--validation", "SPLIT", "How the training part is cut.")] = "entries[test=0.2]",
+    split: Annotated[str, option("--split", "SPLIT", "How to split off the test set.")] = "entries[test=0.2]",
+    metric: Annotated[str, option("--metric", "METRIC", "The metric that chooses the best trial.")] = "pairwise-error",
+    validation: Annotated[str, option("--validation", "SPLIT", "How to cut validation sets.")] = "entries[test=0.2]",
     trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     seed: Seed = 0,
@@ -133,7 +133,7 @@ def tune(
     out: Out = RESULTS,
     quiet: Quiet = False,
 ) -> None:
-    """Tune one solver on one data set, and say how to use what was best.
+    """Tune one solver on one data set, and print how to run it with the best settings.
 
     Example: rankbench tune sgd[rank=5] -d low-rank --space lam=1..1000:log --trials 8
     """

@@ -1,4 +1,4 @@
-"""One `rankbench run` or `tune`, from names to the exit code, as a person sees it."""
+"""One call of `rankbench run` or `rankbench tune`: plan, run, print results, and return the exit code."""
 
 import shlex
 import sys
@@ -28,13 +28,13 @@ OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
 
 
 def results_in(out: Path) -> ResultsFolder:
-    """A folder of results that says on standard error what of it cannot be read."""
+    """A folder of results; files in it that cannot be read are reported on standard error."""
     return ResultsFolder(out, complain)
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a person asked for, and where its results go."""
+    """What the user asked for, and the folder for the results."""
 
     results: ResultsFolder
     selection: Selection
@@ -42,7 +42,7 @@ class Session:
     quiet: bool
 
     def run_all(self, names: list[str], report: bool) -> int:
-        """Plan and run every experiment, show its table, write the report; the exit code."""
+        """Run every experiment, print its table and write the report; returns the exit code."""
         chosen = chosen_experiments(names, self.selection)
         self._note_threads(chosen)
         good = True
@@ -57,7 +57,7 @@ class Session:
         return OK if good else CELL_FAILED
 
     def tune_one(self, experiment: Experiment) -> int:
-        """Run an experiment of one solver, show its trials best first and how to use the winner; the exit code."""
+        """Tune one solver, print its trials from best to worst and how to use the best; returns the exit code."""
         self._note_threads([experiment])
         run = self._prepared(experiment)
         if run.plan.skips:
@@ -74,7 +74,7 @@ class Session:
         return OK if good else CELL_FAILED
 
     def preview_all(self, names: list[str]) -> int:
-        """Print every trial and cell, whether it is there already, and an estimate; write nothing."""
+        """Print every trial and cell, whether its result is stored, and a time estimate; write nothing."""
         for experiment in chosen_experiments(names, self.selection):
             run = self._prepared(experiment)
             keys = {cell.key for cell in (*run.pending_trials, *run.pending)}
@@ -87,7 +87,7 @@ class Session:
         return OK
 
     def _run_alone(self, experiment: Experiment) -> bool:
-        """Run one experiment of several: whatever is wrong with it stops none of the others."""
+        """Run one experiment of several; its errors are printed and do not stop the other experiments."""
         try:
             return self._run(experiment)
         except UserError as error:
@@ -97,19 +97,19 @@ class Session:
         return False
 
     def _run(self, experiment: Experiment) -> bool:
-        """Run an experiment and show what came of it; whether all ended well."""
+        """Run an experiment and print its results; returns whether all cells ended well."""
         run = self._prepared(experiment)
         self._execute(run)
         return self._show(run, run.study())
 
     def _prepared(self, experiment: Experiment) -> Run:
-        """An experiment's plan beside what is stored of it."""
+        """A run of the experiment's plan, with the stored results already read."""
         store = self.results.store(experiment.name)
         materials = Materials(self.selection.seed, store.scratch)
         return Run(plan(experiment, self.selection, materials), store, self.conditions, materials)
 
     def _execute(self, run: Run) -> None:
-        """Run a plan, its trials first."""
+        """Run a plan: first its trials, then its cells."""
         name = run.plan.experiment.name
         run.open()
         if (count := run.reused()) and not self.conditions.strict:
@@ -134,10 +134,10 @@ class Session:
     def _say_what_is_there(self, name: str, planned: tuple[Cell, ...], to_run: tuple[Cell, ...]) -> None:
         keys = {cell.key for cell in to_run}
         if there := sum(1 for cell in planned if cell.key not in keys):
-            self._say(f"{name}: {there} of {len(planned)} cells are there (--force runs them again)")
+            self._say(f"{name}: {there} of {len(planned)} cells are stored already (--force runs them again)")
 
     def _show(self, run: Run, found: Study) -> bool:
-        """Print the table of this plan's cells, and what went wrong; whether nothing did."""
+        """Print the table of this plan's cells and all failures; returns whether there were no failures."""
         experiment = run.plan.experiment
         if any(entry.result or entry.failure for entry in found.entries):
             show_sheet(f"{experiment.name}: {experiment.title}", sheet(found))
@@ -157,7 +157,7 @@ class Session:
         return not bad and not broken
 
     def _say_how_to_resume(self, chosen: list[Experiment]) -> int:
-        """Say what an interrupted run has kept; the exit code."""
+        """Print how many results an interrupted run has kept and how to resume it; returns the exit code."""
         kept = sum(1 for experiment in chosen for _ in self.results.store(experiment.name).files())
         command = shlex.join(["rankbench", *(word for word in sys.argv[1:] if word != "--force")])
         complain(f"stopped; finished cells kept: {kept}; resume with: {command}")
@@ -171,7 +171,7 @@ class Session:
 
 
 def chosen_experiments(names: list[str], selection: Selection) -> list[Experiment]:
-    """The experiments of these names, all of them for `all`."""
+    """The experiments with these names; `all` means all experiments."""
     chosen = experiments.names() if "all" in names else names
     found = [experiments.load(name, selection.full) for name in dict.fromkeys(chosen)]
     if selection.trials and not any(experiment.tune for experiment in found):
@@ -183,15 +183,15 @@ def _show_estimate(run: Run) -> None:
     planned = run.plan
     to_run = len(run.pending_trials) + len(run.pending) + len(planned.undecided)
     seconds, unknown = run.estimate()
-    guess = f"about {seconds:.0f} s by what is stored" if to_run > unknown else "no estimate"
-    without = f", {unknown} without precedent" if unknown else ""
+    guess = f"about {seconds:.0f} s judging by stored results" if to_run > unknown else "no estimate"
+    without = f", {unknown} of unknown duration" if unknown else ""
     total = len(planned.cells) + len(planned.trials) + len(planned.undecided)
     of_them = f" ({len(planned.trials)} of them trials)" if planned.trials else ""
     show(f"{planned.experiment.name}: {to_run} of {total} cells{of_them} to run, {guess}{without}")
 
 
 def _note_trials(found: Study) -> None:
-    """Say where the trials are shown, and that some of them could not be chosen."""
+    """Print the number of trials, how many of them failed, and the command that lists them."""
     results = [entry for entry in found.trials if entry.result]
     if results:
         lost = sum(entry.status != "ok" for entry in results)
@@ -200,23 +200,23 @@ def _note_trials(found: Study) -> None:
 
 
 def _note_imports(found: Study) -> None:
-    """Name what solvers imported while their clock ran."""
+    """Print the packages that solvers imported during training, because importing counts as training time."""
     by_solver: dict[str, dict[str, None]] = {}
     for entry in (*found.entries, *found.trials):
         for module in entry.result.imported if entry.result else ():
             by_solver.setdefault(entry.cell.solver.name, {})[module] = None
     for solver, modules in by_solver.items():
         show(
-            f"note: {solver} imported {', '.join(modules)} while its clock ran, and that counts as training: "
+            f"note: {solver} imported {', '.join(modules)} during training, which counts as training time: "
             "import at the top of its file"
         )
 
 
 def _note_hidden(run: Run, found: Study) -> None:
-    """Say what is stored of the experiment and was not asked for now."""
+    """Print how many stored results of the experiment are not part of this run."""
     if count := stored_beyond(run.store, _shown(found)):
         name = found.name
-        show(f"note: {count} more results of {name} are stored and were not asked for now: rankbench status {name}")
+        show(f"note: {count} more results of {name} are stored but not part of this run: rankbench status {name}")
 
 
 def _shown(found: Study) -> tuple[Entry, ...]:
@@ -224,7 +224,7 @@ def _shown(found: Study) -> tuple[Entry, ...]:
 
 
 def _using(cell: Cell) -> str:
-    """How to use a cell's solver: in the nearest experiment that can run it on this data, if there is one."""
+    """A line with the command that runs a cell's solver on this data, in the most similar experiment if any fits."""
     data, solver = cell.place.data.written, cell.solver_text
     selection = Selection(solvers=(solver,), data=(data,), repetitions=1)
     for experiment in sorted(map(experiments.load, experiments.names()), key=partial(_distance, cell)):
@@ -232,13 +232,13 @@ def _using(cell: Cell) -> str:
             if plan(experiment, selection).skips:
                 continue
         except UserError:
-            continue  # its split or its metrics do not suit the data
+            continue  # the experiment's split or metrics do not suit the data
         return f"to use it: {shlex.join(['rankbench', 'run', experiment.name, '-d', data, '-s', solver])}"
     return f"the best: {solver}"
 
 
 def _distance(cell: Cell, experiment: Experiment) -> tuple[bool, bool, bool]:
-    """How far an experiment is from a cell: by its data, by what it measures, and whether it would tune again."""
+    """How different an experiment is from a cell: other data, other metrics, or tuning; smaller is more similar."""
     known = any(text.partition("[")[0] == cell.place.data.name for text in experiment.data)
     measured = {measure.label for measure in cell.measures}
     return not known, not measured & set(experiment.metrics), experiment.tune is not None

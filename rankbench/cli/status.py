@@ -1,4 +1,4 @@
-"""What is stored of an experiment, in lines for people: its runs, its machines, and what belongs to no run."""
+"""The output of `rankbench status`: an experiment's stored runs and machines, and results that belong to no run."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _MEGABYTE = 1e6
 
 
 def described(store: Store, name: str) -> Iterator[str]:
-    """The experiment with its size; a line for each run, each machine, and for results that belong to no run."""
+    """Lines for one experiment: its size, each run, the results that belong to no run, and each machine."""
     results = {result.name: result for result in store.summaries()}
     size = sum(result.bytes for result in results.values()) / _MEGABYTE
     yield f"{name}: {len(results)} results, {size:.1f} MB"
@@ -21,7 +21,7 @@ def described(store: Store, name: str) -> Iterator[str]:
     loose = [result for one, result in results.items() if one not in known]
     if loose:
         seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in loose}))
-        yield f"  of no run any more (other definitions, selections or versions; seed {seeds}): {len(loose)} results"
+        yield f"  of no recorded run (other definitions, selections or versions; seed {seeds}): {len(loose)} results"
     for machine, count in Counter(result.machine for result in results.values()).items():
         yield f"  made on {machine}: {count} results"
     if aside := store.set_aside():
@@ -29,13 +29,13 @@ def described(store: Store, name: str) -> Iterator[str]:
 
 
 def _run(plan: StoredPlan) -> str:
-    """Which run it is, and how to see it."""
+    """A run's profile, seed and date, and the command that prints its table."""
     how = f"{plan.experiment.source or plan.experiment.name} --{plan.profile} --seed {plan.seed}"
-    return f"{plan.profile} profile, seed {plan.seed}, last asked for {plan.made[:16]} (rankbench table {how})"
+    return f"{plan.profile} profile, seed {plan.seed}, last run {plan.made[:16]} (rankbench table {how})"
 
 
 def _ended(results: list[Stored], planned: int) -> str:
-    """How many are there, and how they ended."""
+    """How many of the planned cells are stored, and how they ended."""
     counts = Counter(result.status for result in results)
     ended = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    return f"{len(results)} of {planned} cells are there" + (f": {ended}" if ended else "")
+    return f"{len(results)} of {planned} cells are stored" + (f": {ended}" if ended else "")

@@ -1,7 +1,7 @@
 """Experiments: one TOML file per published table or figure, read strictly.
 
-A key that is not known is an error that names the file, the key and the nearest known one. What
-stands under `[full]` replaces the quick profile when `--full` is asked for.
+An unknown key is an error that names the file, the key and the most similar known key. The keys
+under `[full]` replace those of the quick profile when `--full` is given.
 """
 
 import tomllib
@@ -20,10 +20,10 @@ from rankbench.names.grammar import read_settings
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop a solver that does not stop by itself: after so many steps or seconds, or at a tolerance.
+    """When to stop a solver: after a number of steps or seconds, or when the objective changes less than a tolerance.
 
-    Step 0 is the start, so `steps=20` asks for 20 steps beyond it. `tolerance` compares the objectives
-    of successive steps, and computes them off the clock.
+    Step 0 is the start, so `steps=20` asks for 20 steps after it. `tolerance` compares the objectives
+    of successive steps; computing them does not count as training time.
     """
 
     steps: Annotated[int, Limits(low=0)] | None = 20
@@ -38,17 +38,17 @@ class Budget:
 
 @dataclass(frozen=True)
 class Published:
-    """A number to stand beside a measured one: out of a paper, or computed from a formula."""
+    """A reference number for a measured one: published in a paper, or computed from a formula."""
 
     solver: Pattern
     metric: str
     value: float
     sd: float | None = None
-    data: Pattern | None = None  # beside which of our data sets, where the experiment has several
+    data: Pattern | None = None  # the experiment's data set that the number belongs to; None: every one
     split: Pattern | None = None
-    on: Pattern | None = None  # the data set, by its name here, that the paper measured on; unless said, as `data`
-    remark: str = ""  # what else was different there
-    computed: str = ""  # by what, where nobody published the number
+    on: Pattern | None = None  # the data set that the paper used, by its name in rankbench; None: the same data
+    remark: str = ""  # other differences from the paper
+    computed: str = ""  # the formula, if the number is computed and not published
 
     def __post_init__(self) -> None:
         check(self)
@@ -59,12 +59,12 @@ class Published:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line that nobody measured, to stand beside those that were: a theory's, say, or the noise of the data."""
+    """A reference line in a figure that is not measured, for example a theoretical curve or the noise level."""
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
-    part: Settings = ()  # the panel it belongs to, written `rank=2`; every panel unless said
+    part: Settings = ()  # the panel it belongs to, written `rank=2`; empty: every panel
 
     def __post_init__(self) -> None:
         check(self)
@@ -77,19 +77,19 @@ class Curve:
                 raise UserError(problem, subject="Curve")
             object.__setattr__(self, name, tuple(map(float, values)))
         if len(self.x) != len(self.y):
-            problem = f"{self.name!r} has {len(self.x)} numbers in x and {len(self.y)} in y: give as many in each"
+            problem = f"{self.name!r} has {len(self.x)} numbers in x and {len(self.y)} in y: give the same number"
             raise UserError(problem, subject="Curve")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """How the results are drawn."""
+    """The figure of an experiment: how its results are drawn."""
 
     kind: Literal["curve", "sweep", "bars", "speedup"] = "bars"
-    metric: str = ""  # the experiment's first one unless said
+    metric: str = ""  # empty: the experiment's first metric
     x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
-    by: tuple[str, ...] = ()  # sweep: further settings, each of whose values has a panel of its own
-    curves: tuple[Curve, ...] = ()  # sweep: what is drawn beside
+    by: tuple[str, ...] = ()  # sweep: settings with one panel per value
+    curves: tuple[Curve, ...] = ()  # sweep: reference lines
 
     def __post_init__(self) -> None:
         check(self)
@@ -99,7 +99,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, the data to ask it on, and who is asked."""
+    """An experiment: the data sets, splits, solvers and metrics to run, and how to show the results."""
 
     name: str
     title: str
@@ -109,15 +109,15 @@ class Experiment:
     splits: tuple[str, ...]
     solvers: tuple[str, ...]
     metrics: tuple[str, ...]
-    threads: tuple[int, ...] = ()  # every solver with each of these numbers; none: as the command line says
+    threads: tuple[int, ...] = ()  # run every solver with each of these numbers; empty: use the command line's
     repetitions: Annotated[int, Limits(low=1)] = 3
-    every: Annotated[int, Limits(low=1)] = 1  # how many steps lie between two evaluations
-    objective: bool = False  # record it at every evaluation
+    every: Annotated[int, Limits(low=1)] = 1  # steps between two evaluations
+    objective: bool = False  # record the objective at every evaluation
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
-    tune: Tune | None = None  # equally, every solver; None: each runs as it is written
-    source: str = ""  # the user's file that it was read from; none: it comes with the package
+    tune: Tune | None = None  # how every solver is tuned; None: solvers run with the settings given
+    source: str = ""  # the path of the user's file; empty for an experiment of the package
 
     def __post_init__(self) -> None:
         check(self)
@@ -128,12 +128,12 @@ _NESTED = {"budget": Budget, "figure": Figure}
 
 
 def names() -> list[str]:
-    """The experiments that come with the package."""
+    """The names of the experiments that come with the package."""
     return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
 
 
 def load(name: str, full: bool = False) -> Experiment:
-    """An experiment by name, or out of the user's own TOML file."""
+    """The experiment with this name, or from the user's TOML file at this path."""
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
@@ -180,14 +180,14 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
 
 
 def _overriding(table: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the full profile says; of the tuning it may say a part, for spaces are long."""
+    """The keys of the full profile; its `tune` table may give only some keys and is merged with the quick one's."""
     if not isinstance(overrides.get("tune"), Mapping) or not isinstance(table.get("tune"), Mapping):
         return overrides
     return {**overrides, "tune": {**table["tune"], **overrides["tune"]}}
 
 
 def _of_tune(file: str, make: Callable[[Given], Tune], given: Given) -> Tune:
-    """What is made of a tuning, or the error with its place."""
+    """The tuning that `make` returns; errors name the file and the `[tune]` table."""
     try:
         return make(given)
     except UserError as error:
@@ -197,7 +197,7 @@ def _of_tune(file: str, make: Callable[[Given], Tune], given: Given) -> Tune:
 
 
 def _label(file: str, name: str) -> str:
-    """A metric's canonical name, so that all that is stored under it is found again."""
+    """A metric's canonical name, under which its values are stored."""
     try:
         return metric(name).label
     except UserError as error:
@@ -233,7 +233,7 @@ def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
 
 
 def _threads(file: str, value: object) -> tuple[int, ...]:
-    """Different numbers of threads, ascending: the first is what the others are compared with."""
+    """Distinct numbers of threads in ascending order; speed-ups are relative to the first."""
     if not isinstance(value, list) or not all(type(number) is int and number >= 1 for number in value):
         raise UserError(f"{file}: threads must be a list of numbers of at least 1: threads = [1, 2, 4]")
     if value and not THREADS.allow(max(value)):
@@ -242,7 +242,7 @@ def _threads(file: str, value: object) -> tuple[int, ...]:
 
 
 def _curves(file: str, tables: object) -> tuple[Curve, ...]:
-    """The lines that a figure draws beside what was measured."""
+    """The reference lines of a figure."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UserError(f"{file}: curves must be tables: [[figure.curves]]")
     return tuple(_record(file, "[[figure.curves]]", Curve, table) for table in tables)

@@ -1,7 +1,7 @@
-"""Search spaces: what may be tried for each setting of a solver, and which settings a search tries.
+"""Search spaces: the values that tuning may try for each setting of a solver, and the candidates that it tries.
 
-Every solver of an experiment gets the same number of trials, or, where its space holds no more
-settings than that, every one of them: no further trial could find anything new.
+Every solver of an experiment gets the same number of trials. A solver with a smaller search space gets one
+trial for each setting in it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ from rankbench.metrics import metric
 from rankbench.names import Limits, build, check, parse, show, show_value, without_folder
 from rankbench.solvers import SOLVERS
 
-_PATIENCE = 1000  # draws of settings that were tried already, before a space counts as used up
+_PATIENCE = 1000  # stop drawing after this many repeated candidates in a row
 
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers from low to high, even on their scale; whole ones where the setting is an integer."""
+    """A range of numbers from low to high on a linear or log scale; integers if the setting is an integer."""
 
     low: Any
     high: Any
     scale: Literal["linear", "log"] = "linear"
-    points: Annotated[int, Limits(low=2)] | None = None  # how many of them a grid takes
+    points: Annotated[int, Limits(low=2)] | None = None  # number of grid points
 
     def __post_init__(self) -> None:
         check(self)
@@ -37,65 +37,65 @@ class Range:
             if isinstance(bound, bool) or not isinstance(bound, int | float) or not isfinite(bound):
                 raise UserError(f"{name}={bound} must be a number")
         if not self.low < self.high:
-            raise UserError(f"low={show_value(self.low)} must lie below high={show_value(self.high)}")
+            raise UserError(f"low={show_value(self.low)} must be below high={show_value(self.high)}")
         if self.scale == "log" and self.low <= 0:
-            raise UserError(f"a log scale starts above 0, not at low={show_value(self.low)}")
+            raise UserError(f"low={show_value(self.low)} must be above 0 on a log scale")
 
     @property
     def whole(self) -> bool:
-        """Whether it holds integers only."""
+        """Whether the range has only integers."""
         return isinstance(self.low, int)
 
     @property
     def size(self) -> float:
-        """How many values it holds."""
+        """How many values the range has."""
         return self.high - self.low + 1 if self.whole else float("inf")
 
     def every(self) -> tuple[Any, ...]:
-        """All its integers."""
+        """All integers of the range."""
         return tuple(range(self.low, self.high + 1))
 
     def grid(self) -> tuple[Any, ...]:
         """`points` values from low to high."""
         if self.points is None:
-            raise UserError("a grid needs the number of its points: { low = 1, high = 1000, points = 4 }")
+            raise UserError("a grid needs a number of points: { low = 1, high = 1000, points = 4 }")
         shares = [index / (self.points - 1) for index in range(self.points)]
         values = tuple(self._written(self._at(share, self.low, self.high)) for share in shares)
         if len(set(values)) < len(values):
-            raise UserError(f"points={self.points} give a value twice: ask for fewer")
+            raise UserError(f"points={self.points} gives a value twice: use fewer points")
         return values
 
     def draw(self, rng: np.random.Generator) -> Any:
-        """A value at random; on a log scale each integer gets its own share of the scale."""
+        """A random value, uniform on the range's scale."""
         margin = 0.5 if self.whole else 0.0
         return self._written(self._at(rng.random(), self.low - margin, self.high + margin))
 
     def _at(self, share: float, low: float, high: float) -> float:
-        """What lies so far along the way on the range's scale."""
+        """The number at this share of the way from low to high, on the range's scale."""
         if self.scale == "log":
             return exp(log(low) + share * (log(high) - log(low)))
         return low + share * (high - low)
 
     def _written(self, value: float) -> Any:
-        """The value with as many digits as anybody would copy, and never outside."""
+        """The value rounded to an integer or to three digits, and clipped to the range."""
         rounded = round(value) if self.whole else float(f"{value:.3g}")
         return min(max(rounded, self.low), self.high)
 
 
-Values = Range | tuple[Any, ...]  # of one setting: a range, or a list of choices
-Space = Mapping[str, Values]  # what may be tried for each setting that is searched
+Values = Range | tuple[Any, ...]  # the values of one setting: a range, or a list of choices
+Space = Mapping[str, Values]  # the values to try for each tuned setting
 
 
 @dataclass(frozen=True)
 class Tune:
-    """How the solvers of an experiment are tuned: equally many trials each, on the same validation part."""
+    """How the solvers of an experiment are tuned: each with the same number of trials, on the same validation set."""
 
-    space: Mapping[str, Space] = field(default_factory=dict)  # by the solver as the experiment writes it, or its name
+    space: Mapping[str, Space] = field(default_factory=dict)  # by the solver's text in the experiment, or its bare name
     method: Literal["random", "grid"] = "random"
     trials: Annotated[int, Limits(low=1)] = 8
-    metric: str = ""  # the experiment's first one unless said
-    validation: str = "entries[test=0.2]"  # how the training part is cut
-    per: Literal["repetition", "split"] = "repetition"  # split: what the first repetition chose holds for all
+    metric: str = ""  # empty: the experiment's first metric
+    validation: str = "entries[test=0.2]"  # the split that cuts the validation set from the training part
+    per: Literal["repetition", "split"] = "repetition"  # split: all repetitions use the choice of the first one
 
     def __post_init__(self) -> None:
         check(self)
@@ -103,13 +103,13 @@ class Tune:
         object.__setattr__(self, "space", MappingProxyType(frozen))
 
     def space_of(self, solver: str) -> Space:
-        """What is searched for a solver: its space without the settings that its name fixes."""
+        """The search space of a solver, without the settings that are fixed in its name."""
         key = self._key(solver)
         fixed = parse(solver).settings
         return {} if key is None else {name: values for name, values in self.space[key].items() if name not in fixed}
 
     def candidates(self, solver: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-        """The settings to try for a solver, in order; more trials try the same ones first."""
+        """The settings to try for a solver, in order; a larger number of trials starts with the same ones."""
         space = self.space_of(solver)
         if self.method == "grid":
             found = _product({name: _grid(values) for name, values in space.items()})
@@ -121,7 +121,7 @@ class Tune:
         return _drawn(space, self.trials, rng)
 
     def fitted(self, solvers: Sequence[str]) -> "Tune":
-        """The same with every value as its solver takes it; what does not suit a solver is an error."""
+        """The same with every value converted to the setting's type; a value that a solver refuses is an error."""
         SPLITS.make(self.validation)
         names = {name for text in solvers for name in _names(text)}
         for written in self.space:
@@ -132,22 +132,22 @@ class Tune:
             key = self._key(text)
             if key is None:
                 name = parse(text).name
-                raise UserError(f'no space for {text}: add [tune.space."{name}"], empty if nothing is to be tuned')
+                raise UserError(f'no space for {text}: add [tune.space."{name}"], empty to tune nothing')
             space[key] = _fitted(text, self.space[key], self.method)
         found = replace(self, space=space)
         if self.method == "grid":
             for text in solvers:
-                found.candidates(text, np.random.default_rng(0))  # a grid draws nothing
+                found.candidates(text, np.random.default_rng(0))  # a grid uses no random numbers
         return found
 
     def _key(self, solver: str) -> str | None:
-        """The space that belongs to a solver: that of its whole text, else that of its name."""
+        """The key of a solver's space: the solver's full text if there is such a key, else its bare name."""
         keys = {_short(key): key for key in self.space}
         return next((keys[name] for name in _names(solver) if name in keys), None)
 
 
 def read_tune(table: Mapping[str, Any]) -> Tune:
-    """The `[tune]` of an experiment's file."""
+    """The tuning that the `[tune]` table of an experiment's file describes."""
     _refuse_unknown(table, Tune)
     settings = dict(table)
     spaces = settings.pop("space", {})
@@ -162,14 +162,14 @@ def read_tune(table: Mapping[str, Any]) -> Tune:
 
 
 def read_space(texts: Sequence[str]) -> Space:
-    """The space that a command line describes: `lam=1..1000:log`, `rank=5|10|20`."""
+    """The search space given on the command line: `lam=1..1000:log`, `rank=5|10|20`."""
     space: dict[str, Values] = {}
     for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not (name and equals and values):
             raise UserError(f"--space {text!r} cannot be read: write it like lam=1..1000:log or rank=5|10|20")
         if name in space:
-            raise UserError(f"--space says twice what {name} may be: give it once")
+            raise UserError(f"--space gives {name} twice: give it once")
         try:
             space[name] = _read_range(values) if ".." in values else tuple(values.split("|"))
         except UserError as error:
@@ -185,15 +185,15 @@ def _read_range(text: str) -> Range:
 
 
 def _number(text: str) -> int | float:
-    """The number that is written here, whole where it is written so."""
+    """The number in a text: an integer if it is written as one, else a float."""
     try:
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     except ValueError:
-        raise UserError(f"{text!r} is no number: write a range like 1..1000:log") from None
+        raise UserError(f"{text!r} is not a number: write a range like 1..1000:log") from None
 
 
 def first_candidate(space: Space) -> dict[str, Any]:
-    """A value for every setting of a space, to make a solver with before any is chosen."""
+    """The first value of every setting of a space, to make a solver before tuning has chosen values."""
     return {name: values.low if isinstance(values, Range) else values[0] for name, values in space.items()}
 
 
@@ -208,7 +208,7 @@ def described(tune: Tune, metrics: Sequence[str]) -> str:
 
 
 def _values(solver: str, name: str, values: object) -> Values:
-    """A range out of a table, or choices out of a list."""
+    """The values of a setting: a range from a table, or choices from a list."""
     try:
         if isinstance(values, Mapping):
             _refuse_unknown(values, Range)
@@ -223,7 +223,7 @@ def _values(solver: str, name: str, values: object) -> Values:
 
 
 def _fitted(solver: str, space: Space, method: str) -> Space:
-    """A solver's space with each value of the setting's own type and within its limits."""
+    """A solver's space with each value converted to the setting's type and checked."""
     spec = parse(solver)
     if fixed := sorted(set(space) & set(spec.settings)):
         raise UserError(f"{solver} fixes {fixed[0]}, which its space varies: take it out of one of them")
@@ -231,7 +231,7 @@ def _fitted(solver: str, space: Space, method: str) -> Space:
     start = {**spec.settings, **first_candidate(space)}
 
     def fit(name: str, value: object) -> Any:
-        """The value as the solver takes it."""
+        """The value converted to the setting's type."""
         return getattr(build(cls, {**start, name: value}, spec.name), name)
 
     found: dict[str, Values] = {}
@@ -248,12 +248,12 @@ def _fitted(solver: str, space: Space, method: str) -> Space:
 def _fitted_range(values: Range, ends: tuple[Any, ...], method: str) -> Range:
     low, high = ends
     if isinstance(low, str | bool):
-        raise UserError("takes no range: list its choices")
+        raise UserError("a range needs a number setting: list the choices instead")
     if method == "random" and values.points is not None:
-        raise UserError('points are for method = "grid"')
+        raise UserError('points needs method = "grid": leave points out')
     fitted = replace(values, low=low, high=high)
     if method == "grid":
-        fitted.grid()  # whatever is wrong with it is said now
+        fitted.grid()  # raises the errors of a bad grid early
     return fitted
 
 
@@ -276,13 +276,13 @@ def _size(values: Values) -> float:
 
 
 def _product(axes: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Every combination, settings in alphabetical order: how a file is laid out must not matter."""
+    """All combinations of values, with the settings in alphabetical order so that a file's order does not matter."""
     names = sorted(axes)
     return [dict(zip(names, values, strict=True)) for values in product(*(axes[name] for name in names))]
 
 
 def _drawn(space: Space, trials: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """So many draws that differ; fewer only where no other turns up any more."""
+    """Distinct random candidates, `trials` of them, or fewer if no new one turns up."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     repeats = 0
     while len(found) < trials and repeats < _PATIENCE:
@@ -297,7 +297,7 @@ def _draw(values: Values, rng: np.random.Generator) -> Any:
 
 
 def _names(solver: str) -> tuple[str, str]:
-    """What a space may call a solver: all of its text, or its bare name, without the folder of a user's file."""
+    """The keys by which a space may refer to a solver: its full text and its bare name, without a file's folder."""
     text = _short(solver)
     return text, parse(text).name
 

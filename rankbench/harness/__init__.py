@@ -1,1 +1,1 @@
-"""The harness: from an experiment to cells, to timed and isolated runs, to result files."""
+"""The harness: it plans an experiment's cells, runs and times each in its own process, and stores the results."""

@@ -1,16 +1,16 @@
-"""Claims let several drivers share one results folder: a driver claims a cell before it runs it.
+"""Claims let several drivers share one results folder: a driver claims a cell before it runs the cell.
 
-    FOLDER/<key>.claim                  who runs the cell with this key
-    FOLDER/.<id>.driver                 a driver that is at work; touching it tells the file server's time
+    FOLDER/<key>.claim                  which driver runs the cell with this key
+    FOLDER/.<id>.driver                 a running driver; touching this file reads the file server's time
     FOLDER/.<token>.card                a claim that is being written
-    FOLDER/.<key>.<token>.<n>.permit    the right to remove the claim that has this token
-    FOLDER/.<id>.grave                  a folder that stood in a claim's place and is being removed
+    FOLDER/.<key>.<token>.<n>.permit    the right to remove the claim with this token
+    FOLDER/.<id>.grave                  a folder that was found in place of a claim and is being removed
 
-A driver touches its claims all the time. One that nobody has touched for longer than the lease is stale, and so is
-at once one whose process has ended on this machine; the next driver that wants the cell removes it.
+A driver touches its claims regularly. A claim is stale if it was not touched for longer than the lease, or if its
+process on this machine has ended; the next driver that wants the cell removes a stale claim.
 
-A claim makes it unlikely that a cell is run twice, not impossible: no driver can know that it is about to be
-stopped for longer than the lease. Nothing but time is lost then, for results are written whole.
+A claim makes it unlikely that a cell is run twice, but not impossible: a driver may be suspended for longer than the
+lease. Then only time is lost, because result files are written to a temporary name and renamed.
 """
 
 import errno
@@ -35,7 +35,7 @@ import psutil
 
 from rankbench.errors import UserError
 
-_ATTEMPTS = 10  # looks at a claim that changes under our eyes before we leave it to others
+_ATTEMPTS = 10  # how often to look at a claim that other drivers keep changing
 _LONGEST = 1 << 16  # bytes; a card has a few hundred
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EINVAL}
 _NO_FILE = {errno.ELOOP, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}
@@ -44,7 +44,7 @@ _HELPERS = (".driver", ".card", ".permit", ".grave")
 
 @dataclass(frozen=True)
 class Holder:
-    """The driver that holds a claim; host `unknown` and pid 0 where the claim's file cannot be read."""
+    """The driver that holds a claim; host `unknown` and pid 0 if the claim's file cannot be read."""
 
     host: str
     pid: int
@@ -53,21 +53,21 @@ class Holder:
 
 @dataclass(frozen=True)
 class _Card:
-    """What a file says about the driver that wrote it."""
+    """The content of a claim or helper file: the driver that wrote it."""
 
     token: str  # random: no two claims have the same, even if one driver makes both
     host: str
     pid: int
     started: str  # tells the process from a later one with the same pid
     boot: str
-    namespace: str  # of the pid: containers on one machine count theirs apart
-    lease: float  # how long the driver may be silent; others may have been started with another
+    namespace: str  # pid namespace: containers on one machine number their processes separately
+    lease: float  # seconds after which the file is stale; it may differ between drivers
     since: str
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A file as we found it; a damaged one has no card, and its inode and age for a token."""
+    """A file as it was found; for a damaged file the card is None and the token is made of inode and time stamp."""
 
     card: _Card | None
     token: str
@@ -78,7 +78,7 @@ class Claims:
     """The claims of one driver on cells in a shared folder; a context manager that keeps them alive.
 
     A key becomes part of a file name: it is a cell's content hash. All methods may be called from several threads,
-    but only in the process that entered; in one that was forked from it, nothing is ever released.
+    but only in the process that entered the context; a process forked from it releases nothing.
     """
 
     def __init__(self, folder: Path, lease: float = 60.0) -> None:
@@ -88,16 +88,16 @@ class Claims:
         self._pid: int | None = None  # of the process that entered
         self._held: dict[str, str] = {}  # key -> token
         self._lost: frozenset[str] = frozenset()
-        self._books = threading.Lock()  # over _held and _lost; never kept while the file server is asked
-        self._clearing = threading.Lock()  # all threads of a driver look like one to other drivers
+        self._books = threading.Lock()  # guards _held and _lost; never held during file operations
+        self._clearing = threading.Lock()  # permits cannot tell the threads of one driver apart
         self._stop = threading.Event()
         self._heart = threading.Thread()
 
     def __enter__(self) -> Self:
-        """Make the folder, remove what dead drivers left in it, and start the heartbeat."""
+        """Make the folder, remove files of dead drivers, and start the heartbeat."""
         if self._pid == os.getpid():
             raise RuntimeError("these claims have been entered already")
-        self._me = _describe(self._me.lease)  # the process may be another than the one that made this object
+        self._me = _describe(self._me.lease)  # this process may be a fork of the one that made this object
         self._driver = self._folder / f".{self._me.token}.driver"
         self._held, self._lost, self._stop = {}, frozenset(), threading.Event()
         with self._explained():
@@ -111,29 +111,29 @@ class Claims:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the heartbeat, release what is still ours, and leave no file behind."""
+        """Stop the heartbeat, release this driver's claims, and remove its files."""
         if self._pid != os.getpid():
             return
         self._stop.set()
         self._heart.join()
         for key in list(self._held):
-            with suppress(UserError):  # whatever ended the run matters more; the claim dies with the process
+            with suppress(UserError):  # do not hide the error that ended the run; the claim becomes stale anyway
                 self.release(key)
         self._pid = None
         with suppress(OSError):
             self._driver.unlink(missing_ok=True)
-            self._folder.rmdir()  # fails where others still have files in it
+            self._folder.rmdir()  # fails if other drivers still have files in it
 
     @property
     def lost(self) -> frozenset[str]:
-        """The keys whose claims others took from us: this driver was silent for longer than its lease."""
+        """The keys of claims that other drivers removed because this driver did not touch them within its lease."""
         return self._lost
 
     def take(self, key: str) -> bool:
-        """Claim a key; True: it is ours from now on, or was already.
+        """Claim a key; returns True if this driver holds the claim.
 
-        False: another driver has it, or is just removing a stale claim on it; ask again later. Whoever gets True
-        should look once more whether the result is there: the holder before may have finished the cell.
+        False means that another driver holds it, or is removing a stale claim; try again later. After True, check
+        again whether the result exists: the previous holder may have finished the cell.
         """
         self._check_entered()
         path = self._path(key)
@@ -154,14 +154,14 @@ class Claims:
         return False
 
     def release(self, key: str) -> None:
-        """Give a claim back; nothing happens where it is not ours, or not any more."""
+        """Give a claim back; nothing happens if this driver does not hold it."""
         if self._pid != os.getpid():
             return
         with self._books:
             token = self._held.pop(key, None)
         if token is not None:
             with self._explained():
-                for _ in range(_ATTEMPTS):  # others may be looking whether it is stale
+                for _ in range(_ATTEMPTS):  # other drivers may be checking whether it is stale
                     if self._clear(key, token, only_stale=False):
                         return
                     if not _touch(self._path(key), token):
@@ -169,7 +169,7 @@ class Claims:
             self._note_loss(key)
 
     def holder(self, key: str) -> Holder | None:
-        """Who holds a key now; None where nobody does, or only a driver that has been silent for too long."""
+        """The driver that holds a key, or None if no driver does or its claim is stale."""
         self._check_entered()
         with self._explained():
             found, stale = self._judge(self._path(key))
@@ -180,13 +180,13 @@ class Claims:
         return Holder("unknown", 0, datetime.fromtimestamp(found.touched / 1e9, UTC).isoformat(timespec="seconds"))
 
     def _check_entered(self) -> None:
-        """Claims without a heartbeat would soon be stale, so there are none."""
+        """Refuse use outside the context: without the heartbeat a claim would soon be stale."""
         if self._pid != os.getpid():
             raise RuntimeError("claims can be used only inside their `with` and in the process that entered it")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what the file system refuses into one line that says what to do."""
+        """A context that turns file system errors into one line that says what to do."""
         try:
             yield
         except OSError as error:
@@ -199,10 +199,10 @@ class Claims:
     # The clock and the heartbeat
 
     def _now(self) -> int:
-        """The file server's time in nanoseconds: all ages are told by its clock, whatever the machines' clocks say."""
+        """The file server's time in nanoseconds; all ages are measured by this clock, not by the machines' clocks."""
         try:
             handle = os.open(self._driver, os.O_RDONLY)
-        except FileNotFoundError:  # the first time, or others took us for dead
+        except FileNotFoundError:  # the first call, or another driver found this one stale
             self._sign_in()
             handle = os.open(self._driver, os.O_RDONLY)
         try:
@@ -212,7 +212,7 @@ class Claims:
             os.close(handle)
 
     def _sign_in(self) -> None:
-        """Make the folder and the driver's own file in it."""
+        """Make the folder and this driver's file in it."""
         for attempt in count(1):
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
@@ -223,9 +223,9 @@ class Claims:
                     raise
 
     def _keep_alive(self) -> None:
-        """Touch everything of ours four times in a lease, until told to stop."""
+        """Touch this driver's files four times per lease, until told to stop."""
         while not self._stop.wait(self._me.lease / 4):
-            with suppress(OSError):  # the file server may be back at the next beat
+            with suppress(OSError):  # the file server may be back at the next heartbeat
                 self._now()
             with self._books:
                 held = dict(self._held)
@@ -235,7 +235,7 @@ class Claims:
                         self._note_loss(key, token)
 
     def _note_loss(self, key: str, token: str | None = None) -> None:
-        """Remember that a claim was taken from us, unless it has been released or made anew since (another token)."""
+        """Record that a claim was lost, unless it has been released or made again (with another token) since."""
         with self._books:
             if self._held.get(key) == token:
                 self._held.pop(key, None)
@@ -244,19 +244,19 @@ class Claims:
     # Making a claim, judging it, removing it
 
     def _make(self, key: str) -> bool:
-        """Write a new claim and give it its name; False where another was faster."""
+        """Write a new claim and give it its name; False if another driver was faster."""
         card = replace(self._me, token=uuid4().hex, since=_iso_now())
         draft, path = self._folder / f".{card.token}.card", self._path(key)
         try:
             _create(draft, card)
             _appear(draft, path, card)
-        except FileNotFoundError:  # this process stood still for so long that others cleared the draft away
+        except FileNotFoundError:  # this process was suspended so long that another driver removed the draft
             return False
         finally:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
-        # What the file counts, not what the server answered: over a network the answer «it exists» may belong to a
-        # request that was sent twice. And a process that stood still may have made a claim that is stale already.
+        # Trust the file and not the server's answer: over a network the answer "it exists" may belong to a request
+        # that was sent twice. And a process that was suspended may have made a claim that is stale already.
         if not _touch(path, card.token):
             return False
         with self._books:
@@ -265,12 +265,12 @@ class Claims:
         return True
 
     def _judge(self, path: Path) -> tuple[_Found | None, bool]:
-        """A file as it is now, and whether it is stale.
+        """The content of a file, and whether it is stale.
 
-        A time stamp that lies in the future by more than the lease is as wrong as one in the past: the server's clock
-        was set back, and a driver that lives would have touched its claim since.
+        A time stamp in the future by more than the lease makes a file stale too: then the server's clock was set
+        back, and a driver that is alive would have touched its claim since.
         """
-        now = self._now()  # before we look: however long that takes, nothing seems older than it is
+        now = self._now()  # read before looking at the file, so that a slow look cannot make the file seem older
         found = _look(path)
         if found is None:
             return None, False
@@ -279,17 +279,18 @@ class Claims:
         return found, aged or (found.card is not None and _has_ended(found.card, self._me))
 
     def _clear(self, key: str, token: str, only_stale: bool) -> bool:
-        """Remove the claim that has this token and no other; True if it was us who removed it.
+        """Remove the claim if it has this token; returns True if this driver removed it.
 
-        Between a look at a file and its removal another driver could have removed it and made its own. So whoever
-        removes a claim, even its holder, first makes a file that is named after the claim's token: its permit. While
-        the permit is there nobody else removes that claim, and as nobody overwrites one either, what we see is what
-        we remove. Once the claim is gone its token never comes again, so the permit may go.
+        Between a look at a claim and its removal another driver could remove it and make its own. Therefore every
+        driver that removes a claim, even its holder, first makes a file named after the claim's token: the permit.
+        While the permit exists no other driver removes that claim, and no driver ever overwrites a claim, so the
+        claim that was looked at is the claim that is removed. A token is never used again, so afterwards the permit
+        can be removed.
         """
         path, removed = self._path(key), False
         with self._clearing:
             permits = self._permits(key, token)
-            spent = permits[-1:]  # while the claim is there those of dead drivers stay: their numbers are used up
+            spent = permits[-1:]  # permits of dead drivers stay as long as the claim: their numbers are used up
             try:
                 if permits:
                     found, stale = self._judge(path)
@@ -306,11 +307,12 @@ class Claims:
         return removed
 
     def _permits(self, key: str, token: str) -> list[Path]:
-        """The permits to remove a claim, the last of them ours; none where another driver at work has it.
+        """The permits to remove a claim, of which the last is ours; empty if another live driver has a permit.
 
-        The permit of a driver that died is not removed but outnumbered: to remove it safely would take a permit.
+        The permit of a dead driver is not removed; a permit with the next number replaces it, because removing a
+        permit safely would need a permit itself.
         """
-        self._now()  # makes the driver's file anew if it was cleared away
+        self._now()  # makes the driver's file again if another driver has removed it
         permits: list[Path] = []
         while True:
             permit = self._folder / f".{key}.{token}.{len(permits)}.permit"
@@ -324,7 +326,7 @@ class Claims:
                 return []
 
     def _sweep(self) -> None:
-        """Remove what drivers left that died: stale claims, and helper files that nobody touches any more."""
+        """Remove the files of dead drivers: stale claims and stale helper files."""
         for name in os.listdir(self._folder):
             path = self._folder / name
             with suppress(OSError):  # another driver may be sweeping as well
@@ -337,7 +339,7 @@ class Claims:
                     _remove(path)
 
     def _counts(self, name: str) -> bool:
-        """Whether a file is a permit for a claim that is still there, so that its number is used up."""
+        """Whether a file is a permit for a claim that still exists; such a permit must stay."""
         parts = name.removeprefix(".").rsplit(".", 3)
         if parts[-1] != "permit" or len(parts) < 4:
             return False
@@ -346,7 +348,7 @@ class Claims:
 
 
 def _describe(lease: float) -> _Card:
-    """A card of this process."""
+    """A card that describes this process."""
     pid = os.getpid()
     return _Card(
         token=uuid4().hex,
@@ -365,7 +367,7 @@ def _iso_now() -> str:
 
 
 def _text(path: str) -> str:
-    """What a file of the system says, nothing where it cannot be read."""
+    """The content of a system file, or an empty string if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -380,11 +382,11 @@ def _pid_namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in ticks since the machine did; `ended` for a zombie, nothing where that is unknown.
+    """When a process started, in clock ticks since boot; `ended` for a zombie, empty if unknown.
 
-    psutil's time of creation is a time of day and moves when the clock is set; it serves where there is no /proc.
+    Without /proc it is psutil's time of creation, a time of day that moves when the clock is set.
     """
-    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()  # a program's name may contain anything but this
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()  # the program's name ends at the last ")"
     if len(fields) > 19:
         return "ended" if fields[0] in "ZX" else fields[19]
     if Path("/proc/self/stat").exists():
@@ -395,7 +397,7 @@ def _started(pid: int) -> str:
 
 
 def _has_ended(card: _Card, me: _Card) -> bool:
-    """Whether a card's process has certainly ended; False where that cannot be known from here."""
+    """Whether a card's process has certainly ended; False if that cannot be known on this machine."""
     here = card.boot and (card.host, card.boot, card.namespace) == (me.host, me.boot, me.namespace)
     if not here:
         return False
@@ -403,7 +405,7 @@ def _has_ended(card: _Card, me: _Card) -> bool:
 
 
 def _create(path: Path, card: _Card) -> bool:
-    """Write a new file with a card; False where there is one already."""
+    """Write a new file with a card; False if the file exists already."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
@@ -411,7 +413,7 @@ def _create(path: Path, card: _Card) -> bool:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(json.dumps(asdict(card)).encode())
-        os.utime(path)  # by the server's clock; while it was written the stamp may have come from this machine's
+        os.utime(path)  # stamps it by the server's clock; writing may have stamped it by this machine's clock
     except OSError:
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -420,9 +422,10 @@ def _create(path: Path, card: _Card) -> bool:
 
 
 def _appear(source: Path, path: Path, card: _Card) -> bool:
-    """Let a file appear all at once, as a second name of a source with this card; False where the name is taken.
+    """Make a file in one atomic step, as a hard link to a source with this card; False if the name is taken.
 
-    A file system without links has to make do with a file that is empty for a moment: a damaged but new claim.
+    On a file system without hard links the file is written directly, and is empty for a moment: then it looks like a
+    damaged but fresh claim.
     """
     try:
         os.link(source, path)
@@ -436,9 +439,9 @@ def _appear(source: Path, path: Path, card: _Card) -> bool:
 
 
 def _look(path: Path, touch: str = "") -> _Found | None:
-    """Open a file, for that makes NFS ask the server how it is now; touch it if it has a certain token.
+    """Read a file by opening it, because that makes NFS ask the server; touch the file if it has the token `touch`.
 
-    None where there is no file. One that is no plain file, or not ours to read, counts as damaged.
+    None if there is no file. A path that is not a plain file, or may not be read, counts as damaged.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -462,13 +465,13 @@ def _look(path: Path, touch: str = "") -> _Found | None:
 
 
 def _touch(path: Path, token: str) -> bool:
-    """Touch a claim if it has this token; False where it has another or is gone."""
+    """Touch a claim if it has this token; False if it has another token or is gone."""
     found = _look(path, touch=token)
     return found is not None and found.token == token
 
 
 def _parse(text: bytes) -> _Card | None:
-    """The card in a file, None where it is damaged in any way."""
+    """The card in a file's content, or None if the content is damaged."""
     try:
         record: dict[str, Any] = json.loads(text)
         card = _Card(**record)
@@ -489,7 +492,7 @@ def _parse(text: bytes) -> _Card | None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, or a folder that stands in its place."""
+    """Remove a file, or a folder of the same name."""
     if path.is_dir() and not path.is_symlink():
         grave = path.with_name(f".{uuid4().hex}.grave")
         path.rename(grave)

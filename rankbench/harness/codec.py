@@ -1,4 +1,4 @@
-"""Records to JSON and back: the one place that knows how they are written, and that refuses what it does not know."""
+"""Conversion of dataclasses to JSON and back, with strict checks of names and types when reading."""
 
 import collections.abc
 import json
@@ -19,16 +19,16 @@ _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 
 
 class Unreadable(ValueError):
-    """What was stored is not what its record looks like."""
+    """The stored JSON does not match the dataclass that it should describe."""
 
 
 def encode(record: object, indent: int | None = 1) -> str:
-    """The text of a record: strict JSON, whatever its numbers and texts are; without an indent, in one line."""
+    """A dataclass as strict JSON text (NaN and infinity become strings); `indent=None` gives one line."""
     return json.dumps(plain(record), indent=indent, allow_nan=False)
 
 
 def plain(value: object) -> Any:
-    """The same as dictionaries, lists, texts, finite numbers and None."""
+    """The value converted to dictionaries, lists, strings, finite numbers, booleans and None."""
     if type(value) in _PLAIN:  # most values by far
         return _plain_text(value) if type(value) is str else value
     for kind, written in _WRITERS:
@@ -40,12 +40,12 @@ def plain(value: object) -> Any:
 
 
 def decode(cls: type[T], text: str) -> T:
-    """The record of this class that a text describes."""
+    """The object of class `cls` that a JSON text describes."""
     return revived(cls, parsed(text))
 
 
 def parsed(text: str) -> Any:
-    """The JSON of a text; one that is no JSON, or nested too deeply to be ours, is unreadable."""
+    """The value of a JSON text; text that is not JSON, or is nested too deeply, is unreadable."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -53,9 +53,9 @@ def parsed(text: str) -> Any:
 
 
 def revived(cls: type[T], value: object, **known: object) -> T:
-    """The record of this class that plain values describe; unknown and missing names and wrong types are refused.
+    """The object of class `cls` that plain values describe; unknown or missing names and wrong types are refused.
 
-    What is known already is taken as it is, and may not stand among the values.
+    Fields in `known` are used as given and must not be among the plain values.
     """
     try:
         return _fields_read(cls, value, known) if known else _reader(cls)(value)
@@ -66,12 +66,12 @@ def revived(cls: type[T], value: object, **known: object) -> T:
 
 
 def printable(text: str) -> str:
-    """The text with everything escaped that UTF-8 cannot hold."""
+    """The text with all characters escaped that UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _plain_number(number: Real) -> float | str:
-    """The number, or its name where JSON has none for it."""
+    """The number, or the string `nan`, `inf` or `-inf`, which JSON has no numbers for."""
     value = float(number)
     if isfinite(value):
         return value
@@ -79,8 +79,8 @@ def _plain_number(number: Real) -> float | str:
 
 
 def _plain_text(text: str) -> str:
-    """The text as it can be printed, with a mark where it could be taken for the name of a number."""
-    found = text if text.isascii() else printable(text)  # which is known without a look at the letters
+    """The text, escaped if needed, with the mark `=` in front if it could be mistaken for NaN or infinity."""
+    found = text if text.isascii() else printable(text)  # `isascii` is fast: it need not look at the letters
     return f"={found}" if found.lstrip("=") in _NOT_FINITE else found
 
 
@@ -107,7 +107,7 @@ def _names(cls: type[Dataclass]) -> tuple[str, ...]:
 
 @cache
 def _reader(hint: object) -> Read:
-    """What makes a value of this type out of plain ones."""
+    """A function that converts plain values to a value of the hinted type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in _MAKERS:
         return _MAKERS[origin](arguments)
@@ -119,14 +119,14 @@ def _reader(hint: object) -> Read:
 
 
 def _record(cls: type[Dataclass]) -> Read:
-    """What makes a record out of a dictionary with its names."""
+    """A function that makes an object of class `cls` from a dictionary of its fields."""
     return lambda value: _fields_read(cls, value, {})
 
 
 def _fields_read(cls: type[T], value: object, known: Mapping[str, object]) -> T:
-    """A record of the values of its fields, those known already among them."""
+    """An object of class `cls` made from a dictionary of its fields and the fields in `known`."""
     if not isinstance(value, dict):
-        raise Unreadable(f"{cls.__name__} is no table")
+        raise Unreadable(f"{cls.__name__} is not a table")
     readers, needed = _fields_of(cls)
     if not value.keys() <= readers.keys() or (known and not known.keys().isdisjoint(value)):
         unknown = value.keys() - (readers.keys() - known.keys())
@@ -138,14 +138,14 @@ def _fields_read(cls: type[T], value: object, known: Mapping[str, object]) -> T:
 
 @cache
 def _fields_of(cls: type[Dataclass]) -> tuple[Mapping[str, Read], frozenset[str]]:
-    """What reads each field of a record, and which fields must be there."""
+    """For each field of a class the function that reads it, and the names of the required fields."""
     hints = get_type_hints(cls, include_extras=True)
     needed = frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
     return {f.name: _reader(hints[f.name]) for f in fields(cls)}, needed
 
 
 def _tuple(arguments: tuple[Any, ...]) -> Read:
-    """What makes a tuple out of a list: of any length of one type, or of one value for each type."""
+    """A function that makes a tuple from a list: of any length with one type, or with one value per type."""
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         each = _reader(arguments[0])
         return lambda value: tuple([each(entry) for entry in _list(value)])
@@ -172,7 +172,7 @@ def _mapping(argument: object) -> Read:
 
 
 def _union(arguments: tuple[Any, ...]) -> Read:
-    """The first of several types that takes the value; None where it is one of them."""
+    """A function that reads a value as the first of several types that accepts it."""
     others = [argument for argument in arguments if argument is not type(None)]
     readers = [_reader(argument) for argument in others]
     optional = len(others) < len(arguments)
@@ -206,7 +206,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _scalar(value: object) -> Any:
-    """A number, text, boolean or None; or a list of such, as a tuple."""
+    """A number, string, boolean or None, or a tuple of such values from a list."""
     if isinstance(value, list):
         return tuple(_scalar(entry) for entry in value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A cell in its own process, watched from outside: what it may take in time and memory, and how it ended."""
+"""Running a cell in its own process, with limits on time and memory, and reporting how it ended."""
 
 import multiprocessing
 import os
@@ -23,18 +23,18 @@ from rankbench.harness.worker import Ending, Task
 from rankbench.solvers import SOLVERS
 
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-_START = threading.Lock()  # one process starts at a time: starting touches what all threads share
+_START = threading.Lock()  # one process starts at a time, because starting changes state that all threads share
 _WATCH = 0.05  # seconds between two looks at a running cell
-_LOOKING = 0.05  # the share of its time that the driver may spend on looking at a cell's memory
-_ATTEMPTS = 20  # to reach a server that is ending
-_LEAVE = 0.5  # seconds a finished process has to leave by itself
-_PATIENCE = 5.0  # seconds a keeper has to clear up
-_LEAST_SPAN = 0.2  # seconds: the system counts in ticks of 10 ms, which are 5 % of a core over this span
+_LOOKING = 0.05  # largest share of its time that the driver spends on measuring a cell's memory
+_ATTEMPTS = 20  # attempts to reach a server that is shutting down
+_LEAVE = 0.5  # seconds in which a finished process may exit by itself
+_PATIENCE = 5.0  # seconds in which a keeper may end all processes of its cell
+_LEAST_SPAN = 0.2  # shortest time, in seconds, to measure the load over: CPU time is counted in ticks of 10 ms
 
 
 @dataclass(frozen=True)
 class Caps:
-    """What a cell may take: seconds from start to end, and bytes of memory for it and all that it starts."""
+    """The limits of a cell: seconds from start to end, and bytes of memory for all its processes; None is no limit."""
 
     seconds: float | None = 600.0
     memory: int | None = None
@@ -42,23 +42,23 @@ class Caps:
 
 @dataclass
 class Outcome:
-    """How a cell ended, and all that it sent home before."""
+    """How a cell ended, and everything that it sent to the driver."""
 
     status: Status = "failed"
     reason: str | None = None
     curve: list[Point] = field(default_factory=list)
     ending: Ending | None = None
     wall: float = 0.0
-    load: float | None = None  # cores that others kept busy meanwhile; None where that cannot be told
+    load: float | None = None  # cores that other processes kept busy meanwhile; None if unknown
 
 
 class Interrupted(Exception):
-    """The run was stopped while this cell was under way."""
+    """Raised when the run is stopped while this cell is running."""
 
 
 @dataclass(frozen=True)
 class _Clocks:
-    """The time, the CPU seconds of the whole machine, and our own, all read at once."""
+    """The wall time, the CPU seconds of the whole machine and those of this process, read at the same moment."""
 
     now: float
     busy: float
@@ -67,20 +67,20 @@ class _Clocks:
 
 @dataclass(frozen=True)
 class _Running:
-    """A cell under way: its keeper's process, and our ends of the pipes."""
+    """A running cell: its keeper's process, and the driver's ends of the pipes."""
 
     keeper: ForkServerProcess
-    lifeline: Connection  # the keeper ends the cell when nobody holds this any more
+    lifeline: Connection  # the keeper ends the cell when this is closed
     verdict: Connection  # from the keeper: how the solver's process ended
-    home: Connection  # from the solver: checkpoints, and the last word
+    home: Connection  # from the solver's process: points of the curve, then the last message
     started: float
     clocks: _Clocks
 
 
 def server() -> ForkServerContext:
-    """The process that cells are forked from: it has imported all they need, and has no threads.
+    """The context of the fork server, the process from which cells are forked; it has imported everything they need.
 
-    A cell's BLAS has one thread; where it is told so from the start it makes no threads that a fork must end.
+    Its BLAS is limited to one thread by environment variables, so that it starts no threads, which a fork would lose.
     """
     context = multiprocessing.get_context("forkserver")
     solvers = sorted({entry.partition(":")[0] for entry in SOLVERS.entries.values()})
@@ -98,11 +98,11 @@ def server() -> ForkServerContext:
 
 
 def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Outcome:
-    """Start the task's process, watch it to its end, and leave nothing running behind."""
+    """Run a task in its own process under limits, and end all its processes; returns the outcome."""
     cell, outcome = _start(context, task), Outcome()
     try:
         finished = _watch(cell, outcome, caps, stop.is_set)
-        if outcome.ending:  # it has said its last word, and may still have output to write
+        if outcome.ending:  # the last message has arrived, but the process may still have output to write
             cell.verdict.poll(_LEAVE)
     finally:
         verdict = _end(cell)
@@ -114,9 +114,9 @@ def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threa
 
 
 def _start(context: ForkServerContext, task: Task) -> _Running:
-    """Start a cell. Its ends of the pipes live on in its processes alone, and ours in this process alone.
+    """Start a cell; only the cell's processes hold its ends of the pipes, and only this process holds the other ends.
 
-    Ours are not inherited by programs that this process starts, and cells are forked from the server.
+    Programs that this process starts do not inherit its ends, and cells are forked from the server.
     """
     started = monotonic()
     theirs, lifeline = context.Pipe(duplex=False)
@@ -130,9 +130,9 @@ def _start(context: ForkServerContext, task: Task) -> _Running:
 
 
 def _begin(process: ForkServerProcess) -> None:
-    """Have the server fork a process. A solver that writes into every pipe may have ended it just before.
+    """Let the server fork a process, and try again if the server is just shutting down.
 
-    Once it is gone another one is started; while it goes it answers nobody.
+    A solver that writes into every pipe may have ended the server. Once the server is gone, a new one is started.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -144,9 +144,9 @@ def _begin(process: ForkServerProcess) -> None:
 
 @contextmanager
 def _no_main_module() -> Iterator[None]:
-    """Hide the caller's main module: multiprocessing would import it again in every cell's process.
+    """A context that hides the main module, which multiprocessing would import again in every cell's process.
 
-    A cell needs nothing of it, and a script that imports half the world would pay for it cell by cell.
+    A cell does not need it, and importing a large script for every cell would be slow.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -158,8 +158,8 @@ def _no_main_module() -> Iterator[None]:
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """What is started in here never sees Ctrl-C, not even while it still imports: that is ours to handle."""
-    resource_tracker.ensure_running()  # its own start would let interrupts through again
+    """A context in which new processes start with Ctrl-C blocked; only the driver handles Ctrl-C."""
+    resource_tracker.ensure_running()  # started first, because its start would unblock Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -168,7 +168,7 @@ def _no_interrupts() -> Iterator[None]:
 
 
 def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], bool]) -> bool:
-    """Collect messages until the last one comes, a cap is broken (True), or the process is gone (False)."""
+    """Collect messages until the last one comes or a limit is exceeded (True), or the process is gone (False)."""
     doors, next_look = [cell.home, cell.verdict], 0.0
     while True:
         if stopped():
@@ -180,7 +180,7 @@ def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], b
                 doors.remove(cell.home)
             elif _noted(outcome, message):
                 return True
-        elif cell.verdict in ready:  # only now: all that was sent home has been read
+        elif cell.verdict in ready:  # checked last, after all messages have been read
             return False
         now = monotonic()
         if caps.seconds is not None and now - cell.started > caps.seconds:
@@ -194,20 +194,20 @@ def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], b
 
 
 def _received(home: Connection) -> Point | Ending | None:
-    """The next message from a cell; None when there will be no more."""
+    """The next message from a cell, or None if there will be no more."""
     try:
         message: Point | Ending = home.recv()
     except (EOFError, OSError):
         return None
-    except Exception as error:  # a solver's own objects may travel in it, and fail in whatever way they like
+    except Exception as error:  # a message may contain a solver's own objects, and unpickling them may raise anything
         return Ending("failed", f"what the cell sent cannot be read: {type(error).__name__}: {error}")
-    if not isinstance(message, Point | Ending):  # a solver that found the pipe
-        return Ending("failed", f"the cell sent a {type(message).__name__}, which says nothing")
+    if not isinstance(message, Point | Ending):  # a solver has written into the pipe
+        return Ending("failed", f"the cell sent a {type(message).__name__}, which is not a valid message")
     return message
 
 
 def _noted(outcome: Outcome, message: Point | Ending) -> bool:
-    """Enter a message into the outcome; whether it was the last one."""
+    """Add a message to the outcome; returns whether it was the last message."""
     if isinstance(message, Point):
         outcome.curve.append(message)
         return False
@@ -216,9 +216,9 @@ def _noted(outcome: Outcome, message: Point | Ending) -> bool:
 
 
 def _end(cell: _Running) -> Verdict | None:
-    """End a cell and everything that it started; the keeper's verdict, None if it gave none.
+    """End a cell and all its processes; returns the keeper's verdict, or None if it sent none.
 
-    A keeper that has given its verdict has nothing more to do than to leave: nobody need wait for that.
+    A keeper that has sent its verdict exits at once, so there is no need to wait for it.
     """
     with cell.verdict, cell.home:
         cell.lifeline.close()
@@ -236,9 +236,9 @@ def _verdict(pipe: Connection) -> Verdict | None:
 
 
 def _kill_all(process: ForkServerProcess) -> None:
-    """Kill a keeper that does not answer, and what was its to clear up.
+    """Kill a keeper that does not answer, and all processes of its cell.
 
-    If it was killed itself, its children have other parents by now, but most are still in its group.
+    If the keeper was killed, its children have other parents, but most are still in its process group.
     """
     if process.pid is None:
         return
@@ -250,7 +250,7 @@ def _kill_all(process: ForkServerProcess) -> None:
 
 
 def _vanished(outcome: Outcome, verdict: Verdict | None) -> None:
-    """The process ended without a word: a signal, or the machine ran out of memory."""
+    """Set the outcome of a cell that ended without a last message: by a signal, or for lack of memory."""
     if verdict is None:
         outcome.reason = "the process that watches over the cell was killed"
     elif verdict.code == -signal.SIGKILL:
@@ -264,7 +264,7 @@ def _clocks() -> _Clocks:
 
 
 def _load(before: _Clocks, verdict: Verdict | None) -> float | None:
-    """How many cores others kept busy since then: all that the machine did, less what the cell and we did."""
+    """The number of cores that other processes kept busy since `before`, without the cell and this process."""
     after = _clocks()
     span = after.now - before.now
     if verdict is None or span < _LEAST_SPAN:

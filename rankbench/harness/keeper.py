@@ -1,13 +1,13 @@
-"""A cell's keeper: a small process above the solver's own, which leaves nothing of the cell running behind it.
+"""A cell's keeper: the parent process of the solver's process, which ends all processes of the cell.
 
-    driver -- server -- keeper -- solver -- whatever the solver starts
+    driver -- server -- keeper -- solver -- processes that the solver starts
 
-The server forks a keeper for each cell, and the keeper forks the process that trains. Two pipes lead to
-the driver. The driver holds one end of the lifeline and writes nothing to it: when it lets go, or dies,
-the keeper reads the end of it. Through the other pipe the keeper says how the solver's process ended,
-after all that stood below it is gone.
+The server forks a keeper for each cell, and the keeper forks the process that trains. Two pipes connect the
+keeper to the driver. The driver holds one end of the lifeline and writes nothing to it: when the driver closes
+it or dies, the keeper reads end-of-file. Through the other pipe the keeper reports how the solver's process
+ended, after all of the cell's processes are gone.
 
-The keeper has no threads and runs nothing of the solver's, so nothing that a solver does can hold it up.
+The keeper has no threads and runs no code of the solver, so nothing that a solver does can block it.
 """
 
 import ctypes
@@ -24,48 +24,48 @@ from rankbench.harness.processes import descendants, kill
 from rankbench.harness.worker import Task
 
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux' prctl
-_GRACE = 0.2  # seconds in which helpers may clean up after themselves
-_PATIENCE = 4.0  # seconds after which a process that cannot be killed is given up
-_LOOK = 0.01  # seconds between two looks at what is still there
+_GRACE = 0.2  # seconds in which helper processes may clean up before they are killed
+_PATIENCE = 4.0  # seconds after which the keeper gives up on a process that cannot be killed
+_LOOK = 0.01  # seconds between two looks at the remaining processes
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the solver's process ended, and the CPU seconds that it and everything around it took."""
+    """How the solver's process ended, and the CPU seconds that all processes of the cell took."""
 
-    code: int  # what it exited with; the negative number of the signal that ended it
+    code: int  # its exit code, or the negative number of the signal that ended it
     seconds: float
 
 
 def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
-    """Run the task in a process below this one, and end all that is below when it ends or the driver lets go.
+    """Run the task in a child process; end all processes below when the child ends or the driver closes the lifeline.
 
     The call returns in the process that trains, once it is done; in the keeper it never returns.
     """
-    os.setpgid(0, 0)  # the terminal's keys are the driver's; a session would cost: some kernels schedule by it
-    _control(_SUBREAPER, 1)  # whoever loses its parent below us becomes our child
+    os.setpgid(0, 0)  # so that Ctrl-C reaches only the driver; a new session could change the scheduling
+    _control(_SUBREAPER, 1)  # descendants that lose their parent become our children
     keeper = os.getpid()
     solver = os.fork()
     if not solver:
         _control(_DEATH_SIGNAL, SIGKILL)
         if os.getppid() != keeper:
-            os._exit(1)  # the keeper died before it could take us along
+            os._exit(1)  # the keeper died before the death signal was set
         lifeline.close()
         verdict.close()
-        multiprocessing.set_start_method(None, force=True)  # the platform's own again, not that of our server
+        multiprocessing.set_start_method(None, force=True)  # back to the platform's default for the solver
         worker.main(home, task)
         return
     home.close()
     try:
         _judge(solver, lifeline, verdict)
     except OSError:
-        pass  # the driver is gone: nobody wants to know
+        pass  # the driver is gone
     finally:
         os._exit(0)
 
 
 def _control(option: int, value: int) -> None:
-    """Call Linux' prctl; elsewhere there is none, and a cell is watched a little less closely."""
+    """Call Linux' prctl; on other systems do nothing."""
     try:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (AttributeError, OSError):
@@ -73,7 +73,7 @@ def _control(option: int, value: int) -> None:
 
 
 def _judge(solver: int, lifeline: Connection, verdict: Connection) -> None:
-    """Wait for the solver's end or the driver's, clear up, and say how it went."""
+    """Wait until the solver or the driver ends, end all processes below, and send the verdict."""
     waking = _wake_for_signals()
     codes: dict[int, int] = {}
     while _reap(codes) and solver not in codes:
@@ -82,7 +82,7 @@ def _judge(solver: int, lifeline: Connection, verdict: Connection) -> None:
             kill(solver, SIGKILL)
             break
         if SIGTERM in os.read(waking, 4096):
-            kill(solver, SIGTERM)  # somebody wants to end the cell and took us for it
+            kill(solver, SIGTERM)  # pass the signal on: it was meant for the cell
     _clear(codes, waking)
     own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime
@@ -90,7 +90,7 @@ def _judge(solver: int, lifeline: Connection, verdict: Connection) -> None:
 
 
 def _wake_for_signals() -> int:
-    """A descriptor from which the numbers of signals can be read as they come in."""
+    """A file descriptor from which the numbers of incoming signals can be read."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -101,7 +101,7 @@ def _wake_for_signals() -> int:
 
 
 def _reap(codes: dict[int, int]) -> bool:
-    """Note how children ended since the last look; whether any is left."""
+    """Record the exit codes of ended children; returns whether any child is left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -113,10 +113,10 @@ def _reap(codes: dict[int, int]) -> bool:
 
 
 def _clear(codes: dict[int, int], waking: int) -> None:
-    """End everything below: first those that can be asked, then all.
+    """End all descendants: first with SIGTERM, then those that are left with SIGKILL.
 
-    The processes that remove other processes' shared memory and temporary folders, multiprocessing's and
-    joblib's, pass over SIGTERM and leave by themselves once all they work for are gone.
+    The resource trackers of multiprocessing and joblib, which remove shared memory and temporary folders, ignore
+    SIGTERM and exit by themselves once the processes that they serve are gone.
     """
     if not _reap(codes):
         return
@@ -132,7 +132,7 @@ def _clear(codes: dict[int, int], waking: int) -> None:
 
 
 def _left(codes: dict[int, int], waking: int, seconds: float) -> bool:
-    """Whether anything is still there after so many seconds; answers at once when nothing is."""
+    """Whether any child is left after this many seconds; returns early once none is left."""
     deadline = monotonic() + seconds
     while _reap(codes):
         patience = deadline - monotonic()

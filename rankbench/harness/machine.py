@@ -1,4 +1,4 @@
-"""The machine as a fingerprint: what decides how fast a run is, and what a reader needs to know."""
+"""The description of this machine: processor, memory, BLAS, compiler and versions."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ _PACKAGES = ("rankbench", "numpy", "scipy", "pandas", "matplotlib", "threadpoolc
 
 
 def describe() -> Machine:
-    """Processor, memory, BLAS, OpenMP, compiler, versions and the state of the source."""
+    """The machine record: processor, memory, BLAS, OpenMP, compiler, versions and the git commit."""
     return Machine(
         cpu=_cpu(),
         cores=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
@@ -38,7 +38,7 @@ def describe() -> Machine:
 
 
 def _cpu() -> str:
-    """The processor's name as Linux has it, or as Python has it."""
+    """The processor's name from /proc/cpuinfo, or from Python's `platform`."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -49,7 +49,7 @@ def _cpu() -> str:
 
 
 def _blas() -> list[str]:
-    """Every BLAS that is loaded, with version and the processor family it picked."""
+    """Every loaded BLAS with its version and the processor family that it detected."""
     blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
     return sorted({f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', '?')})" for pool in blas})
 
@@ -62,7 +62,7 @@ def _version(package: str) -> str:
 
 
 def _git() -> str | None:
-    """The commit of the source tree that this package runs from, None where it is an installed copy."""
+    """The git commit of the source tree that this package runs from, or None for an installed copy."""
     folder = Path(rankbench.__file__).parent
     try:
         subprocess.run(

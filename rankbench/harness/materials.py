@@ -1,4 +1,4 @@
-"""Views and splits: each data set loaded once for all that needs it in a row, each split cut once."""
+"""Data sets and splits for a run, made on demand and kept, so that each is loaded or cut once."""
 
 import shutil
 from collections.abc import Callable, Iterable
@@ -15,14 +15,14 @@ from rankbench.harness.records import Place
 from rankbench.names import Named
 from rankbench.streams import stream
 
-KEPT = 256 * 2**20  # bytes of splits that stay in memory; what is more goes to the scratch folder
+KEPT = 256 * 2**20  # bytes of splits to keep in memory; further splits go to the scratch folder
 
 
 class Materials:
-    """What cells train on and are measured on, made on demand.
+    """The data sets and splits of a run, made on demand.
 
-    A plan needs every split for its hash, and the run needs some of them again. They are kept in between: in memory
-    as long as they are small together, else in the scratch folder; without one they are cut again.
+    A plan needs every split for its hash, and the run needs some of them again. In between they are kept in memory,
+    up to `KEPT` bytes, and beyond that in the scratch folder; without a scratch folder they are cut again.
     """
 
     def __init__(self, seed: int, scratch: "Callable[[], TemporaryDirectory[str]] | None" = None) -> None:
@@ -35,13 +35,13 @@ class Materials:
         self._files: dict[Place, Path] = {}
 
     def view(self, named: Named) -> View:
-        """The data set of this name; the last one is kept, since a plan goes data set by data set."""
+        """The data set of this name; the most recent data set is kept in memory."""
         if self._view is None or self._view[0] != named.identity:
             self._view = named.identity, data_sets.load(named, self._seed)
         return self._view[1]
 
     def split(self, place: Place) -> Split:
-        """One repetition of a split of a data set; with a validation, its training part cut again by that."""
+        """The split of a place; if the place has a validation split, that split of the training part."""
         if place in self._kept:
             return self._kept[place]
         if place in self._files:
@@ -51,7 +51,7 @@ class Materials:
         return found
 
     def write(self, place: Place, path: Path) -> None:
-        """Write a split as the file that the processes of its cells read."""
+        """Write a split to a file, from which the cells' processes read it."""
         if place in self._files:
             shutil.move(self._files.pop(place), path)
         else:
@@ -59,7 +59,7 @@ class Materials:
         self.drop([place])
 
     def drop(self, places: Iterable[Place]) -> None:
-        """Forget the splits that nothing needs any more."""
+        """Remove these splits from memory and from the scratch folder."""
         for place in places:
             if place in self._kept:
                 self._size -= size_of(self._kept.pop(place))
@@ -67,7 +67,7 @@ class Materials:
                 self._files.pop(place).unlink(missing_ok=True)
 
     def keep_only(self, places: Iterable[Place]) -> None:
-        """Forget all splits but these."""
+        """Remove all splits except these."""
         wanted = set(places)
         self.drop([place for place in (*self._kept, *self._files) if place not in wanted])
 
@@ -75,13 +75,13 @@ class Materials:
         if place.validation is None:
             return cut(self.view(place.data), place.split, self._seed, place.repetition, place.data.written)
         outer = self.split(Place(place.data, place.split, place.repetition))
-        # the stream of a name of its own, not the one that cut the test part
+        # a random stream with its own name, different from the one that cut the test part
         seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))
         named = f"the training part of {place.split.written} of {place.data.written}"
         return cut(outer.train, place.validation, seed, place.repetition, named)
 
     def _keep(self, place: Place, found: Split) -> None:
-        """Keep a split in memory, or in a file where memory has enough of them."""
+        """Keep a split in memory, or in a scratch file if the splits in memory would take more than `KEPT` bytes."""
         size = size_of(found)
         if self._size + size <= KEPT:
             self._kept[place] = found

@@ -1,4 +1,4 @@
-"""Results of format 2, read as those of today: nothing that was measured before is lost."""
+"""Reading results of the older file format 2."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ _AS_THEY_ARE = ("status", "reason", "unscored", "wall", "peak_mb", "contended", 
 
 
 def result_of_format_2(content: Mapping[str, Any], cell: Cell) -> Result:
-    """The result of a cell, out of what format 2 stored of it."""
+    """The result of a cell from the content of its file in format 2."""
     try:
         known = {name: content.get(name) for name in _AS_THEY_ARE}
         table = {
@@ -21,7 +21,7 @@ def result_of_format_2(content: Mapping[str, Any], cell: Cell) -> Result:
             "functions": [_function(function) for function in content.get("basis") or []],
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unreadable(f"no result of format 2: {error!r}") from None
+        raise Unreadable(f"not a result of format 2: {error!r}") from None
     found: Result = revived(Result, table, cell=cell)
     return found
 
@@ -38,7 +38,7 @@ def _machine(machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _function(function: Mapping[str, Any]) -> dict[str, Any]:
-    """A basic ranking function: pairs of feature and weight become records."""
+    """A basic ranking function, with (feature, weight) pairs turned into dictionaries."""
     return {
         side: [{"feature": feature, "weight": weight} for feature, weight in function[side]]
         for side in ("positive", "negative")

@@ -1,4 +1,4 @@
-"""A plan's cells as its file holds them: what many cells share is written once, and they give its number."""
+"""A compact form of a plan's cells for its file: parts that cells share are stored once and referred to by number."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Thing = TypeVar("Thing", bound=Hashable)
 
 @dataclass(frozen=True)
 class Packed:
-    """Cells, and the names, metrics and budgets that they share."""
+    """Cells in compact form, with the names, metrics and budgets that they refer to by number."""
 
     names: tuple[Named, ...]
     measures: tuple[tuple[Measure, ...], ...]
@@ -24,25 +24,25 @@ class Packed:
 
 
 class _Numbers(Generic[Thing]):
-    """Distinct things in the order in which they were first met, and the number of each."""
+    """A numbering of distinct objects in the order of their first appearance."""
 
     def __init__(self) -> None:
         self.found: dict[Thing, int] = {}
 
     def of(self, thing: Thing) -> int:
-        """The thing's number."""
+        """The object's number; a new object gets the next number."""
         return self.found.setdefault(thing, len(self.found))
 
 
 def packed(cells: Iterable[Cell]) -> Packed:
-    """The cells with what they share taken out."""
+    """The cells in compact form."""
     names, measures, budgets = _Numbers[Named](), _Numbers[tuple[Measure, ...]](), _Numbers[Budget]()
     rows = tuple(_row(cell, names, measures, budgets) for cell in cells)
     return Packed(tuple(names.found), tuple(measures.found), tuple(budgets.found), rows)
 
 
 def unpacked(found: Packed) -> tuple[Cell, ...]:
-    """The cells whole again; rows that are none of ours are unreadable."""
+    """The cells restored from their compact form; invalid rows are unreadable."""
     places: dict[Place, Place] = {}
     try:
         return tuple(_cell(row, found, places) for row in found.cells)

@@ -1,4 +1,4 @@
-"""From an experiment to its cells: one for every data set, split, repetition and solver, and its trials."""
+"""Planning: the cells of an experiment (one per data set, split, repetition and solver) and its tuning trials."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _NOT_HERE = "the data is not at hand"
 
 @dataclass(frozen=True)
 class Question:
-    """An experiment with all its names resolved: what every cell of it is made from."""
+    """An experiment and a selection with all names resolved, from which the cells are made."""
 
     experiment: Experiment
     selection: Selection
@@ -45,10 +45,10 @@ class Question:
 
 
 def plan(experiment: Experiment, selection: Selection, materials: Materials | None = None) -> Plan:
-    """Every cell of the experiment that can run here, and every part that cannot, with the reason.
+    """The plan of an experiment: every cell that can run here, and every skipped part with the reason.
 
-    Where the experiment tunes, these are searches: their cells follow from what the trials give. A part that is
-    broken is left out with the reason, and the others run; only if all are broken is it an error.
+    If the experiment tunes, the plan has searches instead of cells; the cells follow from the results of the trials.
+    A part with an error is skipped and the remaining parts run; it is an error only if nothing is left.
     """
     materials = materials or Materials(selection.seed)
     question = resolved(_with_trials(experiment, selection.trials), selection)
@@ -70,7 +70,7 @@ def plan(experiment: Experiment, selection: Selection, materials: Materials | No
 
 
 def resolved(experiment: Experiment, selection: Selection) -> Question:
-    """The experiment, or what was selected of it, with every name resolved; this is done here and nowhere else."""
+    """The selected parts of the experiment with every name resolved."""
     tune = experiment.tune
     solvers = (
         SOLVERS.resolve(text, first_candidate(tune.space_of(text)) if tune else None)
@@ -87,16 +87,16 @@ def resolved(experiment: Experiment, selection: Selection) -> Question:
 
 
 def _with_trials(experiment: Experiment, trials: int | None) -> Experiment:
-    """The experiment with another number of trials, where it tunes and a number was asked for."""
+    """The experiment with the requested number of trials, if it tunes and a number was requested."""
     if experiment.tune is None or trials is None:
         return experiment
     if experiment.tune.method == "grid":
-        raise UserError(f"--trials={trials}: {experiment.name} tunes on a grid, whose size is its number of trials")
+        raise UserError(f"--trials={trials}: {experiment.name} tunes on a grid, which decides how many run")
     return replace(experiment, tune=replace(experiment.tune, trials=trials))
 
 
 def _of_data(question: Question, materials: Materials, data: Named) -> Iterator[Cell | Search | Skip]:
-    """The cells of a data set, or where the experiment tunes their searches, and what of it must be left out."""
+    """The cells of a data set (searches if the experiment tunes), and its skipped parts."""
     found = list(_able(question, materials, data))
     tune = question.experiment.tune
     yield from (one for one in found if isinstance(one, Skip))
@@ -105,10 +105,10 @@ def _of_data(question: Question, materials: Materials, data: Named) -> Iterator[
 
 
 def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cell | Skip]:
-    """A cell for each solver that can be trained on the data set, and what must be left out."""
+    """A cell for each solver that can be trained on the data set, and the skipped parts."""
     source = data.record
     if remedy := source.origin.missing():
-        own = isinstance(source, ReadsFiles)  # a file that somebody named and that is not there is a mistake
+        own = isinstance(source, ReadsFiles)  # a missing file that the user named is an error
         yield Skip(data, None, None, remedy, failed=True) if own else Skip(data, None, None, _NOT_HERE, remedy)
         return
     try:
@@ -128,7 +128,7 @@ def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cel
 
 
 def _of_place(question: Question, place: Place, parts: Split) -> Iterator[Cell | Skip]:
-    """The cells that train on these rows, and the solvers that cannot."""
+    """The cells on one split, and a skip for each solver that cannot be trained on it."""
     split_hash = parts.hash
     for named, threads in product(question.solvers, question.threads):
         solver: Solver = named.record
@@ -182,14 +182,14 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
             place=place,
             split_hash=hashes[place],
             measures=(measure,),
-            every=cell.budget.steps or cell.every,  # of a trial only the end counts
+            every=cell.budget.steps or cell.every,  # a trial is evaluated only at its end
             objective=False,
         )
         yield Search(waiting, tuple(_trials(trial, cell.solver, tune)))
 
 
 def _trials(trial: Cell, solver: Named, tune: Tune) -> Iterator[Cell]:
-    """The trial with each candidate's settings; all repetitions of a split try the same ones."""
+    """A trial for each candidate's settings; all repetitions of a split try the same candidates."""
     written = json.dumps(dict(trial.solver.settings))
     place = trial.place
     rng = stream(trial.seed, "tune", place.data.identity, place.split.identity, trial.stream_name, written)
@@ -198,7 +198,7 @@ def _trials(trial: Cell, solver: Named, tune: Tune) -> Iterator[Cell]:
 
 
 def _selected(own: tuple[str, ...], asked: tuple[str, ...]) -> tuple[str, ...]:
-    """The experiment's own entries, or those asked for: a bare name stands for its entries of that name."""
+    """The requested entries, or all of the experiment's if none are; a bare name selects all entries of that name."""
     if not asked:
         return own
     picked: list[str] = []

@@ -1,4 +1,4 @@
-"""What the system knows about processes: which of them stand below another, what memory and CPU time they take."""
+"""Information about processes from the operating system: descendants, memory and CPU time; and killing them."""
 
 import os
 from pathlib import Path
@@ -10,11 +10,11 @@ _NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")  # the system counts guest
 
 
 def descendants(pid: int) -> list[int]:
-    """Every process that stands below this one, parents before their children."""
+    """The pids of all descendants of a process, parents before their children."""
     if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):
         return _searched(pid)  # only some kernels list the children, and only Linux has /proc
     found = [pid]
-    for parent in found:  # grows while we walk
+    for parent in found:  # the list grows during the loop
         found += _children(parent)
     return found[1:]
 
@@ -23,7 +23,7 @@ def _children(pid: int) -> list[int]:
     try:
         lists = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
-        return []  # it has just ended
+        return []  # the process has just ended
     return [int(child) for text in lists for child in text.split()]
 
 
@@ -35,12 +35,12 @@ def _searched(pid: int) -> list[int]:
 
 
 def exceed(pids: list[int], cap: int) -> bool:
-    """Whether these processes together take more than so many bytes of memory.
+    """Whether these processes together take more than `cap` bytes of memory.
 
-    Forked processes share pages, and the sum of their resident memory counts such a page once for each of them. So
-    a sum below the limit proves that the limit is kept, but one above it does not prove that it is broken. For that
-    serve the resident memory of a single process, and the sum of the proportional set sizes, in which a page that
-    n processes share counts as 1/n for each. These are slow to read, and are read last.
+    Forked processes share pages, and the sum of their resident memory counts a shared page once for each process. So
+    a sum below the limit proves that the limit is kept, but a sum above it proves nothing. In that case the limit is
+    exceeded if the resident memory of a single process exceeds it, or the sum of the proportional set sizes, in which
+    a page that n processes share counts as 1/n for each. These sizes are slow to read and are read last.
     """
     resident = {pid: _resident(pid) for pid in pids}
     if sum(resident.values()) <= cap:
@@ -56,7 +56,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int, resident: int) -> int:
-    """The proportional set size of a process, its resident memory where the system knows no such thing."""
+    """The proportional set size of a process, or its resident memory if the system does not report it."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except ProcessLookupError:
@@ -67,13 +67,13 @@ def _proportional(pid: int, resident: int) -> int:
 
 
 def busy_seconds() -> float:
-    """CPU seconds that all cores of the machine together have worked since it was started."""
+    """The CPU seconds that all cores of the machine together have been busy since boot."""
     times = psutil.cpu_times()._asdict()
     return float(sum(seconds for kind, seconds in times.items() if kind not in _NOT_BUSY))
 
 
 def kill(pid: int, signal: int) -> None:
-    """Send a signal to a process that may have ended by now, or may be out of our reach."""
+    """Send a signal to a process; nothing happens if it has ended or may not be signalled."""
     try:
         os.kill(pid, signal)
     except OSError:
@@ -81,8 +81,8 @@ def kill(pid: int, signal: int) -> None:
 
 
 def kill_group(leader: int) -> None:
-    """Kill the group that a process has led, whether or not it still lives itself."""
+    """Kill the process group of this leader, even if the leader itself has ended."""
     try:
         os.killpg(leader, SIGKILL)
     except OSError:
-        pass  # nobody is left in it
+        pass  # the group has no processes left

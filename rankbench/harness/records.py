@@ -1,4 +1,4 @@
-"""The records that travel from the plan to the page; none of them can change once it is made."""
+"""The frozen dataclasses that the harness and the report share: cells, plans, results and studies."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from rankbench.experiments import Budget, Experiment
 from rankbench.metrics import Metric, metric, own_metric
 from rankbench.names import THREADS, Limits, Named, Settings, check, without_folder
 
-KEY_FORMAT = 2  # of what goes into a key; raised when the record under a key changes its shape
+KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
 
 Status = Literal["ok", "diverged", "failed", "timeout", "memory"]
 Profile = Literal["quick", "full"]
@@ -20,7 +20,7 @@ Profile = Literal["quick", "full"]
 
 @dataclass(frozen=True)
 class Selection:
-    """What a user asks of an experiment: which of its parts, how often, from which seed."""
+    """What the user selects of an experiment: solvers, data, repetitions, seed, threads, profile and trials."""
 
     solvers: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
@@ -35,24 +35,24 @@ class Selection:
 
     @property
     def profile(self) -> Profile:
-        """The name of the sizes that are asked for."""
+        """The name of the selected profile, which decides the sizes."""
         return "full" if self.full else "quick"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric as a result knows it: all that a reader needs, also where the metric's own file is gone."""
+    """A metric as stored in a result, complete enough to be read without the file that defines the metric."""
 
-    label: str  # as somebody wrote it, with its settings
+    label: str  # as the user wrote it, with its settings
     identity: str
     version: int
     better: Literal["higher", "lower"]
     formula: str
-    source: Named | None = None  # the name that led to it, where it is the user's own
+    source: Named | None = None  # for a metric of the user's own, its resolved name
 
     @classmethod
     def of(cls, found: Metric) -> "Measure":
-        """What is to be kept of a metric."""
+        """The stored form of a metric."""
         return cls(found.label, found.identity, found.version, found.better, found.formula, found.source)
 
     @property
@@ -68,22 +68,22 @@ class Measure:
 
 @dataclass(frozen=True)
 class Place:
-    """The rows that a cell trains on and is measured on: one repetition of a split of a data set."""
+    """One repetition of a split of a data set: the rows on which a cell is trained and evaluated."""
 
     data: Named
     split: Named
     repetition: int
-    validation: Named | None = None  # the split that cuts the training part again, for trials of a search
+    validation: Named | None = None  # for trials: the split that cuts a validation set from the training part
 
     @property
     def written(self) -> str:
-        """Data set and split as somebody wrote them."""
+        """The data set and the split as the user wrote them."""
         return f"{self.data.written} {self.split.written}"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One training run and its evaluation: all that decides the numbers."""
+    """One solver on one split, to be trained and evaluated; it holds everything that decides the numbers."""
 
     place: Place
     split_hash: str  # of the content of the rows
@@ -96,17 +96,17 @@ class Cell:
     every: int  # steps between two evaluations
     objective: bool
     threads: int
-    tuned: tuple[str, ...] = ()  # the settings that a search chose, and not who wrote the solver
+    tuned: tuple[str, ...] = ()  # the names of the settings that tuning chose
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 over the cell's content: its identity, its seed and its file."""
+        """The SHA-256 of the cell's content, which identifies the cell and names its result file."""
         text = json.dumps(self.content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def content(self) -> dict[str, object]:
-        """What goes into the key: everything that decides the numbers, and no spelling of it."""
+        """What goes into the key: everything that decides the numbers, independent of how names were spelled."""
         place, budget = self.place, self.budget
         return {
             "data": place.data.identity,
@@ -130,12 +130,12 @@ class Cell:
 
     @property
     def is_trial(self) -> bool:
-        """Whether it is a trial of a search, measured on a validation part."""
+        """Whether the cell is a trial of a search, evaluated on a validation set."""
         return self.place.validation is not None
 
     @cached_property
     def line(self) -> str:
-        """What it has in common with its repetitions: the names of its parts, whatever is in the user's own files."""
+        """A text that all repetitions of this cell share: the names of its parts, without the content of files."""
         place, validation = self.place, self.place.validation
         chosen = () if self.is_trial else self.tuned
         written = {name: value for name, value in self.solver.settings if name not in chosen}
@@ -149,27 +149,27 @@ class Cell:
 
     @property
     def edition(self) -> tuple[str, str, str, int]:
-        """What is new when a user's file was edited, or a solver raised its version."""
+        """The identities that change when a user edits a file or a solver raises its version."""
         return self.place.data.identity, self.place.split.identity, self.solver.base, self.version
 
     @property
     def chosen(self) -> Settings:
-        """What tuning chose: names and values."""
+        """The settings that tuning chose."""
         return tuple((name, value) for name, value in self.solver.settings if name in self.tuned)
 
     @property
     def solver_text(self) -> str:
-        """The solver as somebody wrote it, with what was chosen for it."""
+        """The solver as the user wrote it, plus the settings that tuning chose."""
         return self.solver.with_chosen(self.chosen)
 
     @property
     def stream_name(self) -> str:
-        """What the solver's random numbers are named after: an edit of a user's file draws the same ones again."""
+        """The name that seeds the solver's random numbers; editing a user's file does not change it."""
         return without_folder(self.solver.name)
 
     @property
     def label(self) -> str:
-        """The cell in one line for people."""
+        """The cell in one line, for display."""
         trial = ("trial",) if self.is_trial else ()
         place = self.place
         named = (place.data.written, place.split.written, self.solver_text, f"repetition {place.repetition}")
@@ -178,25 +178,25 @@ class Cell:
 
 @dataclass(frozen=True)
 class Skip:
-    """A part of the plan that cannot run here, why, and the command that would change it."""
+    """A part of an experiment that cannot run here, with the reason and the command that would fix it."""
 
     data: Named
     split: Named | None
     solver: Named | None
     reason: str
     remedy: str = ""
-    failed: bool = False  # something is wrong, rather than not at hand or not asked of this solver
+    failed: bool = False  # an error, as opposed to missing data or a solver that does not suit the data
 
     @property
     def text(self) -> str:
-        """What was left out, why, and the command that would change it."""
+        """One line: what was skipped, the reason, and the command that would fix it."""
         parts = " ".join(part.written for part in (self.data, self.split) if part)
         return f"{parts}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else "")
 
 
 @dataclass(frozen=True)
 class Search:
-    """One solver's trials on one training part, and the cell that is to take the settings of the best."""
+    """One solver's trials on one training part, and the cell that gets the settings of the best trial."""
 
     cell: Cell
     trials: tuple[Cell, ...]
@@ -204,7 +204,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that cannot run because none of its trials ended well, and the first of them."""
+    """A cell that cannot run because none of its trials ended well, with the first of these trials."""
 
     cell: Cell
     trial: Cell
@@ -213,7 +213,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment's cells, and what had to be left out; where it tunes, the cells decided so far."""
+    """An experiment's cells, and what is skipped; if the experiment tunes, only the cells decided so far."""
 
     experiment: Experiment
     selection: Selection
@@ -225,31 +225,31 @@ class Plan:
 
     @cached_property
     def trials(self) -> tuple[Cell, ...]:
-        """Every trial once, also where several repetitions share it."""
+        """All trials; a trial that several repetitions share is listed once."""
         return tuple({trial.slot: trial for search in self.searches for trial in search.trials}.values())
 
     @property
     def undecided(self) -> tuple[Cell, ...]:
-        """The cells that still wait for their trials."""
+        """The cells whose settings are not chosen yet because trials are missing."""
         decided = {cell.slot for cell in (*self.cells, *(failure.cell for failure in self.failures))}
         return tuple(search.cell for search in self.searches if search.cell.slot not in decided)
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the training curve: a model that was evaluated."""
+    """A point of the training curve: the evaluation of the model after some step."""
 
     step: int
-    seconds: float  # inside the solver, up to here
+    seconds: float  # training time inside the solver up to this step
     values: tuple[float, ...]  # of the cell's metrics, in their order; NaN where a metric has no value
     objective: float | None = None
     gap: float | None = None
-    bound: float | None = None  # how many times faster the threads at work can make it at most
+    bound: float | None = None  # upper limit of the speed-up that these threads can give
 
 
 @dataclass(frozen=True)
 class Counted:
-    """How many users a metric counts, and how many of the users it leaves out."""
+    """How many users a metric counts, and how many it leaves out."""
 
     users: int
     left_out: int
@@ -265,7 +265,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class RankingFunction:
-    """The strongest features of one basic ranking function, for and against, strongest first."""
+    """The strongest features of one basic ranking function, with positive and negative weights, strongest first."""
 
     positive: tuple[Weight, ...]
     negative: tuple[Weight, ...]
@@ -273,7 +273,7 @@ class RankingFunction:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a run was made on: what decides how fast it is, and what may change its last digits."""
+    """The machine and software of a run: everything that affects its speed or the last digits of its numbers."""
 
     cpu: str
     cores: int
@@ -288,7 +288,7 @@ class Machine:
     debug: bool
     packages: tuple[tuple[str, str], ...]
     git: str | None
-    kernels: str = ""  # digest of the compiled kernels; empty in results from before it was kept
+    kernels: str = ""  # digest of the compiled kernels; empty in old results, which lack it
 
     def version(self, package: str) -> str:
         """The version of a package, or `absent`."""
@@ -296,20 +296,20 @@ class Machine:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve digits that are equal where times may be compared."""
+        """Twelve hex digits; times may be compared between runs with equal fingerprints."""
         speed = [self.cpu, self.cores, self.usable_cores, self.python, list(self.blas), self.compiler, self.openmp]
         return _digits([*speed, self.native, self.debug, self.version("numpy"), self.version("scipy")])
 
     @cached_property
     def basis(self) -> str:
-        """Twelve digits that are equal where the same numbers may be expected to the last bit."""
+        """Twelve hex digits; runs with an equal basis should give the same numbers to the last bit."""
         libraries = [self.version("numpy"), self.version("scipy"), list(self.blas)]
         return _digits([self.kernels, *libraries, self.cpu, self.system.rpartition(" ")[2]])
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a cell."""
+    """The result of a cell."""
 
     cell: Cell
     status: Status
@@ -333,7 +333,7 @@ class Result:
 
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):
-            raise ValueError("a point of its curve has not one value for each metric")
+            raise ValueError("a point of its curve does not have one value for each metric")
 
     @property
     def key(self) -> str:
@@ -346,33 +346,33 @@ class Result:
         return self.curve[-1].seconds if self.curve else None
 
     def value(self, label: str) -> float:
-        """A metric's value for the last model, NaN where there is none."""
+        """A metric's value for the last model, or NaN if there is none."""
         return self.value_at(self.curve[-1], label) if self.curve else nan
 
     def value_at(self, point: Point, label: str) -> float:
-        """A metric's value at a point of the curve, NaN where there is none."""
+        """A metric's value at a point of the curve, or NaN if there is none."""
         for measure, value in zip(self.cell.measures, point.values, strict=True):
             if measure.label == label:
                 return value
         return nan
 
     def counted_by(self, label: str) -> Counted | None:
-        """Whom a metric counts."""
+        """How many users a metric counts, or None if unknown."""
         found = dict(zip((measure.label for measure in self.cell.measures), self.counted, strict=False))
         return found.get(label)
 
     @property
     def disturbed(self) -> bool:
-        """Whether other processes used so much of the machine that the seconds are in doubt."""
+        """Whether other processes used so much of the machine that the measured times are unreliable."""
         return self.load is not None and self.load > DISTURBED
 
 
-DISTURBED = 0.25  # cores that other processes may use on average before a time is in doubt
+DISTURBED = 0.25  # above this many cores used by other processes on average, a time is unreliable
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A planned cell and what came of it; nothing, while it is still to come."""
+    """A planned cell and its result, which is None while the cell has not run."""
 
     cell: Cell
     result: Result | None
@@ -380,23 +380,23 @@ class Entry:
 
     @property
     def status(self) -> str:
-        """How it ended, or `pending`."""
+        """How the cell ended, or `pending`."""
         return "failed" if self.failure else self.result.status if self.result else "pending"
 
     @property
     def reason(self) -> str:
-        """What went wrong, empty where nothing did."""
+        """Why the cell did not end well, or an empty string."""
         return self.failure or (self.result.reason if self.result and self.result.reason else "")
 
     @property
     def good(self) -> Result | None:
-        """The result, if it ended well."""
+        """The result if the cell ended well, else None."""
         return self.result if self.status == "ok" else None
 
 
 @dataclass(frozen=True)
 class Study:
-    """All that is stored of one experiment as it was last asked for, from one seed and in one profile."""
+    """The stored results of one experiment for one seed and profile, in its most recently planned form."""
 
     experiment: Experiment
     profile: Profile
@@ -415,13 +415,13 @@ class Study:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Every result that there is, of cells and not of trials."""
+        """The stored results of all cells, without those of trials."""
         return tuple(entry.result for entry in self.entries if entry.result)
 
 
 @dataclass(frozen=True)
 class Group:
-    """The repetitions of one solver, with the settings that somebody wrote, on one data set and split."""
+    """All repetitions of one solver with the same written settings on one data set and split."""
 
     data: Named
     split: Named
@@ -438,17 +438,17 @@ class Group:
 
     @property
     def status(self) -> str:
-        """The worst that happened to any repetition."""
+        """The worst status of any repetition."""
         return min((entry.status for entry in self.entries), key=_WORST.index)
 
     def values(self, label: str) -> list[float]:
-        """A metric's value in each repetition that ended well and has one."""
+        """A metric's values in the repetitions that ended well, without NaN."""
         found = (result.value(label) for result in self.good)
         return [value for value in found if not isnan(value)]
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What sets it apart from all groups but those of other numbers of threads."""
+        """A key that is equal for groups that differ in nothing but the number of threads."""
         written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
         return self.data.identity, self.split.identity, self.solver.base, written
 
@@ -467,5 +467,5 @@ def pairs_of(label: str) -> str:
 
 
 def failed(result: Result, reason: str) -> Result:
-    """The same as a failure, with nothing measured."""
+    """The result turned into a failure, without its measurements."""
     return replace(result, status="failed", reason=reason, curve=(), counted=())

@@ -1,4 +1,4 @@
-"""One run of one experiment: what is stored of its plan, what is still to do, and doing it."""
+"""One run of one experiment's plan: reading stored results and running the missing cells."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -26,19 +26,19 @@ _WAIT = 0.5  # seconds between two looks at cells that another driver runs
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under what conditions a plan is run; none of them changes a number except the times."""
+    """The conditions under which a plan is run; they change the times, but no other number."""
 
     jobs: int = 1
     caps: Caps = field(default_factory=Caps)
-    force: bool = False  # run again what is there
-    retry_failed: bool = False  # run again what did not end well
-    retry_disturbed: bool = False  # run again what was timed while other processes were busy
-    strict: bool = False  # run again what other kernels, libraries or processors made
+    force: bool = False  # run all cells again
+    retry_failed: bool = False  # run cells again that did not end well
+    retry_disturbed: bool = False  # run cells again that were timed while other processes were busy
+    strict: bool = False  # run cells again whose results come from other kernels, libraries or processors
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something to tell a person: a cell starts, has ended, or is waited for because another driver runs it."""
+    """An event of a run, for display: a cell starts, ends, or is being run by another driver."""
 
     kind: Literal["start", "end", "wait"]
     cell: Cell
@@ -50,7 +50,7 @@ Tell = Callable[[Event], None]
 
 
 class Run:
-    """A plan, what is stored of it, and what is still to do: each result is read once, each split cut once."""
+    """A plan with its stored results, and the code that runs the missing cells."""
 
     def __init__(self, plan: Plan, store: Store, conditions: Conditions, materials: Materials) -> None:
         self.store = store
@@ -66,16 +66,16 @@ class Run:
 
     @property
     def pending_trials(self) -> tuple[Cell, ...]:
-        """The trials still to run. Only where seconds limit them does it matter what ran beside them."""
+        """The trials that still have to run."""
         return self._unfinished(self.plan.trials)
 
     @property
     def pending(self) -> tuple[Cell, ...]:
-        """The cells still to run, as far as they are decided. A timed run replaces results made beside others."""
+        """The cells that still have to run, among those that tuning has decided."""
         return self._unfinished(self.plan.cells)
 
     def result(self, cell: Cell) -> Result | None:
-        """What is stored of a cell."""
+        """The stored result of a cell, or None."""
         return self._stored.get(cell.key)
 
     def reused(self) -> int:
@@ -85,7 +85,7 @@ class Run:
         return sum(1 for result in found if result and result.machine.basis != self.machine.basis)
 
     def estimate(self) -> tuple[float, int]:
-        """Seconds that what is pending will take by what is stored of its solvers, and how many have no precedent."""
+        """Estimated seconds of all pending cells, from stored wall times of their solvers, and how many lack one."""
         walls: dict[str, list[float]] = {}
         for cell in (*self.plan.cells, *self.plan.trials):
             if result := self.result(cell):
@@ -95,28 +95,28 @@ class Run:
         return sum(known), len(to_run) - len(known)
 
     def open(self) -> None:
-        """Make the folder and write down what was asked for."""
+        """Make the results folder and write the plan to it."""
         self.store.open()
         self._record()
 
     def try_out(self, tell: Tell) -> None:
-        """Run the trials that are pending, and decide the cells that follow from them."""
+        """Run the pending trials, and decide the cells that follow from them."""
         self._execute(self.pending_trials, tell)
         self.plan = settled(self.plan, self._stored)
         self._look(self.plan.cells)
         self._record()
 
     def execute(self, tell: Tell) -> None:
-        """Run what is pending and store each result as it comes.
+        """Run all pending trials and cells, and store each result as it comes.
 
-        Whatever stops the run (Ctrl-C, a full disk), the results stored so far stay.
+        If the run is stopped (Ctrl-C, a full disk), the results stored so far are kept.
         """
         if self.plan.undecided or self.pending_trials:
             self.try_out(tell)
         self._execute(self.pending, tell)
 
     def study(self) -> Study:
-        """This plan's cells and what came of them."""
+        """This plan's cells and trials with their results."""
         plan = self.plan
         failures = {failure.cell.slot: failure.reason for failure in plan.failures}
         cells = {cell.slot: cell for cell in (*(search.cell for search in plan.searches), *plan.cells)}
@@ -132,7 +132,7 @@ class Run:
         )
 
     def _record(self) -> None:
-        """Write the plan as far as it is decided."""
+        """Write the plan to the results folder, as far as it is decided."""
         found = self.study()
         now = datetime.now(UTC).isoformat()
         entries = tuple(Planned(entry.cell, entry.failure) for entry in found.entries)
@@ -141,7 +141,7 @@ class Run:
         self.store.write_plan(StoredPlan(*about, entries=entries, trials=trials, skips=found.skips))
 
     def _look(self, cells: Iterable[Cell]) -> None:
-        """Read what is stored of these cells, each once."""
+        """Read the stored results of these cells, each only once."""
         for cell in cells:
             if cell.key not in self._looked:
                 self._looked.add(cell.key)
@@ -149,7 +149,7 @@ class Run:
                     self._stored[cell.key] = result
 
     def _unfinished(self, cells: Iterable[Cell]) -> tuple[Cell, ...]:
-        """Those that have no result yet, or not the one that is wanted; each once, however often it is written."""
+        """The distinct cells that have to run: without a result, or with one that the conditions do not accept."""
         return tuple({cell.key: cell for cell in cells if self._wanted(cell)}.values())
 
     def _wanted(self, cell: Cell) -> bool:
@@ -173,7 +173,7 @@ class Run:
             _Runner(self, claims, Path(scratch), tell).finish(cells)
 
     def keep(self, result: Result, per_user: Arrays) -> None:
-        """Store a result that has just been made."""
+        """Store a new result of this run."""
         try:
             self.store.save(result, per_user)
         except OSError as error:
@@ -184,14 +184,14 @@ class Run:
         self.adopt(result)
 
     def adopt(self, result: Result) -> None:
-        """Take a result that this run, or another driver meanwhile, has made."""
+        """Add a result that was made by this run or, in the meantime, by another driver."""
         self._made.add(result.key)
         self._looked.add(result.key)
         self._stored[result.key] = result
 
 
 class _Runner:
-    """The moving parts while cells are under way."""
+    """Runs cells in parallel: it claims them, starts their processes and stores their results."""
 
     def __init__(self, owner: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
         self.owner, self.claims, self.tell, self.scratch = owner, claims, tell, scratch
@@ -199,12 +199,12 @@ class _Runner:
         self.context = server()
         self.stop = threading.Event()
         self.under_way: dict[Future[Outcome], Cell] = {}
-        self.file: Path | None = None  # of the split that was needed last
+        self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
         self.written = 0
 
     def finish(self, cells: tuple[Cell, ...]) -> None:
-        """Keep `jobs` cells under way until all have ended; threads only watch the cells' processes."""
+        """Run all cells, `jobs` at a time; the threads only watch the cells' processes."""
         with ThreadPoolExecutor(self.conditions.jobs) as pool:
             try:
                 elsewhere = self._start_all(pool, cells)
@@ -217,7 +217,7 @@ class _Runner:
                 self.stop.set()
 
     def _start_all(self, pool: ThreadPoolExecutor, cells: Iterable[Cell]) -> list[Cell]:
-        """Run the cells that nobody else is running; those that somebody is."""
+        """Run the cells that no other driver is running; returns the remaining cells."""
         elsewhere = []
         for cell in cells:
             if not self.claims.take(cell.key):
@@ -235,12 +235,12 @@ class _Runner:
         return elsewhere
 
     def _made_meanwhile(self, cell: Cell) -> Result | None:
-        """The result that another driver has stored since this run looked."""
+        """The result that another driver has stored since this run read the cell's file, or None."""
         found, known = self.owner.store.load(cell), self.owner.result(cell)
         return found if found and (known is None or found.finished != known.finished) else None
 
     def _say_who(self, cells: Iterable[Cell], told: set[str]) -> None:
-        """Say once for each cell who is running it."""
+        """Report once for each cell which driver is running it."""
         for cell in cells:
             if cell.key not in told and (holder := self.claims.holder(cell.key)):
                 told.add(cell.key)
@@ -250,7 +250,7 @@ class _Runner:
         return run_isolated(self.context, task, self.conditions.caps, self.stop)
 
     def _collect(self, until_below: int) -> None:
-        """Store finished cells until fewer than so many are under way."""
+        """Store finished cells until fewer than `until_below` are running."""
         while len(self.under_way) >= until_below:
             done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
             for future in done:
@@ -262,7 +262,7 @@ class _Runner:
                 self.tell(Event("end", cell, result))
 
     def _file_of(self, place: Place) -> Path:
-        """The file of a cell's split; a split's file goes when the next one is needed and nothing reads it any more."""
+        """The file of a cell's split; the previous split's file is removed unless a running cell uses it."""
         if self.file is None or place != self.place:
             self._discard()
             self.file, self.place = self.scratch / f"{self.written}.npz", place
@@ -280,12 +280,12 @@ class _Runner:
 
 
 def _timed(cell: Cell) -> bool:
-    """Whether it matters what ran beside a cell: of a trial only the quality counts."""
+    """Whether a cell's time matters; for a trial it does only if the budget is in seconds."""
     return not cell.is_trial or cell.budget.seconds is not None
 
 
 def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> Result:
-    """The record of what came of a cell."""
+    """The result of a cell, made from the outcome of its process."""
     ending = outcome.ending
     return Result(
         cell=cell,

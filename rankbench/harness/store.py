@@ -1,11 +1,12 @@
-"""Results are files: one per cell, written under a temporary name and renamed, found again by content.
+"""The files of results: one per cell, named by the hash of the cell's content.
 
-    OUT/<experiment>/plans/<profile>-<seed>.json   what was asked for, with every cell that belongs to it
+    OUT/<experiment>/plans/<profile>-<seed>.json   the plan of the runs with this profile and seed, with all cells
     OUT/<experiment>/cells/<solver>-<key>.json     one result; <key> is the cell's content hash
     OUT/<experiment>/cells/<solver>-<key>.npz      each metric's value for each user
     OUT/<experiment>/claims/                       which driver is running which cell
 
-To resume is to see that a file is there. A file that cannot be read is set aside as .broken and made anew.
+Files are written under a temporary name and renamed. A run resumes by skipping cells that have a file. A file that
+cannot be read is renamed to .broken, and its cell is run again.
 """
 
 import errno
@@ -31,14 +32,14 @@ from rankbench.leftovers import is_left_behind, owner, partial_of
 from rankbench.names import without_folder
 
 _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another driver is writing
-FORMAT = 3  # of the files; those of format 2 are read too
-ASIDE = (".broken", ".newer")  # what the names of files end in that could not be read
+FORMAT = 3  # version of the file format; format 2 is read too
+ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
 Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A cell of a stored plan, and why it cannot run if none of its trials ended well."""
+    """A cell of a stored plan; `failure` says why it cannot run if none of its trials ended well."""
 
     cell: Cell
     failure: str = ""
@@ -46,19 +47,19 @@ class Planned:
 
 @dataclass(frozen=True)
 class StoredPlan:
-    """What was asked of an experiment from one seed, in one profile, by all runs so far."""
+    """A stored plan: all cells that runs of an experiment with one seed and profile have asked for."""
 
     experiment: Experiment
     profile: Profile
     seed: int
-    made: str  # when it was last asked for
+    made: str  # time of the last run
     measures: tuple[Measure, ...]
     entries: tuple[Planned, ...]
     trials: tuple[Cell, ...]
     skips: tuple[Skip, ...]
 
     def same_question(self, other: "StoredPlan") -> bool:
-        """Whether the other's cells measure the same: a changed wording is no other question."""
+        """Whether both plans measure the same, so that their cells can be joined; descriptions may differ."""
 
         def asked(one: StoredPlan) -> tuple[Any, ...]:
             experiment = one.experiment
@@ -70,18 +71,18 @@ class StoredPlan:
 
 @dataclass(frozen=True)
 class Stored:
-    """A stored result in brief: enough to say what there is."""
+    """A summary of a stored result."""
 
-    name: str  # of its file
+    name: str  # file name
     bytes: int
     seed: int
     status: str
-    machine: str  # in words
+    machine: str  # description of the machine
 
 
 @dataclass(frozen=True)
 class _PlanFile:
-    """A stored plan as its file has it."""
+    """A stored plan in the form of its file."""
 
     experiment: Experiment
     profile: Profile
@@ -90,7 +91,7 @@ class _PlanFile:
     measures: tuple[Measure, ...]
     skips: tuple[Skip, ...]
     cells: Packed  # the entries, then the trials
-    failures: tuple[str, ...]  # of each entry
+    failures: tuple[str, ...]  # one for each entry
 
 
 class Store:
@@ -103,7 +104,7 @@ class Store:
         self._warn = warn
 
     def open(self) -> None:
-        """Make the folders, or say in one line why that cannot be."""
+        """Make the folders and check that they are writable, or raise a one-line error."""
         try:
             for folder in (self._cells, self._plans):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +117,7 @@ class Store:
             ) from None
 
     def scratch(self) -> "tempfile.TemporaryDirectory[str]":
-        """A folder for what a run needs only while it lasts; what a killed run left behind goes first."""
+        """A new scratch folder for one run; scratch folders that killed runs left behind are removed first."""
         self.open()
         for left in filter(is_left_behind, self.folder.glob(".scratch*")):
             shutil.rmtree(left, ignore_errors=True)
@@ -135,17 +136,17 @@ class Store:
         return self._cells
 
     def path(self, cell: Cell) -> Path:
-        """Where a cell's result lies or will lie."""
+        """The path of a cell's result file."""
         return self._cells / file_name(cell)
 
     def load(self, cell: Cell) -> Result | None:
-        """The stored result of a cell, None where there is none that can be read."""
+        """The stored result of a cell, or None if there is none that can be read."""
         path = self.path(cell)
         content = self._read(path)
         if content is None:
             return None
         if content.get("key") != cell.key:
-            self._set_aside(path, "it is no result of this cell")
+            self._set_aside(path, "it is not a result of this cell")
             return None
         without_cell = {name: value for name, value in content.items() if name not in ("format", "key", "cell")}
         try:
@@ -158,16 +159,16 @@ class Store:
             return None
 
     def save(self, result: Result, per_user: Arrays) -> None:
-        """Write a result; the JSON file comes last, for it is what says that the cell is done."""
+        """Write a result; the JSON file is written last, because it marks the cell as done."""
         path = self.path(result.cell)
         if per_user:
             write_npz(path.with_suffix(".npz"), per_user)
         write_text(path, encode({"format": FORMAT, "key": result.key, **vars(result)}))
 
     def write_plan(self, plan: StoredPlan) -> StoredPlan:
-        """Record what was asked for; cells of earlier runs that asked the same question stay in it.
+        """Write a plan, joined with the cells of earlier runs that measure the same; returns the joined plan.
 
-        One driver at a time: else of two that read, join and write, one would lose the other's cells.
+        Only one driver at a time may do this: otherwise a second driver could overwrite the cells of the first.
         """
         path = self._plan_path(plan)
         with self.claims() as claims:
@@ -186,12 +187,12 @@ class Store:
         write_text(path, encode({"format": FORMAT, **vars(content)}, indent=None))
 
     def plans(self) -> list[StoredPlan]:
-        """Everything that was asked for, the latest last."""
+        """All stored plans, the most recent last."""
         found = [self._read_plan(path) for path in sorted(_listed(self._plans, ".json"))]
         return sorted((plan for plan in found if plan), key=lambda plan: plan.made)
 
     def files(self) -> Iterator[os.DirEntry[str]]:
-        """Every result's file, whether a plan knows it or not."""
+        """The files of all results, including results that belong to no plan."""
         try:
             with os.scandir(self._cells) as found:
                 yield from (file for file in found if file.name.endswith(".json"))
@@ -199,7 +200,7 @@ class Store:
             return
 
     def summaries(self) -> Iterator[Stored]:
-        """Every stored result in brief, whether a plan knows it or not; what cannot be read is set aside."""
+        """Summaries of all stored results, including those that belong to no plan; unreadable files are set aside."""
         for file in self.files():
             path = self._cells / file.name
             content = self._read(path)
@@ -208,14 +209,14 @@ class Store:
             try:
                 yield _in_brief(path, content)
             except (Unreadable, KeyError, TypeError, AttributeError) as error:
-                self._set_aside(path, f"no result: {error}")
+                self._set_aside(path, f"not a result: {error}")
 
     def set_aside(self) -> list[str]:
-        """The files that could not be read."""
+        """The names of files that could not be read and were renamed."""
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
 
     def _plan_path(self, plan: StoredPlan) -> Path:
-        """The file of a plan: one for each profile, seed and, for users' own experiments, file it was read from."""
+        """The path of a plan's file: one per profile, seed and (for a user's experiment) TOML file."""
         own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
         return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
 
@@ -226,7 +227,7 @@ class Store:
         try:
             found = revived(_PlanFile, {name: value for name, value in content.items() if name != "format"})
             cells = unpacked(found.cells)
-            entries = tuple(map(Planned, cells, found.failures))  # as many as there are failures, then the trials
+            entries = tuple(map(Planned, cells, found.failures))  # one per failure text; the remaining cells are trials
             trials = cells[len(entries) :]
             return StoredPlan(
                 found.experiment, found.profile, found.seed, found.made, found.measures, entries, trials, found.skips
@@ -236,13 +237,13 @@ class Store:
             return None
 
     def _read(self, path: Path) -> dict[str, Any] | None:
-        """The table in a file of ours; one that cannot be read is set aside and said."""
+        """The JSON table in a stored file, or None; a file that cannot be read is set aside with a warning."""
         try:
             text = path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             self._set_aside(path, reason or type(error).__name__)
             return None
         try:
@@ -251,12 +252,12 @@ class Store:
             self._set_aside(path, str(error))
             return None
         if not isinstance(content, dict):
-            self._set_aside(path, "no table")
+            self._set_aside(path, "not a table")
             return None
         return self._known(path, content)
 
     def _known(self, path: Path, content: dict[str, Any]) -> dict[str, Any] | None:
-        """The content, if it is of a format that this version reads."""
+        """The content if this version can read its format, else None."""
         format_ = content.get("format", 2)
         if isinstance(format_, int) and not isinstance(format_, bool) and format_ > FORMAT:
             self._set_aside(path, f"written by a newer rankbench, in format {format_}", "newer")
@@ -267,7 +268,7 @@ class Store:
         return None
 
     def _set_aside(self, path: Path, reason: str, ending: str = "broken") -> None:
-        """Move a file that cannot be read out of the way, and say so in one line."""
+        """Rename a file that cannot be read, and print one warning line."""
         aside = path.with_name(f"{path.name}.{ending}")
         try:
             path.replace(aside)
@@ -279,7 +280,7 @@ class Store:
 
 
 def file_name(cell: Cell) -> str:
-    """The name of a cell's result file: the solver for people, the key for us."""
+    """The name of a cell's result file: the solver's name and the first digits of the cell's key."""
     named = without_folder(cell.solver.name)
     plain_name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in named)
     return f"{plain_name}-{cell.key[:16]}.json"
@@ -292,24 +293,24 @@ def values_of(folder: Path, cell: Cell) -> Arrays:
 
 
 class ResultsFolder:
-    """The folder of results: a store for each experiment."""
+    """The folder of all results, with one store per experiment."""
 
     def __init__(self, out: Path, warn: Warn) -> None:
         self.out = out
         self._warn = warn
 
     def store(self, experiment: str) -> Store:
-        """Where an experiment's results lie or will lie."""
+        """The store of an experiment's results."""
         return Store(self.out / experiment, self._warn)
 
     def names(self) -> list[str]:
-        """Every experiment that has something stored."""
+        """The names of all experiments that have stored plans or results."""
         parts = ("plans", "cells")
         return sorted({path.parent.name for part in parts for path in self.out.glob(f"*/{part}") if path.is_dir()})
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a text file under a temporary name and rename it, so that it is never incomplete."""
     partial = partial_of(path)
     try:
         partial.write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -319,13 +320,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
-    """The plan, with those cells of an earlier one that it does not have anew."""
+    """The new plan plus those cells of the earlier plan that it does not replace."""
     editions: dict[str, set[object]] = {}
     for cell in (*(entry.cell for entry in plan.entries), *plan.trials):
         editions.setdefault(cell.line, set()).add(cell.edition)
 
     def current(cell: Cell) -> bool:
-        """Whether it is of the same edition of a user's file, or version of a solver, as its repetitions are now."""
+        """Whether a cell has the same edition (content of files, solver version) as its repetitions in the new plan."""
         return cell.edition in editions.get(cell.line, {cell.edition})
 
     entries = {entry.cell.slot: entry for entry in earlier.entries if current(entry.cell)}
@@ -338,7 +339,7 @@ def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
 
 
 def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
-    """A stored result in a few words, of any format that can be read."""
+    """The summary of a stored result, whose file may have any format that can be read."""
     about = content["machine"]
     machine = f"{about['cpu']}, {about['usable_cores']} cores, Python {about['python']}"
     cell = content["cell"]
@@ -350,7 +351,7 @@ def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
 
 
 def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:
-    """The files of a folder with this ending; none where there is no such folder."""
+    """The files of a folder with this ending; empty if there is no such folder."""
     try:
         return [path for path in folder.iterdir() if path.name.endswith(ending)]
     except OSError:

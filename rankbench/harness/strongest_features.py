@@ -1,4 +1,4 @@
-"""Basic ranking functions in words: the features that each of them weighs most, for and against."""
+"""The strongest features of basic ranking functions: those with the largest positive and negative weights."""
 
 import numpy as np
 
@@ -10,10 +10,10 @@ COLUMNS, SHOWN = 20, 25
 
 
 def leading_functions(model: Model, names: Labels) -> tuple[RankingFunction, ...]:
-    """The strongest features of each of a model's first ranking functions.
+    """The strongest features of each of a model's first ranking functions; empty if it has none, or no feature names.
 
-    None of them where a model has no such functions, or its features no names. A function and the weights of the users
-    on it may change sign together: it is shown with the sign that the mean user gives it.
+    The sign of a function is arbitrary, since a function and the users' weights on it may change sign together. It is
+    shown with the sign of its mean weight over users.
     """
     if not isinstance(model, RankingFunctions) or names is None:
         return ()
@@ -23,7 +23,7 @@ def leading_functions(model: Model, names: Labels) -> tuple[RankingFunction, ...
 
 
 def _strongest(weights: Floats, names: Labels) -> RankingFunction:
-    """One function, whose weights are those of the features of these names."""
+    """The strongest features of one function, given the weight and the name of each feature."""
     order = np.argsort(-weights, kind="stable")
     positive, negative = order[weights[order] > 0], order[::-1][weights[order[::-1]] < 0]
     return RankingFunction(*(_named(names, weights, chosen[:SHOWN]) for chosen in (positive, negative)))

@@ -1,7 +1,7 @@
-"""Threads, under control: kernels get the number asked for, BLAS always gets one.
+"""Limits on threads: kernels get the number of threads asked for, and BLAS always gets one.
 
-A BLAS call that spreads over threads may sum in another order; on one thread its bits depend on its
-input alone. Parallelism is the kernels' own, over blocks whose size does not depend on the number.
+A BLAS call on several threads may sum in another order; on one thread its bits depend on its input
+alone. The kernels do their own parallel work, over blocks whose size does not depend on the number of threads.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,6 @@ from threadpoolctl import threadpool_limits
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Every BLAS loaded so far runs on one thread inside this block."""
+    """A context in which every BLAS loaded so far runs on one thread."""
     with threadpool_limits(limits=1, user_api="blas"):
         yield

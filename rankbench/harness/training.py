@@ -1,4 +1,4 @@
-"""Drive a solver step by step under a budget, with the clock inside `next()` and nowhere else."""
+"""Training: run a solver step by step under a budget; the clock runs only inside the solver's `next()`."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from rankbench.streams import stream
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A step, the training seconds up to it, whether the budget ends here, and what it imported on the clock."""
+    """A step, the training seconds up to it, whether the budget is spent, and the packages it imported."""
 
     index: int
     seconds: float
@@ -28,7 +28,7 @@ class Checkpoint:
 def checkpoints(
     steps: Iterator[Step], budget: Budget, clock: Callable[[], float] = perf_counter
 ) -> Iterator[Checkpoint]:
-    """The steps with their training seconds, until the solver ends by itself or the budget does."""
+    """The solver's steps with their training seconds, until the solver ends or the budget is spent."""
     seconds, index, previous = 0.0, 0, None
     while True:
         loaded = set(sys.modules)
@@ -39,7 +39,7 @@ def checkpoints(
         if step is None:
             return
         if index and step.objective is None and budget.steps is None and budget.seconds is None:
-            raise UserError("a budget of a tolerance alone needs a solver with an objective: give steps or seconds too")
+            raise UserError("a budget with only a tolerance needs a solver with an objective: add steps or seconds")
         ended = _spent(budget, index, seconds) or _settled(budget, step, previous)
         previous = step.objective() if budget.tolerance and step.objective else None
         yield Checkpoint(index, seconds, step, ended, imported)
@@ -49,9 +49,9 @@ def checkpoints(
 
 
 def _packages_beyond(loaded: set[str]) -> tuple[str, ...]:
-    """The packages of which something is loaded now and nothing was then, by name.
+    """The sorted names of the packages imported since `loaded` was recorded.
 
-    Left out are our own, users' files among them, and names with an underscore: these are parts of others.
+    rankbench itself, users' files and names that start with an underscore are left out.
     """
     added = {name.partition(".")[0] for name in sys.modules.keys() - loaded}
     known = {name.partition(".")[0] for name in loaded} if added else set()
@@ -64,7 +64,7 @@ def _spent(budget: Budget, index: int, seconds: float) -> bool:
 
 
 def _settled(budget: Budget, step: Step, previous: float | None) -> bool:
-    """Whether the objective moved by less than the tolerance, relative to where it was."""
+    """Whether the objective changed by at most the tolerance, relative to its previous value."""
     if budget.tolerance is None or previous is None or step.objective is None:
         return False
     return abs(previous - step.objective()) <= budget.tolerance * abs(previous)
@@ -80,8 +80,8 @@ def fit(
     seed: int = 0,
     threads: int = 1,
 ) -> Model:
-    """The model that a solver ends with under a budget: `fit(SGD(rank=10), split.train, steps=20, seed=0)`."""
-    threads = checked_threads(threads)  # solvers of ours ask it themselves; a user's own need not
+    """The model that a solver has trained within a budget: `fit(SGD(rank=10), split.train, steps=20, seed=0)`."""
+    threads = checked_threads(threads)  # built-in solvers check it themselves, but a user's solver may not
     budget = Budget(steps, seconds, tolerance)
     rng = stream(seed, "fit", type(solver).__name__)
     model = None

@@ -1,4 +1,4 @@
-"""Tuning: which trial of a search is the best, and the cells that follow; stored results alone decide."""
+"""Tuning: choosing the best trial of each search from stored results, and making the cells with its settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from rankbench.solvers import SOLVERS
 
 
 def best(results: Sequence[Result], measure: Measure) -> int | None:
-    """The index of the trial that measures best, the first of equals; None where none ended well with a value."""
+    """The index of the trial with the best value, the first of ties; None if no trial ended well with a value."""
     values = {
         index: measure.sign * result.value(measure.label)
         for index, result in enumerate(results)
@@ -25,7 +25,7 @@ def best(results: Sequence[Result], measure: Measure) -> int | None:
 
 
 def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
-    """The plan with a cell, or a failure, for every search whose trials have all ended; `stored` is by key."""
+    """The plan with a cell or a failure for every search whose trials have all ended; `stored` maps keys to results."""
     if not plan.searches:
         return plan
     outcomes = [_outcome(search, [stored.get(trial.key) for trial in search.trials]) for search in plan.searches]
@@ -37,10 +37,10 @@ def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
 
 
 def alone(solver: str, data: str, split: str, tune: Tune, steps: int) -> Experiment:
-    """An experiment that tunes one solver on one data set, and runs it with what was chosen."""
+    """An experiment that tunes one solver on one data set, and runs it with the best settings."""
     named, data_set = SOLVERS.resolve(solver), DATASETS.resolve(data)
     if not tune.space_of(solver):
-        raise UserError(f"nothing to tune: say what may be tried, like --space {_example(named)}")
+        raise UserError(f"nothing to tune: give the values to try, like --space {_example(named)}")
     names = [without_folder(one.name) for one in (named, data_set)]
     plain = ["".join(letter if letter.isalnum() else "-" for letter in name) for name in names]
     label = metric(tune.metric).label
@@ -60,7 +60,7 @@ def alone(solver: str, data: str, split: str, tune: Tune, steps: int) -> Experim
 
 
 def _example(solver: Named) -> str:
-    """What could stand behind `--space` for this solver."""
+    """An example of a value of `--space` for this solver."""
     for name, value in solver.settings:
         if isinstance(value, float) and value > 0:
             return f"{name}={show_value(value / 10)}..{show_value(value * 10)}:log"
@@ -68,7 +68,7 @@ def _example(solver: Named) -> str:
 
 
 def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure | None:
-    """The search's cell with the settings of its best trial; None while trials are still to come."""
+    """The search's cell with the settings of its best trial, or a failure; None while trials are missing."""
     results = [result for result in stored if result is not None]
     if len(results) < len(stored):
         return None

@@ -1,4 +1,4 @@
-"""What runs inside a cell's own process: load the split, train, evaluate off the clock, report home."""
+"""The code that runs in a cell's own process: load the split, train, evaluate with the clock stopped, send results."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Ending:
-    """The last message of a cell's process: how it ended, and what is known beside the curve."""
+    """The last message of a cell's process: how the cell ended, and all results except the curve."""
 
     status: Status
     reason: str | None = None
@@ -57,39 +57,39 @@ class Ending:
 
 
 class PeakMemory:
-    """The highest resident memory while the solver ran; what evaluation takes between is not counted."""
+    """The highest resident memory while the solver ran; memory used by evaluation is not counted."""
 
     def __init__(self) -> None:
         self.megabytes = 0.0
         self.restart()
 
     def restart(self) -> None:
-        """Forget the peak so far, where the kernel can: called last before the solver goes on."""
+        """Reset the peak, if the operating system can; call this just before the solver continues."""
         try:
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         except OSError:
             pass  # then the peak is that of the whole process
 
     def note(self) -> None:
-        """Read the peak: called first after the solver stopped."""
+        """Read the peak; call this right after the solver stopped."""
         self.megabytes = max(self.megabytes, _peak_bytes() / 1e6)
 
 
 def main(home: Connection, task: Task) -> None:
-    """Run the task and send home a point for each evaluation, then one last message with the outcome."""
+    """Run the task; send a `Point` through `home` for each evaluation, then an `Ending` as the last message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
     own = os.getpid()
     try:
         ending = _run(home, task)
         if os.getpid() == own:
             home.send(ending)
-    except BaseException as error:  # whatever a solver throws is its cell's failure, not ours
+    except BaseException as error:  # any exception of a solver is a failure of its cell only
         if os.getpid() != own:
-            raise  # out of a process that the solver forked: how that one ends is not how the cell does
+            raise  # this is a process that the solver forked: its end is not the end of the cell
         try:
             home.send(_failure(error))
         except BrokenPipeError:
-            os._exit(1)  # nobody is listening any more
+            os._exit(1)  # the driver has closed its end of the pipe
 
 
 def _failure(error: BaseException) -> Ending:
@@ -102,7 +102,7 @@ def _failure(error: BaseException) -> Ending:
 def _run(home: Connection, task: Task) -> Ending:
     cell, split = task.cell, read_split(task.parts)
     solver: Solver = cell.solver.record
-    if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # asking loads what it needs, off the clock
+    if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # imports the package before timing
         raise UserError(f"{cell.solver.written} needs a package that is not installed", remedy=remedy)
     measured = [measure.record for measure in cell.measures]
     started = perf_counter()
@@ -124,13 +124,13 @@ def _run(home: Connection, task: Task) -> Ending:
             memory.restart()
         if last is None:
             raise RuntimeError("the solver yielded no model")
-        if scored != last.index:  # the end, by itself or by the budget, lies between two evaluations
+        if scored != last.index:  # training ended between two evaluations
             found = _score(home, cell, measured, last, split)
         return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported)
 
 
 def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory: PeakMemory) -> Ending:
-    """What is known at the end of a training that did not fail."""
+    """The last message of a training that did not raise an exception."""
     model = last.step.model
     missing = _missing(model, split.test)
     reason = _diverged(last, split.test, train, missing)
@@ -156,7 +156,7 @@ def _digest(model: Model) -> str:
 
 
 def _score(home: Connection, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
-    """Measure a checkpoint, send its point of the curve home, and return the value for each user."""
+    """Evaluate a checkpoint, send its point of the curve, and return each metric's value for each user."""
     seen = split.train if split.seen is None else split.seen
     step = checkpoint.step
     found = metrics.measure(step.model, split.test, measured, cell.threads, seen)
@@ -179,13 +179,13 @@ def _counted(values: Floats) -> Counted:
 
 
 def _missing(model: Model, test: View) -> list[tuple[Ints, Flags]]:
-    """The items of held-out pairs, and which of these pairs the model cannot score."""
+    """For each item column of the test part: the items, and whether the model scores them NaN for their user."""
     columns = [test.items] if isinstance(test, Ratings) else [test.better, test.worse]
     return [(items, np.isnan(model.score(test.users, items))) for items in columns]
 
 
 def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
-    """Why the last model is none to be used, None if it is: NaN where there was training data, or no objective."""
+    """Why the last model counts as diverged (NaN despite training data, or an objective not finite), else None."""
     users, items = _trained_on(train)
     lost = sum(int((column & users[test.users] & items[ids]).sum()) for ids, column in missing)
     if lost:
@@ -196,9 +196,9 @@ def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[Int
 
 
 def _trained_on(train: View) -> tuple[Flags, Flags]:
-    """The users with a preference in the training data, and the items that these preferences are about.
+    """Which users have a preference in the training data, and which items these preferences are about.
 
-    Ratings that are all alike say nothing about an order, so a model may leave their user unscored.
+    A user whose ratings are all equal has no preference, so a model need not score this user.
     """
     if isinstance(train, Comparisons):
         users = np.diff(train.indptr) > 0
@@ -212,7 +212,7 @@ def _trained_on(train: View) -> tuple[Flags, Flags]:
 
 
 def _peak_bytes() -> int:
-    """VmHWM of this process, or its resident memory now where there is no /proc."""
+    """The peak memory of this process (VmHWM), or its current resident memory if there is no /proc."""
     try:
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):

@@ -1,4 +1,4 @@
-"""Names with settings, `name[key=value,...]`: solvers, data sets, splits and metrics are asked for by them."""
+"""Names with settings, `name[key=value,...]`, which select solvers, data sets, splits and metrics."""
 
 from rankbench.names.checking import THREADS, Limits, build, changed_settings, check, checked_threads, settings_of
 from rankbench.names.grammar import Pattern, Settings, Spec, parse, show, show_settings, show_value

@@ -1,4 +1,4 @@
-"""Settings checked by their types: each record is a frozen dataclass whose annotated fields are its settings."""
+"""Checks of settings against their types; the settings of a record are the annotated fields of its dataclass."""
 
 import types
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _READERS: Mapping[type, Callable[[Any], Any]] = {int: int, float: float, str: st
 
 @dataclass(frozen=True)
 class Limits:
-    """The range of a number, to stand in `Annotated[float, Limits(above=0)]`."""
+    """The allowed range of a number, used as `Annotated[float, Limits(above=0)]`."""
 
     low: float | None = None
     high: float | None = None
@@ -38,26 +38,26 @@ class Limits:
         return " and ".join(f"{word} {limit:g}" for word, limit in parts if limit is not None)
 
 
-THREADS = Limits(low=1, high=1024)  # kernels take no more either: each thread has memory of its own
+THREADS = Limits(low=1, high=1024)  # the kernels have the same limit: each thread has memory of its own
 
 
 def checked_threads(threads: SupportsIndex) -> int:
-    """The number of threads as a plain integer, or an error if it is no number of threads.
+    """The number of threads as a plain integer, or an error if it is not a valid number of threads.
 
-    Whatever a caller can reach asks this before it does anything: what trains, what scores, what measures.
+    Every public function that trains, scores or evaluates calls this first.
     """
     try:
         number = None if isinstance(threads, bool) else index(threads)
     except TypeError:
         number = None
     if number is None or not THREADS.allow(number):
-        raise UserError(f"threads={threads!r} is no number of threads", remedy="give a whole number from 1 to 1024")
+        raise UserError(f"threads={threads!r} is not valid", remedy="give a whole number from 1 to 1024")
     return number
 
 
 @cache
 def hints_of(cls: type) -> Mapping[str, Any]:
-    """The types of a record's fields, with what is annotated."""
+    """The type hints of a record's fields, including `Annotated` notes."""
     return get_type_hints(cls, include_extras=True)
 
 
@@ -72,9 +72,9 @@ def changed_settings(record: Dataclass) -> dict[str, Any]:
 
 
 def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
-    """A record of this class; strings are read by the field's type, everything is checked."""
+    """An object of this dataclass made from settings; strings are converted to the field's type, all is checked."""
     if not (isinstance(cls, type) and is_dataclass(cls)):
-        raise UserError(f"{name} is no dataclass, whose fields are the settings: put @dataclass(frozen=True) above it")
+        raise UserError(f"{name} is not a dataclass: put @dataclass(frozen=True) above it, its fields are the settings")
     known = {f.name for f in fields(cls) if f.init}
     hints = hints_of(cls)
     values = {}
@@ -91,7 +91,7 @@ def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
 
 
 def check(record: Dataclass) -> None:
-    """Check every field against its type and its limits; for a record's `__post_init__`."""
+    """Check every field of a record against its type and limits; call this in `__post_init__`."""
     cls = type(record)
     hints = hints_of(cls)
     for f in fields(cls):
@@ -100,7 +100,7 @@ def check(record: Dataclass) -> None:
 
 
 def _convert(value: object, hint: object, subject: str, key: str) -> Any:
-    """The value as the hint wants it, or an error that says what was wanted."""
+    """The value converted to the hinted type, or an error that says what was expected."""
     if get_origin(hint) is Annotated:
         inner, *notes = get_args(hint)
         converted = _convert(value, inner, subject, key)
@@ -126,7 +126,7 @@ def _convert_optional(value: object, hint: object, subject: str, key: str) -> An
 
 
 def _convert_plain(value: object, hint: type, subject: str, key: str) -> Any:
-    """Read an int, float, bool or str; a bool is no number and 1.5 is no int."""
+    """The value as an int, float, bool or str; a bool is not accepted as a number, nor 1.5 as an int."""
     try:
         if hint is bool and not isinstance(value, bool):
             return _BOOLEANS[value]

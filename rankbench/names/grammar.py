@@ -1,4 +1,4 @@
-"""The grammar of names, `name[key=value,...]`: reading one, and writing one back."""
+"""The grammar of names, `name[key=value,...]`: parsing and formatting."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,13 +7,13 @@ from typing import Any
 
 from rankbench.errors import UserError
 
-Settings = tuple[tuple[str, Any], ...]  # names and values in their order; a dictionary that cannot change
+Settings = tuple[tuple[str, Any], ...]  # (name, value) pairs in order: an immutable dictionary
 _GRAMMAR = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<settings>[^\[\]]*)\])?")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A name and the settings that stood beside it, still as they were written."""
+    """A parsed name with its settings, whose values are not converted yet."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -21,7 +21,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A name, and the settings that something of this name must have to be meant by it."""
+    """A name and some settings; it matches everything of this name with these values of the settings."""
 
     name: str
     settings: Settings = ()
@@ -31,21 +31,21 @@ class Pattern:
 
     @classmethod
     def read(cls, text: str) -> "Pattern":
-        """The pattern that a text describes: `sgd[rank=5]` means every sgd of rank 5."""
+        """The pattern parsed from a text: `sgd[rank=5]` matches every sgd of rank 5."""
         spec = parse(text)
         return cls(spec.name, tuple(spec.settings.items()))
 
     def fits(self, names: Iterable[str], settings: Mapping[str, Any]) -> bool:
-        """Whether something is meant that has these names and settings."""
+        """Whether the pattern matches something with these names and settings."""
         return self.name in names and self.agrees(settings)
 
     def agrees(self, settings: Mapping[str, Any]) -> bool:
-        """Whether every setting that the pattern mentions has this value."""
+        """Whether `settings` has the pattern's value for every setting in the pattern."""
         return all(key in settings and _alike(written(settings[key]), value) for key, value in self.settings)
 
 
 def parse(text: str) -> Spec:
-    """Take `name[key=value,...]` apart."""
+    """The name and the settings in `name[key=value,...]`."""
     match = _GRAMMAR.fullmatch(text.strip())
     if not match:
         raise UserError(f"cannot read {text!r}: expected name or name[key=value,...]")
@@ -53,7 +53,7 @@ def parse(text: str) -> Spec:
 
 
 def read_settings(text: str, whole: str = "") -> dict[str, str]:
-    """Take `key=value,key=value` apart; errors quote the whole text that it stood in."""
+    """The settings in `key=value,key=value`; errors quote `whole`, the complete text."""
     settings: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         key, equals, value = (piece.strip() for piece in part.partition("="))
@@ -66,19 +66,19 @@ def read_settings(text: str, whole: str = "") -> dict[str, str]:
 
 
 def show_value(value: object) -> str:
-    """A setting as it is written: `1` for 1.0, `true` for True."""
+    """A setting's value as text: `1` for 1.0, `true` for True."""
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def written(value: object) -> str:
-    """The same, with `none` for None."""
+    """A setting's value as text, with `none` for None."""
     return "none" if value is None else show_value(value)
 
 
 def _alike(text: str, other: str) -> bool:
-    """Whether two settings as they are written say the same: the same text, or the same number."""
+    """Whether two values given as text are equal: the same text, or the same number."""
     try:
         return text == other or float(text) == float(other)
     except ValueError:
@@ -86,10 +86,10 @@ def _alike(text: str, other: str) -> bool:
 
 
 def show_settings(settings: Mapping[str, Any]) -> str:
-    """`key=value,key=value`, None left out."""
+    """Settings as text, `key=value,key=value`; settings that are None are left out."""
     return ",".join(f"{key}={show_value(value)}" for key, value in settings.items() if value is not None)
 
 
 def show(name: str, settings: Mapping[str, Any]) -> str:
-    """The inverse of `parse`."""
+    """A name with its settings as text; the inverse of `parse`."""
     return f"{name}[{shown}]" if (shown := show_settings(settings)) else name

@@ -1,4 +1,4 @@
-"""Where names lead: each kind's own entries, installed plug-ins, and the user's own files."""
+"""Registries that map names to classes: built-in entries, installed plug-ins and the user's own files."""
 
 import importlib
 from collections.abc import Mapping
@@ -18,55 +18,55 @@ from rankbench.names.user_files import class_from_file, digest_of, is_from_file,
 
 @runtime_checkable
 class ReadsFiles(Protocol):
-    """A record some of whose settings are paths of the user's files: these are known by their content; optional."""
+    """Optional protocol of a record with settings that are file paths; results identify such files by content."""
 
     paths: tuple[str, ...]  # the names of those settings
 
 
 @dataclass(frozen=True)
 class Named:
-    """What a name was found to mean; nothing that gets one needs to read the name again.
+    """A name resolved to a class and all its settings, so that nobody needs to parse the name again.
 
-    Two of them mean the same exactly if their identities are equal. A user's own file stands in its identity with
-    the SHA-256 of its content, so that an edited file is something new and a moved one is not.
+    Two `Named` objects mean the same thing exactly if their identities are equal. The identity of a user's own file
+    contains the SHA-256 of its content: editing the file changes the identity, and moving the file does not.
     """
 
-    written: str  # as somebody wrote it
+    written: str  # the text as the user wrote it
     name: str  # without the settings: `sgd`, `csv:my/ratings.csv`, `my/solver.py:Mine`
-    given: Settings  # those that were written beside it, as texts
-    settings: Settings  # all of them, defaults included
+    given: Settings  # the settings that the user wrote, as text
+    settings: Settings  # all settings, defaults included
     base: str  # the identity without the settings
     identity: str
-    home: str  # where the class is found: `module:Class` or `/path/to/file.py:Class`
+    home: str  # location of the class: `module:Class` or `/path/to/file.py:Class`
 
     @property
     def record(self) -> Any:
-        """The record itself, made from the class and the settings."""
+        """The object that the name means, made from the class and the settings."""
         return _record(self.home, self.base, self.settings)
 
     @property
     def names(self) -> tuple[str, str]:
-        """What it may be called elsewhere: with and without the folder of its file."""
+        """The names by which a pattern may refer to it: with and without the folder of its file."""
         return self.name, without_folder(self.name)
 
     @property
     def full(self) -> str:
-        """The name with all its settings, for people: files by their paths."""
+        """The name with all its settings, for display; files are shown by their paths."""
         settings = self.settings[1:] if self.argument else self.settings
         return show(self.name, dict(settings))
 
     @property
     def entry(self) -> str:
-        """What a registry lists it under: `csv:` for `csv:ratings.csv`."""
+        """The registry's key for the name: `csv:` for `csv:ratings.csv`."""
         return _key(self.name)
 
     @property
     def argument(self) -> str:
-        """What stands behind the colon of its name, empty where nothing does."""
+        """The argument after the colon of the name, or an empty string."""
         return _argument(self.name) if _has_argument(self.name) else ""
 
     def with_chosen(self, chosen: Settings) -> str:
-        """The name as it was written, with settings that were chosen for it."""
+        """The name as the user wrote it, plus the settings that tuning chose."""
         shown = {name: "none" if value is None else value for name, value in chosen}
         return show(self.name, {**dict(self.given), **shown}) if shown else self.written
 
@@ -77,32 +77,32 @@ class Named:
 
 @dataclass(frozen=True)
 class Registry:
-    """Where the names of one kind lead; classes are imported only when they are asked for."""
+    """The names of one kind (such as solvers) with their classes; a class is imported on first use."""
 
     kind: str
     entries: Mapping[str, str]  # name -> "module:Class"
-    group: str  # the entry-point group that plug-ins announce themselves under
+    group: str  # the entry-point group of plug-ins
     remedy: str  # the command that lists the names
-    needs: tuple[str, ...] = ()  # what a record of this kind must have
+    needs: tuple[str, ...] = ()  # the attributes that a record of this kind must have
 
     def names(self) -> list[str]:
-        """Every name that can be asked for, plug-ins included; `csv:PATH` where one needs an argument."""
+        """All names, plug-ins included; a name that needs an argument is listed like `csv:PATH`."""
         return sorted(self._placeholder(key) if key.endswith(":") else key for key in self._keys())
 
     def whole_names(self) -> list[str]:
-        """The names that need no argument: each makes a record as it stands."""
+        """The names that need no argument after a colon."""
         return sorted(key for key in self._keys() if not key.endswith(":"))
 
     def knows(self, name: str) -> bool:
-        """Whether something of this kind has the name, or takes what stands behind its colon."""
+        """Whether the registry has the name, or the part before its colon."""
         return _key(name) in self._keys()
 
     def find(self, name: str) -> type:
-        """The class behind a name: one of ours, a plug-in's, or `path/to/file.py:Class`."""
+        """The class of a name: built in, from a plug-in, or from a user's file (`path/to/file.py:Class`)."""
         return class_at(self._home(name), self.kind)
 
     def fits(self, name: str) -> bool:
-        """Whether the class behind a name says all that this kind must."""
+        """Whether the class of a name has all attributes that this kind needs."""
         return all(getattr(self.find(name), need, None) is not None for need in self.needs)
 
     def make(self, text: str) -> Any:
@@ -110,21 +110,21 @@ class Registry:
         return self.resolve(text).record
 
     def resolve(self, text: str, more: Mapping[str, Any] | None = None) -> Named:
-        """What `name[key=value,...]` means, with more settings beside: the one place where such a text is read."""
+        """The `Named` of a text `name[key=value,...]`, with additional settings from `more`."""
         spec = parse(text)
         home = self._home(spec.name)
         cls = class_at(home, self.kind)
         settings = self._with_argument(spec, cls) if _has_argument(spec.name) else spec.settings
         record = build(cls, {**settings, **(more or {})}, spec.name)
         if absent := [need for need in self.needs if getattr(record, need, None) is None]:
-            raise UserError(f"{self.kind} {text!r} does not say its {', '.join(absent)}: {self.kind}s must")
+            raise UserError(f"{self.kind} {text!r} has no {', '.join(absent)}: every {self.kind} needs one")
         return _named(text, spec, record, home)
 
     def _home(self, name: str) -> str:
-        """Where the class behind a name is found."""
+        """The location of a name's class, `module:Class` or `/path/to/file.py:Class`."""
         if is_from_file(name):
             path, _, attribute = name.rpartition(":")
-            class_from_file(name, self.kind)  # an error speaks of the path as it was written
+            class_from_file(name, self.kind)  # so that an error quotes the path as the user wrote it
             return f"{Path(path).resolve()}:{attribute}"
         key = _key(name)
         if key in self.entries:
@@ -136,22 +136,22 @@ class Registry:
         raise unknown(self.kind, name, self.names(), self.remedy)
 
     def _keys(self) -> set[str]:
-        """What names lead somewhere; one that ends in a colon needs an argument."""
+        """All keys of the registry, plug-ins included; a key that ends in a colon needs an argument."""
         return {*self.entries, *(point.name for point in entry_points(group=self.group))}
 
     def _placeholder(self, key: str) -> str:
         return key + (_first_field(self.find(key)) or "value").upper()
 
     def _with_argument(self, spec: Spec, cls: type) -> dict[str, Any]:
-        """The settings, and among them what stands behind the colon."""
+        """The settings of a name, including the argument after the colon."""
         key, argument, first = _key(spec.name), _argument(spec.name), _first_field(cls)
         if not argument:
             raise self._without_argument(key)
         if first is None:
-            raise UserError(f"{spec.name}: {cls.__name__} has no setting that could take {argument!r}: give it a field")
+            raise UserError(f"{spec.name}: {cls.__name__} has no field for the argument {argument!r}: add a field")
         if first in spec.settings:
             raise UserError(
-                f"{spec.name}: {first} stands behind the colon already: leave {first}={spec.settings[first]} out"
+                f"{spec.name}: {first} is already given after the colon: leave {first}={spec.settings[first]} out"
             )
         known = _choices(cls, first)
         if known and argument not in known:
@@ -165,7 +165,7 @@ class Registry:
         first = _first_field(cls)
         known = _choices(cls, first) if first else []
         which = f", with one of {', '.join(known)}" if known else ""
-        return UserError(f"{self.kind} {key!r} needs something behind the colon: write {self._placeholder(key)}{which}")
+        return UserError(f"{self.kind} {key!r} needs an argument after the colon: use {self._placeholder(key)}{which}")
 
 
 def class_at(home: str, kind: str = "class") -> type:
@@ -177,7 +177,7 @@ def class_at(home: str, kind: str = "class") -> type:
 
 
 def with_settings(named: Named, settings: Mapping[str, Any]) -> Named:
-    """The same with other values of these settings; what somebody wrote stays."""
+    """The same `Named` with other values of these settings; the text as the user wrote it is kept."""
     if not settings:
         return named
     record = build(class_at(named.home), {**dict(named.settings), **settings}, named.name)
@@ -185,13 +185,13 @@ def with_settings(named: Named, settings: Mapping[str, Any]) -> Named:
 
 
 def without_settings(named: Named, names: tuple[str, ...]) -> Named:
-    """The same while the values of these settings are still to be chosen."""
+    """The same `Named` without these settings, because tuning has not chosen their values yet."""
     return replace(named, settings=tuple((name, value) for name, value in named.settings if name not in names))
 
 
 @lru_cache(maxsize=1024)
 def _record(home: str, base: str, settings: Settings) -> Any:
-    """The record of these settings; a file that has changed since its name was read is an error."""
+    """The object with these settings; an error if the user's file has changed since its name was resolved."""
     if is_from_file(home) and base != _base(home, home):
         raise UserError(f"{home.rpartition(':')[0]} changed while it was in use: run again")
     return build(class_at(home), dict(settings), home.rpartition(":")[2])
@@ -213,7 +213,7 @@ def _named(written: str, spec: Spec, record: Dataclass, home: str) -> Named:
 
 
 def _frozen(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The settings with tuples in place of lists; what cannot be written down and read again is an error."""
+    """The settings with tuples in place of lists; a value of a type that cannot be stored is an error."""
     found = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
     for key, value in found.items():
         for part in value if isinstance(value, tuple) else (value,):
@@ -225,7 +225,7 @@ def _frozen(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _base(name: str, home: str) -> str:
-    """The identity without settings: for a class in a user's file, the digest of the file and the class's name."""
+    """The identity without settings; for a class in a user's file, the file's SHA-256 and the class's name."""
     if not is_from_file(home):
         return name
     path, _, attribute = home.rpartition(":")
@@ -233,32 +233,32 @@ def _base(name: str, home: str) -> str:
 
 
 def _content(path: str) -> str:
-    """A file's digest in place of its path; the path itself while there is no such file."""
+    """The digest of the file at this path, or the path itself if there is no such file."""
     file = Path(path).expanduser()
     return f"sha256-{digest_of(file)}" if file.is_file() else path
 
 
 def _has_argument(name: str) -> bool:
-    """Whether a colon parts the name from an argument; `path/to/file.py:Class` is all name."""
+    """Whether the name has an argument after a colon; `path/to/file.py:Class` has none."""
     return ":" in name and not is_from_file(name)
 
 
 def _key(name: str) -> str:
-    """What a registry lists the name under: `csv:` for `csv:ratings.csv`."""
+    """The registry's key for the name: `csv:` for `csv:ratings.csv`."""
     return f"{name.partition(':')[0]}:" if _has_argument(name) else name
 
 
 def _argument(name: str) -> str:
-    """What stands behind the colon."""
+    """The argument after the colon of a name."""
     return name.partition(":")[2].strip()
 
 
 def _first_field(cls: type) -> str | None:
-    """The setting that takes what stands behind the colon of a name."""
+    """The first field of a dataclass, which takes the argument after the colon of a name."""
     return next((f.name for f in fields(cls) if f.init), None) if is_dataclass(cls) else None
 
 
 def _choices(cls: type, name: str) -> list[str]:
-    """The values that a field of few values may take, sorted; empty where it may take any."""
+    """The sorted values of a `Literal` field, or an empty list if the field has another type."""
     hint = get_type_hints(cls, include_extras=True)[name]
     return sorted(map(str, get_args(hint))) if get_origin(hint) is Literal else []

@@ -1,4 +1,4 @@
-"""Classes out of a user's own Python files, and files known by their content."""
+"""Loading classes from a user's own Python files, and identifying files by their content."""
 
 import hashlib
 import importlib.util
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from rankbench.errors import UserError, unknown
 
-DIGITS = 16  # of a SHA-256 that stand in an identity
+DIGITS = 16  # how many digits of a SHA-256 an identity contains
 
 
 def is_from_file(name: str) -> bool:
-    """Whether a name means a class in a Python file: `path/to/file.py:Class`."""
+    """Whether a name refers to a class in a Python file: `path/to/file.py:Class`."""
     return ".py:" in name
 
 
 def without_folder(name: str) -> str:
-    """The name without the folder of the file in it: `mine.py:Mine`, `csv:ratings.csv`; any other name as it is."""
+    """The name without the folder of its file: `mine.py:Mine`, `csv:ratings.csv`; other names are unchanged."""
     if is_from_file(name):
         return name.rsplit("/", 1)[-1]
     key, colon, argument = name.partition(":")
@@ -32,13 +32,13 @@ def digest_of(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest(path: str, size: int, changed: int) -> str:
-    """The digest of a file that had this size and this time of change: a large file is read once."""
+    """The digest of a file; its size and time of change are parameters so that the cache notices edits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
 
 
 def class_from_file(name: str, kind: str) -> type:
-    """The class that `path/to/file.py:Class` names; a file is run once for each content it has."""
+    """The class `path/to/file.py:Class`; the file is imported again only if its content has changed."""
     path, _, attribute = name.rpartition(":")
     file = Path(path).resolve()
     if not file.is_file():

@@ -1,1 +1,1 @@
-"""The report: tables, figures and one page, out of stored results; nothing here trains."""
+"""The report: tables, figures and an HTML page made from stored results, without any training."""

@@ -1,4 +1,4 @@
-"""Figures for paper and screen: the same drawing as PDF and as PNG, the same bytes for the same results."""
+"""Drawing figures with matplotlib as PDF and PNG; equal results give equal files."""
 
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from rankbench.report.series import Drawing, Panel
 
-COLOURS = (  # the last is for what nobody measured
+COLOURS = (  # the last colour is for reference lines
     "#0b62a4", "#d1495b", "#3c8d5a", "#8f5cb5", "#c98a1b", "#17a2b8", "#e377a2", "#8a6d3b", "#7aa80c", "#4a4e57",
 )  # fmt: skip
-_DASHES = (":", "-.", "--")  # of what nobody measured
+_DASHES = (":", "-.", "--")  # line styles of reference lines
 _STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -29,7 +29,7 @@ _STYLE: Any = {
 
 
 def draw(drawing: Drawing, folder: Path, name: str) -> None:
-    """Write name.pdf and name.png; no dates go in, so that equal results give equal files."""
+    """Draw a figure and write name.pdf and name.png, without dates, so that equal results give equal files."""
     with matplotlib.rc_context(style()):
         save(_figure(drawing), folder, name)
 
@@ -38,23 +38,23 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     """Write a figure as PDF and as PNG, without dates."""
     if layout := figure.get_layout_engine():
         layout.execute(figure)
-        figure.set_layout_engine("none")  # laid out once, not four times: that takes longer than drawing
+        figure.set_layout_engine("none")  # computing the layout is slow, so do it once for both files
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
 
 
 def style() -> Any:
-    """How every figure looks: settings of matplotlib."""
+    """The matplotlib settings of all figures."""
     return dict(_STYLE)
 
 
 def _figure(drawing: Drawing) -> Figure:
     columns = min(len(drawing.panels), 3)
     lines = -(-len(drawing.panels) // columns)
-    least = 6.4 if drawing.kind == "speedup" else 4.6  # its names are long
+    least = 6.4 if drawing.kind == "speedup" else 4.6  # inches; a speed-up figure has long names
     first = drawing.panels[0]
     names = len(first.lines) + len(first.beside) + len(first.curves)
-    legend = 0.17 * (names // (3 if columns > 1 else 2))  # inches that its rows take
+    legend = 0.17 * (names // (3 if columns > 1 else 2))  # inches for the rows of the legend
     figure = Figure(figsize=(max(least, 3.4 * columns), 3.0 * lines + legend), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False, sharey=drawing.kind != "curve").ravel()
     for panel, axis in zip(drawing.panels, axes, strict=False):

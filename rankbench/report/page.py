@@ -1,4 +1,4 @@
-"""One offline HTML page: every table and every figure, the plotting script embedded."""
+"""The HTML page of the report: every table and figure, with the plotting script embedded, readable offline."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from rankbench.report.trials import trial_sheet, trials
 
 
 def page(sections: Sequence[Section]) -> str:
-    """The page about these experiments."""
+    """The HTML page about these experiments."""
     template = Template(files("rankbench.report").joinpath("page.html").read_text(encoding="utf-8"))
     studies = [section.study for section in sections]
     drawings = {section.name: section.drawing for section in sections if section.drawing}
@@ -83,12 +83,12 @@ def _table(table: Sheet) -> str:
 
 
 def _breakable(text: str) -> str:
-    """A long name may break where its parts do."""
+    """Escaped text in which a long name may break after a comma or before a bracket."""
     return escape(text).replace(",", ",<wbr>").replace("[", "<wbr>[")
 
 
 def _problems(study: Study) -> str:
-    """What was left out, and what did not end well."""
+    """The list of skipped parts and of cells that did not end well."""
     lines = [f"<li>{escape(skip.text)}</li>" for skip in study.skips]
     for entry in study.entries:
         if entry.status not in ("ok", "pending"):
@@ -98,7 +98,7 @@ def _problems(study: Study) -> str:
 
 
 def _bases(study: Study) -> str:
-    """The strongest features of each basic ranking function, in words."""
+    """Lists of the strongest features of each basic ranking function."""
     return "".join(
         f"<details open><summary>Basic ranking functions of {escape(basis.solver)} on {escape(basis.data)}</summary>"
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in described_basis(basis))}</ul></details>"
@@ -119,7 +119,7 @@ def _definitions(study: Study) -> str:
 
 
 def _machines(studies: Sequence[Study]) -> str:
-    """What the results were made on: a line for each machine and version of ours, with its last result."""
+    """The table of machines: a line for each machine and set of versions, with the date of its last result."""
     results = sorted((result for study in studies for result in study.results), key=lambda result: result.finished)
     found = {result.machine: result for result in results}
     head = "".join(f"<th>{escape(name)}</th>" for name in _machine_of(None))
@@ -129,7 +129,7 @@ def _machines(studies: Sequence[Study]) -> str:
 
 
 def _machine_of(result: Result | None) -> dict[str, str]:
-    """What is shown of a result's machine, by heading; without a result the headings alone."""
+    """A result's machine as texts by heading; without a result the texts are empty."""
     names = ("fingerprint", "cpu", "cores", "memory GiB", "BLAS", "compiler", "Python", "NumPy", "SciPy")
     headings = (*names, "rankbench", "commit", "kernels", "last result")
     if result is None:
@@ -141,7 +141,7 @@ def _machine_of(result: Result | None) -> dict[str, str]:
 
 
 def _script_safe(value: object) -> str:
-    """JSON that may stand inside a script element."""
+    """JSON that is safe inside an HTML script element."""
     return json.dumps(value).replace("</", "<\\/")
 
 
@@ -179,7 +179,7 @@ def _plotly(drawn: Drawing) -> dict[str, Any]:
 
 
 def _published(trace: dict[str, Any]) -> dict[str, Any]:
-    """The same line, dashed and with open diamonds."""
+    """A plotly trace made dashed with open diamonds, for published numbers."""
     return trace | {
         "line": {**trace["line"], "dash": "dash"},
         "marker": {**trace["marker"], "symbol": "diamond-open", "size": 9},
@@ -187,7 +187,7 @@ def _published(trace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _curve(trace: dict[str, Any]) -> dict[str, Any]:
-    """The same line, dotted and without markers: nobody measured it."""
+    """A plotly trace made dotted without markers, for a reference line."""
     return trace | {"mode": "lines", "line": {**trace["line"], "dash": "dot"}}
 
 

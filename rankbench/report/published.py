@@ -1,4 +1,4 @@
-"""The numbers that stand beside measured ones: published in a paper, or computed from a formula."""
+"""Reference numbers for measured ones: published in a paper, or computed from a formula."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,30 +9,30 @@ from rankbench.harness.records import Group, Study
 from rankbench.names.grammar import written
 from rankbench.report.study import groups, settings_of
 
-LOOKALIKE = "lookalike:"  # the data sets that only have another set's shape
+LOOKALIKE = "lookalike:"  # generated data sets that have only the shape of a real one
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A number beside a measured one, and what it was measured on."""
+    """A reference number for a measured one, and the data set that it belongs to."""
 
     value: float
     sd: float | None
-    on: str  # the data set, by its name here
-    elsewhere: bool  # that is not the data measured here
-    computed: str  # by what, where nobody published the number
-    remark: str  # what else was different
+    on: str  # the data set, by its name in rankbench
+    elsewhere: bool  # whether that is a different data set from the one measured here
+    computed: str  # the formula, if the number is computed and not published
+    remark: str  # other differences
 
     @property
     def heading(self) -> str:
-        """What to call it: published, with its data where that was not measured here, or computed."""
+        """The heading of the number: `published`, `published on DATA` for other data, or `computed`."""
         if self.computed:
             return "computed"
         return f"published on {self.on}" if self.elsewhere else "published"
 
 
 def beside(study: Study, group: Group, label: str) -> Beside | None:
-    """The number to stand beside a group's metric; never one beside the scores on a lookalike."""
+    """The reference number for a group's metric, or None; lookalike data never has one."""
     if not study.experiment.published or group.data.entry == LOOKALIKE:
         return None
     settings = joined_settings(group)
@@ -49,7 +49,7 @@ def beside(study: Study, group: Group, label: str) -> Beside | None:
 
 
 def remarks(study: Study) -> list[str]:
-    """What a reader must know of these numbers: what was measured on other data, or otherwise, or computed."""
+    """Notes on the reference numbers: which were measured on other data or in another way, or are computed."""
     found = [
         (number, group.data.written)
         for group in groups(study)
@@ -69,12 +69,12 @@ def remarks(study: Study) -> list[str]:
 
 
 def joined_settings(group: Group) -> Mapping[str, object]:
-    """A group's settings: what all repetitions have, or what each of them has."""
+    """A group's settings; a value that differs between repetitions becomes `10|30|10`."""
     return {name: joined(values) for name, values in settings_of(group).items()}
 
 
 def joined(values: list[Any]) -> Any:
-    """What all repetitions have, or what each of them has: `10|30|10`."""
+    """The common value of all repetitions, or the values joined as `10|30|10` if they differ."""
     return values[0] if all(value == values[0] for value in values) else "|".join(map(written, values))
 
 

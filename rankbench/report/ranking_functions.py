@@ -1,4 +1,4 @@
-"""Basic ranking functions: their strongest features as bars and as words, from stored results."""
+"""The strongest features of basic ranking functions, as bar charts and as text, from stored results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from pathlib import Path
 from rankbench.errors import UserError
 from rankbench.harness.records import RankingFunction, Study, Weight
 
-_COLUMNS = 3  # drawn unless said otherwise
-_WORDS = 8  # for and against each function
+_COLUMNS = 3  # how many functions are drawn by default
+_WORDS = 8  # features shown per function and sign
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Basis:
 
 
 def bases(study: Study) -> list[Basis]:
-    """Every solver that learned basic functions of named features, on each data set and split once."""
+    """The basic functions of every solver that learned some over named features, once per data set and split."""
     found: dict[tuple[str, ...], Basis] = {}
     for entry in study.entries:
         if (result := entry.good) and result.functions:
@@ -32,15 +32,15 @@ def bases(study: Study) -> list[Basis]:
 
 
 def chosen(basis: Basis, columns: Sequence[int]) -> list[tuple[int, RankingFunction]]:
-    """The functions of these numbers, counted from 1, with their numbers; the first ones if none is named."""
+    """The functions with these numbers, counted from 1, as (number, function); by default the first few."""
     if unknown := [column for column in columns if not 1 <= column <= len(basis.functions)]:
-        raise UserError(f"no column {unknown[0]}: {basis.solver} has columns 1 to {len(basis.functions)} stored")
+        raise UserError(f"no column {unknown[0]}: {basis.solver} has stored columns 1 to {len(basis.functions)}")
     wanted = columns or range(1, min(_COLUMNS, len(basis.functions)) + 1)
     return [(column, basis.functions[column - 1]) for column in wanted]
 
 
 def described(basis: Basis) -> Iterator[str]:
-    """A line for each of the first functions: its strongest features for and against."""
+    """A line for each of the first functions: its strongest features with positive and negative weights."""
     for number, function in chosen(basis, ()):
         sides = (", ".join(one.feature for one in side[:_WORDS]) for side in (function.positive, function.negative))
         yield "function {}: + {}; - {}".format(number, *sides)
@@ -48,7 +48,7 @@ def described(basis: Basis) -> Iterator[str]:
 
 def draw_basis(basis: Basis, columns: Sequence[int], folder: Path, name: str) -> None:
     """Write name.pdf and name.png: a panel per function, positive features above, negative below."""
-    import matplotlib  # noqa: PLC0415  takes its time
+    import matplotlib  # noqa: PLC0415  slow to import
 
     from rankbench.report.figures import COLOURS, save, style  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""An experiment as a section of the report."""
+"""The section of the report about one experiment."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from rankbench.report.series import Drawing
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment in the report: its study, the name of its files, its figure, and what could not be drawn."""
+    """One experiment's section: its study, the name of its files, its figure, and a problem if drawing failed."""
 
     study: Study
     name: str

@@ -1,4 +1,4 @@
-"""What a figure shows, before anybody draws it: panels of named lines with their spread."""
+"""The content of a figure, independent of the plotting library: panels of named lines with their spread."""
 
 from dataclasses import dataclass, replace
 from math import isnan
@@ -10,32 +10,32 @@ from rankbench.names import Named, show_settings
 from rankbench.report.published import beside
 from rankbench.report.study import bound_of, groups, setting_of, several_splits, speed_ups
 
-_LONG = 40  # letters beside an axis
+_LONG = 40  # characters that fit beside an axis
 
 
 @dataclass(frozen=True)
 class Line:
-    """One solver's points; low and high are the least and greatest repetition."""
+    """One solver's points; y is the mean over repetitions, low and high are the smallest and largest value."""
 
     name: str
     x: tuple[float, ...] = ()
     y: tuple[float, ...] = ()
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
-    owner: str = ""  # the line that this one is drawn beside, in its colour
+    owner: str = ""  # name of the line with the same colour, for published numbers and bounds
 
     @property
     def below(self) -> list[float]:
-        """How far the least repetition lies under the mean."""
+        """How far the smallest value lies below the mean, point by point."""
         return [y - low for y, low in zip(self.y, self.low, strict=True)]
 
     @property
     def above(self) -> list[float]:
-        """How far the greatest repetition lies over the mean."""
+        """How far the largest value lies above the mean, point by point."""
         return [high - y for y, high in zip(self.y, self.high, strict=True)]
 
     def at(self, x: float, values: list[float]) -> "Line":
-        """The line with one more point, the mean of these values."""
+        """The line with one more point at x: the mean, smallest and largest of these values."""
         return replace(
             self,
             x=(*self.x, x),
@@ -52,12 +52,12 @@ class Panel:
     title: str
     lines: tuple[Line, ...]
     beside: tuple[Line, ...] = ()  # published or computed numbers, or bounds: dashed, in their solver's colour
-    curves: tuple[Line, ...] = ()  # measured by nobody
+    curves: tuple[Line, ...] = ()  # reference lines that are not measured
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: its kind, its axes, its panels."""
+    """A figure: its kind, axis labels and panels."""
 
     kind: str
     x_label: str
@@ -68,7 +68,7 @@ class Drawing:
 
 
 def drawing(study: Study) -> Drawing | None:
-    """What the experiment's figure shows, None where nothing was measured yet."""
+    """The content of the experiment's figure, or None if there are no results to draw."""
     wanted = study.experiment.figure
     good = [group for group in groups(study) if group.good]
     if not good:
@@ -87,14 +87,14 @@ def drawing(study: Study) -> Drawing | None:
 
 
 def _labelled(name: str, better: str) -> str:
-    """A metric beside an axis, its settings on a line of their own where both together are too long for it."""
+    """An axis label for a metric; the metric's settings go on a second line if the label is long."""
     label = f"{name} ({better} is better)"
     base, bracket, settings = name.partition("[")
     return label if len(label) <= _LONG or not bracket else f"{base} ({better} is better)\n{bracket}{settings}"
 
 
 def _names(found: list[Group]) -> dict[str, str]:
-    """For each solver, as somebody wrote it, the shortest name that tells it from the others."""
+    """For each solver's text, the shortest name that is unique among the solvers."""
     solvers = {group.solver.written: group.solver for group in found}
     return {
         text: _name(solver, [other for other in solvers.values() if other.name == solver.name])
@@ -109,7 +109,7 @@ def _name(solver: Named, namesakes: list[Named]) -> str:
 
 
 def _by_place(study: Study, good: list[Group]) -> list[tuple[str, list[Group]]]:
-    """The groups of each data set and, where there are several, split, with the title of their panel."""
+    """The groups of each data set and split, with the title of their panel."""
     several = several_splits(study)
     found: dict[tuple[str, str], tuple[str, list[Group]]] = {}
     for group in good:
@@ -128,7 +128,7 @@ def _curves(study: Study, good: list[Group], label: str) -> list[Panel]:
 
 
 def _curve(name: str, group: Group, label: str, x: str) -> Line:
-    """The mean over repetitions, checkpoint by checkpoint, as far as every repetition came."""
+    """The mean training curve over repetitions, up to the last step that all repetitions reached."""
     line = Line(name)
     for points in zip(*(result.curve for result in group.good), strict=False):
         values = [result.value_at(point, label) for result, point in zip(group.good, points, strict=True)]
@@ -139,7 +139,7 @@ def _curve(name: str, group: Group, label: str, x: str) -> Line:
 
 
 def _sweeps(study: Study, good: list[Group], label: str) -> list[Panel]:
-    """Each solver's measure against a setting of the data or the split; one panel per value of the settings in `by`."""
+    """Each solver's metric against a setting of the data or the split; one panel per value of the settings in `by`."""
     names = _names(good)
     parts: dict[str, list[Group]] = {}
     for group in good:
@@ -149,7 +149,7 @@ def _sweeps(study: Study, good: list[Group], label: str) -> list[Panel]:
 
 
 def _swept(study: Study, part: str, members: list[Group], names: dict[str, str], label: str) -> Panel:
-    """One panel of a sweep, with the curves that belong there."""
+    """One panel of a sweep, with its reference lines."""
     figure = study.experiment.figure
     lines: dict[str, Line] = {}
     others: dict[str, Line] = {}
@@ -182,7 +182,7 @@ def _bars(study: Study, good: list[Group], label: str) -> list[Panel]:
 
 
 def _speed_ups(study: Study, good: list[Group]) -> tuple[Panel, ...]:
-    """One panel per data set; each solver's speed-up against its threads, and beside it what its schedule allows."""
+    """One panel per data set, with each solver's speed-up and its upper bound against the number of threads."""
     names = _names(good)
     panels = []
     for title, members in _by_place(study, good):
@@ -200,7 +200,7 @@ def _speed_ups(study: Study, good: list[Group]) -> tuple[Panel, ...]:
 
 
 def _short(text: str) -> str:
-    """A title that fits above its axes."""
+    """A title cut to the length that fits above a panel."""
     return text if len(text) <= 48 else f"{text[:45]}..."
 
 

@@ -1,4 +1,4 @@
-"""What is stored of experiments, as studies: their cells, what came of them, gathered into groups."""
+"""Studies: the stored results of experiments, read from the results folder and grouped over repetitions."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -10,7 +10,7 @@ from rankbench.names import without_settings
 
 
 def studies(folder: ResultsFolder) -> list[Study]:
-    """Everything stored under an output folder, in alphabetical order; of each experiment what was asked for last."""
+    """The latest study of every experiment in a results folder, in alphabetical order."""
     found: list[Study] = []
     for name in folder.names():
         store = folder.store(name)
@@ -22,10 +22,10 @@ def studies(folder: ResultsFolder) -> list[Study]:
 def study(
     folder: ResultsFolder, name: str, seed: int | None = None, full: bool | None = None, source: str | None = None
 ) -> Study | None:
-    """What is stored of one experiment as it was asked for last, None where nothing is.
+    """The latest study of one experiment, or None if nothing is stored.
 
-    A seed, a profile and a user's experiment file choose among several runs; of those of the package and of files
-    of the same name, those of the package come first.
+    A seed, a profile and a user's experiment file select among several runs. If the package and a user's file have
+    experiments of the same name, the package's is preferred.
     """
     store = folder.store(name)
     plans = store.plans()
@@ -51,7 +51,7 @@ def study_of(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> Stu
 
 
 def groups(study: Study) -> list[Group]:
-    """The cells gathered over their repetitions, in the order of the plan."""
+    """The cells grouped over their repetitions, in the order of the plan."""
     gathered: dict[tuple[object, ...], list[Entry]] = {}
     for entry in study.entries:
         cell = entry.cell
@@ -63,26 +63,26 @@ def groups(study: Study) -> list[Group]:
 
 
 def several_splits(study: Study) -> bool:
-    """Whether the experiment has more than one split, so that each must be named."""
+    """Whether the experiment has more than one split, so that tables must name the split."""
     return len({entry.cell.place.split.identity for entry in study.entries}) > 1
 
 
 def settings_of(group: Group) -> dict[str, list[Any]]:
-    """Every setting of a group's solver with its value in each repetition, `?` while it is still to be chosen."""
+    """Every setting of a group's solver with its value in each repetition; `?` if tuning has not chosen it yet."""
     found = [dict(entry.cell.solver.settings) for entry in group.entries]
-    fullest = max(found, key=len)  # in the order of the solver's own settings, as soon as they are chosen
+    fullest = max(found, key=len)  # has all settings in the solver's order, once tuning has chosen them
     names = dict.fromkeys((*fullest, *group.tuned))
     return {name: [settings.get(name, "?") for settings in found] for name in names}
 
 
 def setting_of(group: Group, name: str) -> float:
-    """The value of a setting of the group's split or, if that has none, of its data set; 0 where neither has."""
+    """The value of a setting of the group's split, else of its data set, else 0."""
     value = group.split.setting(name, group.data.setting(name, 0.0))
     return float(value)
 
 
 def mean_seconds(group: Group) -> float | None:
-    """Mean training seconds, where all repetitions ran alone and on one kind of machine."""
+    """Mean training seconds, or None unless all repetitions ran undisturbed and on the same kind of machine."""
     good = group.good
     if any(result.contended for result in good) or len({result.machine.fingerprint for result in good}) != 1:
         return None
@@ -95,9 +95,9 @@ def varies_threads(study: Study) -> bool:
 
 
 def speed_ups(study: Study, group: Group) -> list[float]:
-    """How many times faster each repetition's steps were than with the fewest threads; none if that is unknown.
+    """Each repetition's speed-up per step relative to the fewest threads; empty if unknown.
 
-    What comes before the first evaluated step counts for nothing: there a solver sets up what it uses later.
+    Time before the first evaluated step is not counted, because the solver spends it on setting up.
     """
     fewest = min(study.experiment.threads)
     base = [
@@ -113,20 +113,20 @@ def speed_ups(study: Study, group: Group) -> list[float]:
 
 
 def bound_of(group: Group) -> float | None:
-    """The greatest speed-up that the solver's schedule allows with so many threads, where it says so."""
+    """The largest speed-up that the solver's schedule allows with the group's threads, or None if unknown."""
     found = [result.curve[-1].bound for result in group.good]
     known = [bound for bound in found if bound is not None]
     return fmean(known) if known else None
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
-    """The mean of those that are known, None where none is."""
+    """The mean of the values that are not None, or None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def stored_beyond(store: Store, shown: Iterable[Entry]) -> int:
-    """How many stored results are of none of these cells."""
+    """How many stored results belong to none of these cells."""
     names = {file_name(entry.cell) for entry in shown}
     return sum(1 for file in store.files() if file.name not in names)
 
@@ -136,12 +136,12 @@ def _entry(store: Store, cell: Cell, failure: str = "") -> Entry:
 
 
 def _latest(plans: Sequence[StoredPlan]) -> list[StoredPlan]:
-    """Of each source, the package or a user's file, the plan that was asked for last."""
+    """The latest plan of each source, where a source is the package or a user's file."""
     return list({plan.experiment.source: plan for plan in plans}.values())
 
 
 def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list[str]:
-    """A line on what is stored of the experiment and not shown with this plan."""
+    """A note on the experiment's stored results that this plan does not show; empty if there are none."""
     shown = [Entry(cell, None) for cell in (*(planned.cell for planned in plan.entries), *plan.trials)]
     if not (count := stored_beyond(store, shown)):
         return []
@@ -157,7 +157,7 @@ def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list
 
 
 def _group(members: tuple[Entry, ...]) -> Group:
-    """The group of these cells, which differ in their repetition and in what was chosen for it."""
+    """The group of these cells, which differ only in the repetition and the settings that tuning chose for it."""
     first = members[0].cell
     return Group(
         data=first.place.data,
@@ -171,7 +171,7 @@ def _group(members: tuple[Entry, ...]) -> Group:
 
 
 def _pace(result: Result) -> float | None:
-    """Seconds per step, from the first point after the start on."""
+    """Seconds per step, measured from the first point after the start; None if unknown."""
     points: list[Point] = [point for point in result.curve if point.step >= 1]
     steps = points[-1].step - points[0].step if points else 0
     return (points[-1].seconds - points[0].seconds) / steps if steps else None

@@ -1,4 +1,4 @@
-"""Tables: published beside measured, one row per metric for scripts, one line per solver for people."""
+"""Tables of measured and published numbers: CSV with one row per metric, and sheets with one line per solver."""
 
 import csv
 import io
@@ -31,9 +31,9 @@ COLUMNS = tuple(
     "experiment data solver settings metric published measured sd n seconds peak_mb determinism status "
     "users left_out unscored published_on computed prepare load low high p effect".split()
 )
-_COUNTS = ("users", "left_out")  # whole numbers, where all repetitions agree
-_FEW = 3  # repetitions whose choices are listed one by one
-_DISTURBED = "*"  # behind seconds that are in doubt
+_COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
+_FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
+_DISTURBED = "*"  # marks unreliable times
 VERDICTS = (
     "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
     "users: a BCa bootstrap over users, each drawn with all of their repetitions. Bold: not distinguishable from the "
@@ -44,7 +44,7 @@ VERDICTS = (
 
 @dataclass(frozen=True)
 class Row:
-    """What `table --csv` prints; scripts build on these names."""
+    """A row of `table --csv`; scripts rely on these names."""
 
     experiment: str
     data: str
@@ -59,37 +59,37 @@ class Row:
     peak_mb: float | None = None
     determinism: str = ""
     status: str = "skipped"
-    users: float | None = None  # whom the metric counts, the mean over repetitions
-    left_out: float | None = None  # users whom it does not count
+    users: float | None = None  # users that the metric counts, mean over repetitions
+    left_out: float | None = None  # users that the metric does not count
     unscored: float | None = None  # share of held-out pairs that the model gives no score
     published_on: str = ""  # the data set that the published number was measured on
-    computed: float | None = None  # a number to stand beside that follows from a formula, and nobody published
+    computed: float | None = None  # a reference number that follows from a formula and is not published
     prepare: float | None = None  # seconds to make the view that the solver learns from
-    load: float | None = None  # what other processes used of the machine, in cores
+    load: float | None = None  # cores that other processes used meanwhile
     low: float | None = None  # the 95 % interval of the mean over users
     high: float | None = None
     p: float | None = None  # of the difference from the best solver on the same data, adjusted by Holm's method
     effect: float | None = None  # that difference over the standard deviation of the users' differences
-    shown: tuple[str, str] = ("", "")  # data and solver as somebody wrote them; this and what follows not in the CSV
+    shown: tuple[str, str] = ("", "")  # data and solver as the user wrote them; from here on not in the CSV
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
     elsewhere: bool = False  # the published number was measured on other data
-    pace: tuple[int, float | None, float | None] | None = None  # threads, speed-up and its bound, where these vary
+    pace: tuple[int, float | None, float | None] | None = None  # threads, speed-up and its bound, if threads vary
     disturbed: bool = False
     bold: bool = False  # not distinguishable from the best
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as people read it: a line per data set and solver, the metrics side by side."""
+    """A table for display: a line per data set and solver, with the metrics side by side."""
 
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
     lines: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, int]]  # line and column of what cannot be told from the best on the same data
+    best: frozenset[tuple[int, int]]  # (line, column) of what is not distinguishable from the best on the same data
 
     def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
-        """The lines in somebody's notation, the best of each column in bold."""
+        """The lines, with what is in `best` formatted by `bold` and all other texts by `plain`."""
         return [
             [(bold if (number, column) in self.best else plain)(text) for column, text in enumerate(line)]
             for number, line in enumerate(self.lines)
@@ -98,7 +98,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: of which metric, and which of its numbers."""
+    """A column of numbers: its heading, its metric, and how to get its text from a row."""
 
     heading: str
     label: str
@@ -107,7 +107,7 @@ class Column:
 
 
 def rows(study: Study) -> list[Row]:
-    """Every group and metric, then what was skipped."""
+    """The rows of a study: one for every group and metric, then the skipped parts."""
     several = several_splits(study)
     found: list[Row] = []
     for group in groups(study):
@@ -117,7 +117,7 @@ def rows(study: Study) -> list[Row]:
 
 
 def notes(study: Study) -> list[str]:
-    """What a reader must know: how solvers were tuned, and what published numbers were measured on."""
+    """Notes for the reader: on published numbers, tuning, lookalike data, unreliable times and hidden results."""
     lines = remarks(study)
     if tune := study.experiment.tune:
         labels = [measure.label for measure in study.measures]
@@ -126,7 +126,7 @@ def notes(study: Study) -> list[str]:
 
 
 def timing_notes(study: Study) -> list[str]:
-    """What the mark behind some seconds means, where there is one."""
+    """The explanation of the mark behind unreliable times; empty if there is no such mark."""
     if not any(result.disturbed and not result.contended for result in study.results):
         return []
     return [
@@ -155,7 +155,7 @@ def definitions(study: Study) -> list[str]:
 
 
 def sheet(study: Study) -> Sheet:
-    """The rows of a study gathered into lines; some columns only where there is something in them."""
+    """The table of a study; some columns are left out if they would be empty."""
     table = rows(study)
     columns = _columns(study, table)
     names = ["data", "solver", *(["chosen"] if any(row.chosen for row in table) else [])]
@@ -172,7 +172,7 @@ def sheet(study: Study) -> Sheet:
 
 
 def to_csv(table: Iterable[Row]) -> str:
-    """The promise that scripts build on: these columns, in this order, empty where there is nothing."""
+    """The rows as CSV with the columns `COLUMNS` in this order, on which scripts rely; missing values are empty."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -182,14 +182,14 @@ def to_csv(table: Iterable[Row]) -> str:
 
 
 def to_markdown(table: Sheet) -> str:
-    """A pipe table, the best of each column in bold."""
+    """A table in Markdown, with what is not distinguishable from the best in bold."""
     lines = [list(table.headings), ["---:" if numeric else "---" for numeric in table.numeric]]
     lines += table.written(_pipe_safe, lambda text: f"**{_pipe_safe(text)}**")
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def to_latex(table: Sheet) -> str:
-    """A tabular for booktabs, the best of each column in bold."""
+    """A LaTeX tabular for booktabs, with what is not distinguishable from the best in bold."""
     columns = "".join("r" if numeric else "l" for numeric in table.numeric)
     head = [_tex(heading) for heading in table.headings]
     lines = table.written(_tex, lambda text: rf"\textbf{{{_tex(text)}}}")
@@ -199,7 +199,7 @@ def to_latex(table: Sheet) -> str:
 
 
 def _columns(study: Study, table: list[Row]) -> list[Column]:
-    """For each metric what was measured, then what was published and what was computed, where there is any."""
+    """The columns of numbers: for each metric the measured one, then published and computed ones if there are any."""
     columns: list[Column] = []
     for measure in study.measures:
         own = [row for row in table if row.metric == measure.label]
@@ -215,7 +215,7 @@ def _columns(study: Study, table: list[Row]) -> list[Column]:
 
 
 def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
-    """Its heading and its numbers: the data that was not measured here stands in one or the other."""
+    """The heading and the texts of a column of published numbers; either names the data if it differs from ours."""
     elsewhere = {row.published_on if row.elsewhere else "" for row in published}
     if len(elsewhere) == 1:
         (name,) = elsewhere
@@ -224,7 +224,7 @@ def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
 
 
 def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
-    """What a training costs and who was left out of it, by heading."""
+    """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
     paces: dict[str, Callable[[Row], str]] = {
         "threads": lambda row: str(row.pace[0] if row.pace else ""),
         "speed-up": lambda row: _rounded(row.pace[1] if row.pace else None, 2),
@@ -259,7 +259,7 @@ def _line(
 
 
 def _promise(row: Row) -> str:
-    """What must be known about a solver that is not exact."""
+    """A note behind the name of a solver whose results are not exact."""
     told = {Determinism.RACY.value: " (racy)", Determinism.FIXED_THREADS.value: " (exact for a number of threads)"}
     return told.get(row.determinism, "")
 
@@ -277,7 +277,7 @@ def _published_number(row: Row) -> str:
 
 
 def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> frozenset[tuple[int, int]]:
-    """Where a measured number cannot be told from the best one on the same data."""
+    """The (line, column) of each measured number that is not distinguishable from the best one on the same data."""
     return frozenset(
         (number, index)
         for index, column in enumerate(columns, start=start)
@@ -287,7 +287,7 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> 
 
 
 def _row(study: Study, group: Group, several: bool) -> Row:
-    """What all metrics of a group have in common."""
+    """A row with the fields that all metrics of a group share."""
     settings = joined_settings(group)
     pace = _pace_of(study, group) if varies_threads(study) else None
     good = group.good
@@ -348,18 +348,18 @@ def _finite(value: float) -> float | None:
 
 
 def _spread(values: list[float]) -> float | None:
-    """The standard deviation between repetitions; of one it is 0, of none there is none."""
+    """The standard deviation between repetitions: 0 for one repetition, None for none."""
     return pstdev(values) if len(values) > 1 else 0.0 if values else None
 
 
 def _pace_of(study: Study, group: Group) -> tuple[int, float | None, float | None]:
-    """Threads, mean speed-up and its bound, as far as they are known."""
+    """The threads, mean speed-up and speed-up bound of a group; None if unknown."""
     found = speed_ups(study, group)
     return group.threads, fmean(found) if found else None, bound_of(group)
 
 
 def _with_number(row: Row, found: Beside | None) -> Row:
-    """The row with the number that stands beside the measured one: a published one with its data, or a computed one."""
+    """The row with the reference number added: a published one with its data set, or a computed one."""
     if found is None:
         return row
     if found.computed:
@@ -378,7 +378,7 @@ def _skipped_row(study: Study, skip: Skip) -> Row:
 
 
 def _lookalikes(study: Study) -> list[str]:
-    """What must stand by results on data that only has another set's shape."""
+    """Warnings that results on lookalike data are for speed work only."""
     data = (*(entry.cell.place.data for entry in study.entries), *(skip.data for skip in study.skips))
     return [
         f"{name} is generated in the published shape of {of}, for speed work only: its scores say nothing about {of}."
@@ -387,7 +387,7 @@ def _lookalikes(study: Study) -> list[str]:
 
 
 def _chosen(study: Study, group: Group) -> str:
-    """What tuning chose, in each repetition or how far it goes."""
+    """The settings that tuning chose, as text: a value per repetition, or their range."""
     if study.experiment.tune is None:
         return ""
     values = settings_of(group)
@@ -395,7 +395,7 @@ def _chosen(study: Study, group: Group) -> str:
 
 
 def _brief(values: list[Any]) -> str:
-    """The same for people, who want to see how far the choices go where there are many."""
+    """The values of a setting over repetitions as short text: one by one if few, else their range."""
     found = list(dict.fromkeys(values))
     if len(found) == 1 or len(values) <= _FEW:
         return written(joined(values)).replace("|", " / ")
@@ -405,7 +405,7 @@ def _brief(values: list[Any]) -> str:
 
 
 def _exact(name: str, value: object) -> object:
-    """The value of a column with all its digits, empty where there is none."""
+    """The value of a column with all its digits, or an empty string if there is none."""
     if isinstance(value, float):
         return "" if isnan(value) else repr(value).removesuffix(".0" if name in _COUNTS else "")
     return "" if value is None else value
@@ -416,7 +416,7 @@ def _rounded(value: float | None, digits: int) -> str:
 
 
 def _pipe_safe(text: str) -> str:
-    """Text that does not end its cell of a pipe table."""
+    """Text with the pipes escaped, for a cell of a Markdown table."""
     return text.replace("|", "\\|")
 
 

@@ -1,4 +1,4 @@
-"""Trials: what tuning tried, what each try gave on the validation part, and which one was chosen."""
+"""The trials of tuning: the settings tried, their values on the validation set, and which were chosen."""
 
 import csv
 import io
@@ -15,41 +15,41 @@ COLUMNS = tuple("experiment data split repetition solver settings metric value s
 
 @dataclass(frozen=True)
 class Trial:
-    """A line of the list of trials; scripts build on these names, `shown` is not in the CSV."""
+    """A row of the CSV of trials, whose column names scripts rely on."""
 
     experiment: str
     data: str
     split: str
     repetition: int
     solver: str
-    settings: str  # those that were searched; empty where there was nothing to tune
+    settings: str  # the tuned settings; empty if there was nothing to tune
     metric: str
-    value: float | None  # on the validation part
-    seconds: float | None  # in the solver, where nothing ran beside it
+    value: float | None  # on the validation set
+    seconds: float | None  # training seconds, if no other cells disturbed them
     status: str
     chosen: bool
-    shown: tuple[str, str]  # data and split as somebody wrote them; this and what follows not in the CSV
+    shown: tuple[str, str]  # data and split as the user wrote them; from here on not in the CSV
     measure: Measure
 
 
 def trials(study: Study) -> list[Trial]:
-    """Every trial of a study in the order of the plan."""
+    """All trials of a study, in the order of the plan."""
     chosen = {_choice(entry.cell) for entry in study.entries if not entry.failure}
     return [_trial(study.name, entry, _choice(entry.cell) in chosen) for entry in study.trials]
 
 
 def best_first(found: Iterable[Trial]) -> list[Trial]:
-    """The trials by what they gave; those that gave nothing last, equals in their order."""
+    """The trials sorted from best to worst value; trials without a value come last, ties keep their order."""
 
     def order(trial: Trial) -> float:
-        """Low for what is good."""
+        """A number that is lower for better trials."""
         return float("inf") if trial.value is None or isnan(trial.value) else -trial.measure.sign * trial.value
 
     return sorted(found, key=order)
 
 
 def trial_sheet(found: Iterable[Trial]) -> Sheet:
-    """The trials as people read them, the chosen ones in bold."""
+    """The table of trials, with the values of the chosen ones in bold."""
     listed = list(found)
     several = len({trial.split for trial in listed}) > 1
     return Sheet(
@@ -61,7 +61,7 @@ def trial_sheet(found: Iterable[Trial]) -> Sheet:
 
 
 def trials_to_csv(found: Iterable[Trial]) -> str:
-    """These columns, in this order, empty where there is nothing."""
+    """The trials as CSV with the columns `COLUMNS` in this order; missing values are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -71,9 +71,9 @@ def trials_to_csv(found: Iterable[Trial]) -> str:
 
 
 def _choice(cell: Cell) -> tuple[object, ...]:
-    """What a trial and the cell that took its settings have in common, and no other trial has.
+    """A key that a chosen trial shares with the cell that uses its settings, and with no other trial.
 
-    Where all repetitions share their trials, these are of the first repetition, and so is one of the cells.
+    If all repetitions share their trials, the trials belong to the first repetition, and so does one of the cells.
     """
     place = cell.place
     return place.data.identity, place.split.identity, place.repetition, cell.solver.written, cell.solver.settings

@@ -1,4 +1,4 @@
-"""Write the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
+"""Writing the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +18,11 @@ Warn = Callable[[str], None]
 
 
 def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, page: bool = True) -> Path:
-    """Write the report on all that lies in a folder of results; returns the file to open first."""
+    """Write the report about all stored results; returns the path of its main page."""
     found = studies(results)
     out = results.out
     if not found:
-        older = "no run is noted beside the results" if results.names() else "no results"
+        older = "results, but no recorded run," if results.names() else "no results"
         raise UserError(f"{older} under {out}: run some first (rankbench run all --out {out})")
     folder = to or out / "report"
     try:
@@ -36,7 +36,7 @@ def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, pag
 
 
 def _sections(found: Sequence[Study]) -> list[Section]:
-    """A section for each study; a user's own experiment of a name that is taken gets another file name."""
+    """A section for each study; a user's experiment with a name that is taken gets another file name."""
     named: dict[str, Study] = {}
     for study in sorted(found, key=lambda study: (study.name, study.experiment.source != "")):
         name, number = study.name, 2
@@ -47,7 +47,7 @@ def _sections(found: Sequence[Study]) -> list[Section]:
 
 
 def _written(section: Section, folder: Path, warn: Warn) -> Section:
-    """Write an experiment's tables and figures; whatever goes wrong with one stops no other."""
+    """Write an experiment's tables and figures; an error here is reported and does not stop the other experiments."""
     try:
         return _write_files(section, folder)
     except OSError:
@@ -59,7 +59,7 @@ def _written(section: Section, folder: Path, warn: Warn) -> Section:
 
 
 def _write_files(section: Section, folder: Path) -> Section:
-    from rankbench.report.figures import draw  # noqa: PLC0415  matplotlib takes its time
+    from rankbench.report.figures import draw  # noqa: PLC0415  matplotlib is slow to import
 
     study, name = section.study, section.name
     write_text(folder / "tables" / f"{name}.csv", to_csv(rows(study)))
@@ -74,7 +74,7 @@ def _write_files(section: Section, folder: Path) -> Section:
 
 
 def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
-    """Write the Markdown pages and, if it is wanted, the HTML page; the one to open first."""
+    """Write the Markdown pages and, if `page`, the HTML page; returns the path of the main page."""
     for paper, members in _by_paper(sections).items():
         title = f"# {members[0].study.experiment.paper}\n\n"
         write_text(folder / f"{paper}.md", title + "\n".join(map(_markdown, members)))
@@ -88,7 +88,7 @@ def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
 
 
 def _by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:
-    """The sections by the first word of their names, which is the paper's."""
+    """The sections grouped by paper, which is the first word of their names."""
     papers: dict[str, list[Section]] = {}
     for one in sections:
         papers.setdefault(one.name.partition("-")[0], []).append(one)
@@ -104,7 +104,7 @@ def _index(sections: Sequence[Section]) -> str:
 
 
 def made_on(sections: Iterable[Section]) -> list[str]:
-    """A line for each machine and version that results were made on: what made them, and when."""
+    """A line for each machine and set of versions that results were made on, with the dates."""
     days: dict[Machine, set[str]] = {}
     for section in sections:
         for result in section.study.results:
@@ -118,7 +118,7 @@ def _span(days: set[str]) -> str:
 
 
 def _machine(machine: Machine) -> str:
-    """What made the results: processor, compiler, versions and commit."""
+    """A machine in one line: processor, compiler, versions and commit."""
     versions = ", ".join(f"{name} {machine.version(name)}" for name in ("numpy", "scipy"))
     commit = f", commit {machine.git}" if machine.git else ""
     kernels = f", kernels {machine.kernels}" if machine.kernels else ""
@@ -129,7 +129,7 @@ def _machine(machine: Machine) -> str:
 
 
 def _markdown(section: Section) -> str:
-    """One experiment's section of its paper's page."""
+    """One experiment's section, in Markdown."""
     study, name = section.study, section.name
     experiment = study.experiment
     seed = f", seed {study.seed}" if study.seed else ""

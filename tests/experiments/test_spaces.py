@@ -175,8 +175,8 @@ SGD = "[tune.space.sgd]\n"
         ("[tune.space.global]\n", r"no space for sgd\[rank=2\]: add \[tune.space.\"sgd\"\]"),
         (SPACE.replace("high=100,", ""), "space of global: lam: a range needs its high"),
         (SPACE.replace("high=100", "hihg=100"), "space of global: lam: unknown key 'hihg'; did you mean 'high'"),
-        (SPACE.replace("high=100", "high=1"), "space of global: lam: low=1 must lie below high=1"),
-        (SPACE.replace("low=1", "low=0"), "a log scale starts above 0, not at low=0"),
+        (SPACE.replace("high=100", "high=1"), "space of global: lam: low=1 must be below high=1"),
+        (SPACE.replace("low=1", "low=0"), "low=0 must be above 0 on a log scale"),
         (SPACE.replace("low=1", "low='a'"), "low=a must be a number"),
         (SPACE.replace("high=100", "high=inf"), "high=inf must be a number"),
         (SPACE.replace("'log'", "'lgo'"), "did you mean 'log'"),
@@ -188,8 +188,8 @@ SGD = "[tune.space.sgd]\n"
         (SPACE.replace("step", "stpe"), "unknown setting of sgd: 'stpe'; did you mean 'step'"),
         (SPACE.replace("step=", "rank="), r"sgd\[rank=2\] fixes rank, which its space varies"),
         (SPACE.replace("step={low=0.01, high=1}", "loss={low=1, high=2}"), "sgd: unknown value of loss"),
-        (SPACE.replace("high=1}", "high=1, points=3}"), "points are for method"),
-        ("[tune]\nmethod='grid'\n" + SPACE, "space of global: lam: a grid needs the number of its points"),
+        (SPACE.replace("high=1}", "high=1, points=3}"), "points needs method"),
+        ("[tune]\nmethod='grid'\n" + SPACE, "space of global: lam: a grid needs a number of points"),
         (
             "[tune]\nmethod='grid'\ntrials=3\n"
             + SPACE.replace("100,", "100, points=3,").replace("high=1}", "high=1, points=2}"),
@@ -209,7 +209,7 @@ def test_an_integer_setting_takes_no_fractions_and_a_grid_no_value_twice(tmp_pat
     head = HEAD.replace("sgd[rank=2]", "sgd")
     for values, message in (
         ("{low=1, high=2.5, points=9}", "rank=2.5 is not of type int"),
-        ("{low=1, high=3, points=9}", "give a value twice"),
+        ("{low=1, high=3, points=9}", "gives a value twice"),
     ):
         text = head + tail.replace("sgd[rank=2]", "sgd") + f"rank={values}\n"
         with pytest.raises(UserError, match=message):
@@ -217,7 +217,7 @@ def test_an_integer_setting_takes_no_fractions_and_a_grid_no_value_twice(tmp_pat
 
 
 def test_a_text_takes_no_range(tmp_path):
-    with pytest.raises(UserError, match=r"space of .*: mode: takes no range: list its choices"):
+    with pytest.raises(UserError, match=r"space of .*: mode: a range needs a number setting"):
         Tune({"mine.py:Mine": {"mode": Range(1, 2)}}).fitted((with_solver(tmp_path),))
 
 
@@ -235,8 +235,8 @@ def test_a_command_line_says_ranges_and_choices():
     [
         ("lam", "write it like lam=1..1000:log or rank=5|10|20"),
         ("=1..2", "write it like lam=1..1000:log or rank=5|10|20"),
-        ("lam=1..two", "'two' is no number"),
-        ("lam=3..2", "low=3 must lie below high=2"),
+        ("lam=1..two", "'two' is not a number"),
+        ("lam=3..2", "low=3 must be below high=2"),
         ("lam=1..2:lgo", "did you mean 'log'"),
     ],
 )
@@ -247,5 +247,5 @@ def test_a_space_that_cannot_be_read_says_how_to_write_it(text, message):
 
 
 def test_a_setting_has_one_space():
-    with pytest.raises(UserError, match="--space says twice what lam may be"):
+    with pytest.raises(UserError, match="--space gives lam twice"):
         read_space(["lam=1..2", "lam=3|4"])

@@ -220,8 +220,8 @@ def test_each_name_that_is_missing_is_named_unless_it_may_be(name):
         (("status",), None, "None is none of ok"),
         (("status",), ["ok"], "is none of ok"),
         (("status",), {}, "is none of ok"),
-        (("cell",), [], "Cell is no table"),
-        (("cell",), None, "Cell is no table"),
+        (("cell",), [], "Cell is not a table"),
+        (("cell",), None, "Cell is not a table"),
         (("cell", "seed"), True, "expected a whole number, not True"),
         (("cell", "seed"), 1.0, "expected a whole number, not 1.0"),
         (("cell", "seed"), "1", "expected a whole number, not '1'"),
@@ -238,16 +238,16 @@ def test_each_name_that_is_missing_is_named_unless_it_may_be(name):
         (("wall",), "many", "expected a number, not 'many'"),
         (("wall",), None, "expected a number, not None"),
         (("curve",), {}, "expected a list"),
-        (("curve", 0), 3, "Point is no table"),
+        (("curve", 0), 3, "Point is not a table"),
         (("curve", 0, "values"), [1, "x"], "expected a number, not 'x'"),
         (("curve", 0, "values"), [[1]], r"expected a number, not \[1\]"),
         (("curve", 0, "step"), None, "expected a whole number, not None"),
         (("machine", "packages", 0), ["a", "b", "c"], "expected 2 values, not 3"),
         (("machine", "packages"), 7, "expected a list"),
-        (("machine",), "a machine", "Machine is no table"),
+        (("machine",), "a machine", "Machine is not a table"),
         (("machine", "packages"), {"numpy": "2"}, "expected a list"),
         (("machine", "packages"), [["numpy"]], "expected 2 values, not 1"),
-        (("functions", 0, "positive"), [["war", 2]], "Weight is no table"),
+        (("functions", 0, "positive"), [["war", 2]], "Weight is not a table"),
         (("reason",), 3, "expected a text, not 3"),
     ],
 )
@@ -259,7 +259,7 @@ def test_what_is_no_result_is_refused_in_one_line(path, value, message):
 
 @pytest.mark.parametrize("value", [None, [], "x", 3, True, [{}]])
 def test_what_is_no_table_is_no_record(value):
-    with pytest.raises(Unreadable, match="Result is no table"):
+    with pytest.raises(Unreadable, match="Result is not a table"):
         revived(Result, value)
 
 

@@ -347,7 +347,7 @@ def test_a_users_own_metric_is_known_by_its_content(tmp_path):
         ("[0, 1, 2, 3]", "[0, 1, 1, 3]", "user 0 rates item 1 twice"),
         ("[0, 1, 2, 3]", "[0, 1, -2, 3]", "item id -2 is out of range"),
         ("return Ratings", "raise RuntimeError('gone')  # Ratings", "cannot be read: RuntimeError: gone"),
-        ("    version: ClassVar = 1\n", "", "does not say its version"),
+        ("    version: ClassVar = 1\n", "", "has no version"),
     ],
 )
 def test_a_users_own_data_set_that_is_bad_is_one_clear_error(tmp_path, old, new, message):

@@ -121,7 +121,7 @@ def test_a_result_has_a_value_for_each_metric_at_each_point():
     assert [result.value(measure.label) for measure in cell.measures] == [0.25, 0.5]
     assert isnan(result.value("unheard-of")) and result.counted_by("unheard-of") is None
     assert result.counted_by("ndcg@5").users == 20 and result.seconds == pytest.approx(0.3)
-    with pytest.raises(ValueError, match="not one value for each metric"):
+    with pytest.raises(ValueError, match="does not have one value for each metric"):
         replace(result, curve=(replace(result.curve[0], values=(1.0,)),))
 
 

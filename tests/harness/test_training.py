@@ -112,7 +112,7 @@ def test_without_an_objective_a_tolerance_ends_nothing():
 
 def test_a_tolerance_alone_is_refused_where_it_would_never_end():
     assert len(walk(Budget(steps=None, tolerance=1e-3), [1])) == 1  # a closed form ends by itself
-    with pytest.raises(UserError, match="give steps or seconds too"):
+    with pytest.raises(UserError, match="add steps or seconds"):
         walk(Budget(steps=None, tolerance=1e-3), [1] * 9)
 
 

@@ -32,7 +32,7 @@ EVERY_ENTRY = [pytest.param(registry, name, id=name) for registry in REGISTRIES 
 
 
 def settable(cls, name):
-    """What may be written in brackets behind a name; what stands behind its colon may not."""
+    """Settings that may be written in brackets, but not after a colon."""
     known = [f for f in fields(cls) if f.init]
     return known[1:] if name.endswith(":") else known
 
@@ -190,22 +190,22 @@ def test_a_name_is_short_without_its_folder(name, short):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("shaped", "thing 'shaped:' needs something behind the colon: write shaped:KIND, with one of dark-green, red"),
-        ("shaped:", "thing 'shaped:' needs something behind the colon: write shaped:KIND, with one of dark-green, red"),
-        ("shaped: [size=3]", "thing 'shaped:' needs something behind the colon"),
-        ("filed", "thing 'filed:' needs something behind the colon: write filed:PATH"),
+        ("shaped", "'shaped:' needs an argument after the colon: use shaped:KIND, with one of dark-green, red"),
+        ("shaped:", "'shaped:' needs an argument after the colon: use shaped:KIND, with one of dark-green, red"),
+        ("shaped: [size=3]", "thing 'shaped:' needs an argument after the colon"),
+        ("filed", "thing 'filed:' needs an argument after the colon: use filed:PATH"),
         (
             "shaped:dark-gren",
             "unknown thing 'shaped:dark-gren'; did you mean 'shaped:dark-green'? known: dark-green, red",
         ),
         ("shaped:x", "unknown thing 'shaped:x'; known: dark-green, red"),
-        ("shaped:red[kind=red]", "shaped:red: kind stands behind the colon already: leave kind=red out"),
+        ("shaped:red[kind=red]", "shaped:red: kind is already given after the colon: leave kind=red out"),
         ("shaped:red[size=0]", "shaped:red: size=0 is out of range: must be at least 1"),
         ("shaped:red[sise=1]", "unknown setting of shaped:red: 'sise'; did you mean 'size'"),
         ("numbered:much", "numbered:much: level=much is not of type float"),
         ("shapd:red", "unknown thing 'shapd:red'; did you mean 'shaped:KIND'? (rankbench list things)"),
         ("bare:x", "unknown thing 'bare:x'"),
-        ("argued:x", "argued:x: Bare has no setting that could take 'x': give it a field"),
+        ("argued:x", "argued:x: Bare has no field for the argument 'x': add a field"),
     ],
 )
 def test_an_argument_that_is_not_there_or_wrong_is_said(text, message):

@@ -37,9 +37,9 @@ def test_a_class_comes_out_of_a_file_of_the_users_own(own_file, monkeypatch):
         ("Mien", r"unknown solver in .*mine\.py: 'Mien'; did you mean 'Mine'"),
         ("Mine[rnak=3]", r"unknown setting of .*mine\.py:Mine: 'rnak'; did you mean 'rank'"),
         ("Mine[rank=x]", r"mine\.py:Mine: rank=x is not of type int"),
-        ("Plain", r"mine\.py:Plain is no dataclass"),
-        ("Plain[rank=3]", r"mine\.py:Plain is no dataclass"),
-        ("function", r"mine\.py:function is no dataclass"),
+        ("Plain", r"mine\.py:Plain is not a dataclass"),
+        ("Plain[rank=3]", r"mine\.py:Plain is not a dataclass"),
+        ("function", r"mine\.py:function is not a dataclass"),
     ],
 )
 def test_what_a_file_of_the_users_own_lacks_is_said(own_file, name, message):
@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_imported_says_why(tmp_path, text, cause):
 
 
 def test_a_solver_that_declares_nothing_is_told_what_to_say(own_file):
-    with pytest.raises(UserError, match="does not say its learns_from, needs_features, determinism, version, steps"):
+    with pytest.raises(UserError, match="has no learns_from, needs_features, determinism, version, steps"):
         SOLVERS.make(f"{own_file}:Undeclared")
 
 

@@ -35,7 +35,7 @@ def test_each_solver_on_each_data_set_is_shown_once(study):
 def test_functions_are_chosen_by_their_numbers(study):
     (found,) = bases(study)
     assert chosen(found, [2]) == [(2, LEARNED[1])]
-    with pytest.raises(UserError, match=r"no column 3: sgd.* has columns 1 to 2 stored"):
+    with pytest.raises(UserError, match=r"no column 3: sgd.* has stored columns 1 to 2"):
         chosen(found, [3])
 
 

@@ -78,7 +78,7 @@ def test_another_seed_hides_no_run_and_each_can_be_seen(run, printed, tmp_path, 
     assert run(tiny_toml(tmp_path)) == 0
     capsys.readouterr()
     assert run("tiny.toml", "--seed", "1", "-s", "global", "-r", "1") == 0
-    assert "note: 4 more results of tiny are stored and were not asked for now" in capsys.readouterr().out
+    assert "note: 4 more results of tiny are stored but not part of this run" in capsys.readouterr().out
     latest = printed("table", "tiny")
     assert "sgd" not in latest
     assert re.search(r"4 more results of tiny are stored and not shown here \(quick profile with seed 0", latest)
@@ -91,7 +91,7 @@ def test_another_seed_hides_no_run_and_each_can_be_seen(run, printed, tmp_path, 
     size = sum(path.stat().st_size for path in (tmp_path / "out" / "tiny" / "cells").iterdir())
     assert status.startswith(f"tiny: 5 results, {size / 1e6:.1f} MB\n")
     for seed, cells in ((0, 4), (1, 1)):
-        assert re.search(rf"quick profile, seed {seed}, .*: {cells} of {cells} cells are there: {cells} ok", status)
+        assert re.search(rf"quick profile, seed {seed}, .*: {cells} of {cells} cells are stored: {cells} ok", status)
     assert re.search(r"made on .* cores, Python .*: 5 results", status)
 
 
@@ -124,7 +124,7 @@ def test_results_of_another_question_are_counted_and_not_mixed_in(run, printed, 
     table = printed("table", "tiny.toml")
     assert "kendall" in table and "ndcg" not in table and "sgd" not in table
     assert "4 more results of tiny are stored and not shown here" in table
-    assert "of no run any more (other definitions, selections or versions; seed 0): 4 results" in printed("status")
+    assert "of no recorded run (other definitions, selections or versions; seed 0): 4 results" in printed("status")
 
 
 def test_a_copy_of_a_built_in_experiment_leaves_the_built_in_alone(run, printed, tmp_path, monkeypatch):
@@ -220,7 +220,7 @@ def test_results_of_other_kernels_are_reused_with_a_word_and_made_anew_if_asked(
     assert "tiny 4/4 ok" in told and "other kernels" not in told
     assert run("tiny.toml") == 0
     told = capsys.readouterr().out
-    assert "4 of 4 cells are there" in told and "other kernels" not in told
+    assert "4 of 4 cells are stored" in told and "other kernels" not in told
 
 
 def test_the_report_names_what_made_the_results_and_when(run, monkeypatch, tmp_path):
@@ -253,6 +253,6 @@ def test_results_without_a_noted_run_are_no_unknown_experiment(monkeypatch, caps
     shutil.rmtree(out / "tiny" / "plans")  # as an older version left its folders
     capsys.readouterr()
     assert rankbench(monkeypatch, "table", "tiny", "--out", str(out)) == 1
-    assert f"rankbench run tiny --out {out} finds them again and makes nothing anew" in capsys.readouterr().err
+    assert f"rankbench run tiny --out {out} finds them again and reuses them" in capsys.readouterr().err
     assert rankbench(monkeypatch, "report", "--out", str(out)) == 1
-    assert "no run is noted beside the results" in capsys.readouterr().err
+    assert "results, but no recorded run" in capsys.readouterr().err

@@ -223,7 +223,7 @@ def test_what_a_solver_imports_on_the_clock_is_named(command, tmp_path):
     path.write_text(text.replace(first, "") + first)
     code, printed, _ = command("run", tiny_toml(tmp_path), "-s", "mine.py:Mine", "-s", "global", "-r", "1")
     assert code == 0
-    (note,) = [line for line in printed.splitlines() if "while its clock ran" in line]
+    (note,) = [line for line in printed.splitlines() if "during training" in line]
     assert note.startswith("note: mine.py:Mine imported ") and module in note and "xmlrpc" in note
     assert note.endswith("import at the top of its file")
     assert module not in sys.modules
