@@ -26,7 +26,7 @@ from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.losses import Loss
-from rankbench.kernels.shared.rows import ComparisonRows
+from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 FOLDER = Path(kernels.__file__).parent
@@ -280,15 +280,29 @@ def test_no_metric_of_users_with_ratings_is_no_row():
     assert metrics.per_user(indptr_of([2]), np.array([1.0, 2.0]), np.zeros(2), *nothing, np.ones(3), 2).shape == (0, 1)
 
 
-@pytest.mark.parametrize("solve", [mprank.dual, mprank.primal])
 @pytest.mark.parametrize("users", [0, 3])
-def test_no_user_to_solve_for_is_no_failure(solve, users):
-    coefficients = np.zeros((users, 2)) if solve is mprank.primal else NO_VALUES
-    matrix, offsets = np.ones((2, 2)), np.full(users, 7.0)
-    assert (
-        solve(matrix, indptr_of([0] * users), NO_IDS, NO_VALUES, NO_IDS, np.ones(users), coefficients, offsets, 2) == -1
+def test_no_user_to_solve_for_is_no_failure(users):
+    ratings = SparseRows(indptr=indptr_of([0] * users), columns=NO_IDS, values=NO_VALUES)
+    matrix, C, nothing = np.ones((2, 2)), np.ones(users), NO_VALUES.copy()
+    offsets, weights = np.full(users, 7.0), np.zeros((users, 2))
+    by_dual = mprank.dual(
+        gram=matrix, ratings=ratings, users=NO_IDS, C=C, coefficients=nothing, offsets=offsets, threads=2
     )
-    assert (offsets == 7).all() and not coefficients.any()
+    by_primal = mprank.primal(
+        features=matrix, ratings=ratings, users=NO_IDS, C=C, weights=weights, offsets=offsets, threads=2
+    )
+    assert by_dual == by_primal == -1
+    assert (offsets == 7).all() and not weights.any()
+
+
+@pytest.mark.parametrize("users", [0, 3])
+def test_no_user_to_measure_is_no_failure(users):
+    ratings = SparseRows(indptr=indptr_of([0] * users), columns=NO_IDS, values=NO_VALUES)
+    matrix, C, errors = np.ones((2, 2)), np.ones(2), np.zeros((users, 2))
+    by_dual = mprank.dual_path(gram=matrix, ratings=ratings, users=NO_IDS, C=C, errors=errors, threads=2)
+    by_primal = mprank.primal_path(features=matrix, ratings=ratings, users=NO_IDS, C=C, errors=errors, threads=2)
+    assert by_dual == by_primal == -1
+    assert not errors.any()
 
 
 def test_a_pass_without_users_moves_nothing_and_loses_nothing():

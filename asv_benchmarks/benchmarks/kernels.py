@@ -9,7 +9,7 @@ from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.losses import Loss
-from rankbench.kernels.shared.rows import ComparisonRows
+from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 
@@ -103,17 +103,34 @@ class MPRank:
         rng = np.random.default_rng(0)
         self.features = rng.standard_normal((500, 32)) / np.sqrt(32)
         self.gram = self.features @ self.features.T
-        self.rows = (*_rows(100, 100, 500), rng.standard_normal(10_000))
+        indptr, items = _rows(100, 100, 500)
+        self.ratings = SparseRows(indptr=indptr, columns=items, values=rng.standard_normal(10_000))
         self.users, self.C = np.arange(100, dtype=np.int32), np.ones(100)
         self.coefficients, self.weights, self.offsets = np.zeros(10_000), np.zeros((100, 32)), np.zeros(100)
 
     def time_dual(self) -> None:
         """100 x 100 systems: gather, centre, solve."""
-        mprank.dual(self.gram, *self.rows, self.users, self.C, self.coefficients, self.offsets, 1)
+        mprank.dual(
+            gram=self.gram,
+            ratings=self.ratings,
+            users=self.users,
+            C=self.C,
+            coefficients=self.coefficients,
+            offsets=self.offsets,
+            threads=1,
+        )
 
     def time_primal(self) -> None:
         """32 x 32 systems: gather, centre, multiply, solve."""
-        mprank.primal(self.features, *self.rows, self.users, self.C, self.weights, self.offsets, 1)
+        mprank.primal(
+            features=self.features,
+            ratings=self.ratings,
+            users=self.users,
+            C=self.C,
+            weights=self.weights,
+            offsets=self.offsets,
+            threads=1,
+        )
 
 
 class Gram:
