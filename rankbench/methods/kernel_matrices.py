@@ -37,7 +37,9 @@ class KernelMatrices:
     def whole(self) -> tuple[Floats, Int32s] | None:
         """The kernel matrix between all distinct items with each item's row of it; None if they are too many."""
         features, rows = self.kernel.points(self.train.item_features)
-        return (self.kernel.gram(features, self.threads), rows) if features.shape[0] <= FITS else None
+        if features.shape[0] > FITS:
+            return None
+        return self.kernel.gram(features, self.threads), rows.astype(np.int32, copy=False)
 
     def parts(self, users: Int32s) -> Iterator[Shared]:
         """These users with the whole matrix if it fits into memory, else in groups with a matrix each.

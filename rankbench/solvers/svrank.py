@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Flags, Floats, Int32s, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.feature_matrix import features_of
 from rankbench.item_kernels import ItemKernel, KernelName
@@ -76,13 +76,14 @@ class _Run:
     matrices: KernelMatrices
     train: Ratings
     threads: int
-    users: Ints  # those with an order to learn from
+    users: Int32s  # those with an order to learn from
     few: Flags  # which of these have few pairs
     coefficients: Floats  # by rating
     weights: Floats | None  # by user, of a linear kernel
     offsets: Floats
     primal: Floats
     gap: Floats
+    functions: kernel.Functions  # coefficients, offsets, primal values and gaps, as the kernel takes them
 
     @classmethod
     def of(cls, solver: SVRank, train: Ratings, threads: int) -> "_Run":
@@ -94,9 +95,21 @@ class _Run:
         few = counts[users] <= {"auto": _PAIRS, "pairs": np.inf, "residuals": 0}[solver.form]
         weights = np.full((train.n_users, features_of(train.item_features).shape[1]), np.nan) if linear else None
         offsets = np.full(train.n_users, np.nan)
-        figures = np.zeros(len(train)), weights, offsets, np.zeros(train.n_users), np.zeros(train.n_users)
-        matrices = KernelMatrices(between, train, threads)
-        return cls(solver, matrices, train, threads, users, few, *figures)
+        coefficients, (primal, gap) = np.zeros(len(train)), np.zeros((2, train.n_users))
+        return cls(
+            solver=solver,
+            matrices=KernelMatrices(between, train, threads),
+            train=train,
+            threads=threads,
+            users=users,
+            few=few,
+            coefficients=coefficients,
+            weights=weights,
+            offsets=offsets,
+            primal=primal,
+            gap=gap,
+            functions=kernel.Functions(coefficients=coefficients, offsets=offsets, primal=primal, gap=gap),
+        )
 
     def model(self) -> Model:
         """The model of the arrays, which later steps change in place."""
@@ -104,24 +117,31 @@ class _Run:
             return UserWeights(self.train.item_features, self.weights, self.offsets)
         return self.matrices.expansion(self.coefficients, self.offsets)
 
-    def not_done(self, users: Ints) -> Ints:
+    def not_done(self, users: Int32s) -> Int32s:
         """The users among these who have not converged."""
         return users[self.gap[users] > self.solver.tolerance * self.primal[users]]
 
 
-def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
+def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
     """Coordinate ascent on the pair dual, some rounds for each user per step; yields whether users remain."""
     solver, train = run.solver, run.train
     counts = np.diff(train.indptr)[users].astype(np.int64)
     sizes = counts * (counts - 1) // 2
-    starts, duals = np.zeros(train.n_users, np.int64), np.zeros(sizes.sum())
+    starts = np.zeros(train.n_users, np.int64)
     starts[users] = np.cumsum(sizes) - sizes
+    duals = kernel.PairDuals(starts=starts, values=np.zeros(sizes.sum()))
+    problem = kernel.PairProblem(C=solver.C, eps=solver.eps, tolerance=solver.tolerance, rounds=_ROUNDS)
     while len(users):
         for part in run.matrices.parts(users):
-            rows = part.gram, train.indptr, part.rows, train.values, part.users
-            limits = solver.C, solver.eps, solver.tolerance, _ROUNDS
-            found = run.coefficients, run.offsets, run.primal, run.gap
-            kernel.pair_rounds(*rows, *limits, starts[part.users], duals, *found, run.threads)
+            kernel.pair_rounds(
+                problem=problem,
+                gram=part.gram,
+                ratings=part.ratings,
+                users=part.users,
+                duals=duals,
+                functions=run.functions,
+                threads=run.threads,
+            )
         if run.weights is not None:
             run.weights[users] = _weights(run, users)
         users = run.not_done(users)
@@ -129,7 +149,7 @@ def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
     yield False
 
 
-def _over_pairs_for_a_while(run: _Run, users: Ints) -> Iterator[bool]:
+def _over_pairs_for_a_while(run: _Run, users: Int32s) -> Iterator[bool]:
     """The same for some steps, after which remaining users change to residuals: a large C makes pairs slow."""
     pairs = _over_pairs(run, users)
     for _ in range(_PATIENCE):
@@ -140,14 +160,14 @@ def _over_pairs_for_a_while(run: _Run, users: Ints) -> Iterator[bool]:
     yield from _over_residuals(run, run.not_done(users))
 
 
-def _weights(run: _Run, users: Ints) -> Floats:
+def _weights(run: _Run, users: Int32s) -> Floats:
     """The weights of features of these users, from their coefficients by rating."""
     shape = run.train.n_users, run.train.n_items
     expansion = scipy.sparse.csr_array((run.coefficients, run.train.items, run.train.indptr), shape)[users]
     return features_of(run.train.item_features).combined(expansion)
 
 
-def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
+def _over_residuals(run: _Run, users: Int32s) -> Iterator[bool]:
     """Newton's method on the residuals, a level of smoothing for each user per step; yields whether users remain."""
     points: dict[int, SmoothedPoint] = {}
 
@@ -192,7 +212,7 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | 
     return point
 
 
-def _kernel_space(gram: Floats, items: Ints) -> tuple[FunctionSpace, Floats]:
+def _kernel_space(gram: Floats, items: Int32s) -> tuple[FunctionSpace, Floats]:
     """The space of the centred kernel matrix of these items, and the column means from before centring."""
     own = gram[np.ix_(items, items)]
     means = own.mean(axis=0)
