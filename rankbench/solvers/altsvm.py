@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -96,14 +97,9 @@ class Machines:
     train: Comparisons
     users: Floats
     items: Floats
-    known: dict[str, Flags]  # masks of the users and items in some comparison
     threads: int
     duals: Float32s  # the users' half, comparison by comparison
     plan: _Plan  # the items' half
-    rows: ComparisonRows  # what the kernels take of the above, made once
-    vectors: kernel.Vectors
-    tasks: kernel.TaskRecords
-    box: kernel.Box
 
     @classmethod
     def of(cls, solver: AltSVM, train: Comparisons, rng: np.random.Generator, threads: int) -> "Machines":
@@ -112,22 +108,35 @@ class Machines:
             check_rank("AltSVM", solver.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
         users, items = np.abs(start(rng, per_user, solver.rank)), start(rng, per_item, solver.rank)
-        known, rows = {"users": per_user > 0, "items": per_item > 0}, train.rows
-        plan = _planned(solver, train, rows, rng)
-        return cls(
-            solver=solver,
-            train=train,
-            users=users,
-            items=items,
-            known=known,
-            threads=threads,
-            duals=np.zeros(len(train), np.float32),
-            plan=plan,
-            rows=rows,
-            vectors=kernel.Vectors(users=users, items=items),
-            tasks=kernel.TaskRecords(records=plan.records, starts=plan.starts),
-            box=kernel.Box(ridge=_ridge(solver), upper=_upper(solver)),
-        )
+        duals, plan = np.zeros(len(train), np.float32), _planned(solver, train, rng)
+        return cls(solver, train, users, items, threads, duals, plan)
+
+    @cached_property
+    def rows(self) -> ComparisonRows:
+        """The comparisons as the kernels take them."""
+        return self.train.rows
+
+    @cached_property
+    def vectors(self) -> kernel.Vectors:
+        """Both sides as the kernels take them."""
+        return kernel.Vectors(users=self.users, items=self.items)
+
+    @cached_property
+    def tasks(self) -> kernel.TaskRecords:
+        """The records as the kernels take them."""
+        return kernel.TaskRecords(records=self.plan.records, starts=self.plan.starts)
+
+    @cached_property
+    def box(self) -> kernel.Box:
+        """The quadratic penalty on a dual variable and its upper bound, as the kernels take them."""
+        return kernel.Box(ridge=_ridge(self.solver), upper=_upper(self.solver))
+
+    @cached_property
+    def known(self) -> dict[str, Flags]:
+        """Masks of the users and the items that are in some comparison."""
+        train = self.train
+        per_item = schedules.loads(train.better, train.worse, train.n_items)
+        return {"users": np.diff(train.indptr) > 0, "items": per_item > 0}
 
     def model(self) -> Factors:
         """The model of the vectors, which later steps change in place."""
@@ -200,7 +209,7 @@ def _upper(solver: AltSVM) -> float:
     return float(bound if float(bound) <= 1 / solver.lam else np.nextafter(bound, np.float32(0)))
 
 
-def _planned(solver: AltSVM, train: Comparisons, rows: ComparisonRows, rng: np.random.Generator) -> _Plan:
+def _planned(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> _Plan:
     """The records in the order of the schedule, all duals zero, and the tasks of each round."""
     order = rng.permutation(train.n_users).astype(np.int32)
     if solver.schedule == "random":  # the record of a comparison lies where its dual of the users' half does
@@ -211,7 +220,7 @@ def _planned(solver: AltSVM, train: Comparisons, rows: ComparisonRows, rng: np.r
         ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
         rounds = np.stack([ends[:-1], ends[1:]], axis=1)
     records, starts = kernel.records_of(
-        comparisons=rows, user_order=order, item_group=groups, pair_of=pair_of, n_tasks=int(rounds[-1, 1])
+        comparisons=train.rows, user_order=order, item_group=groups, pair_of=pair_of, n_tasks=int(rounds[-1, 1])
     )
     return _Plan(records, starts, rounds)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -62,15 +63,31 @@ class SVRank:
         run = _Run.of(self, train, threads)
         over_few = _over_pairs if self.form == "pairs" else _over_pairs_for_a_while
         works = [over_few(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]
-        step = Step(run.model(), lambda: float(run.primal.sum()), lambda: float(run.gap.sum()))
+        step = Step(run.model(), lambda: float(run.found.primal.sum()), lambda: float(run.found.gap.sum()))
         while works:
             works = [work for work in works if next(work)]
             yield step
 
 
 @dataclass(frozen=True, eq=False)
+class _Found:
+    """The model's arrays, and each user's primal value and duality gap, which are changed in place."""
+
+    coefficients: Floats  # by rating
+    weights: Floats | None  # by user, of a linear kernel
+    offsets: Floats
+    primal: Floats
+    gap: Floats
+
+    @cached_property
+    def functions(self) -> kernel.Functions:
+        """All but the weights as the kernel takes them."""
+        return kernel.Functions(coefficients=self.coefficients, offsets=self.offsets, primal=self.primal, gap=self.gap)
+
+
+@dataclass(frozen=True, eq=False)
 class _Run:
-    """The state of a fit: the model's arrays, and each user's primal value and duality gap."""
+    """The state of a fit."""
 
     solver: SVRank
     matrices: KernelMatrices
@@ -78,12 +95,7 @@ class _Run:
     threads: int
     users: Int32s  # those with an order to learn from
     few: Flags  # which of these have few pairs
-    coefficients: Floats  # by rating
-    weights: Floats | None  # by user, of a linear kernel
-    offsets: Floats
-    primal: Floats
-    gap: Floats
-    functions: kernel.Functions  # coefficients, offsets, primal values and gaps, as the kernel takes them
+    found: _Found
 
     @classmethod
     def of(cls, solver: SVRank, train: Ratings, threads: int) -> "_Run":
@@ -95,7 +107,7 @@ class _Run:
         few = counts[users] <= {"auto": _PAIRS, "pairs": np.inf, "residuals": 0}[solver.form]
         weights = np.full((train.n_users, features_of(train.item_features).shape[1]), np.nan) if linear else None
         offsets = np.full(train.n_users, np.nan)
-        coefficients, (primal, gap) = np.zeros(len(train)), np.zeros((2, train.n_users))
+        primal, gap = np.zeros((2, train.n_users))
         return cls(
             solver=solver,
             matrices=KernelMatrices(between, train, threads),
@@ -103,23 +115,19 @@ class _Run:
             threads=threads,
             users=users,
             few=few,
-            coefficients=coefficients,
-            weights=weights,
-            offsets=offsets,
-            primal=primal,
-            gap=gap,
-            functions=kernel.Functions(coefficients=coefficients, offsets=offsets, primal=primal, gap=gap),
+            found=_Found(np.zeros(len(train)), weights, offsets, primal, gap),
         )
 
     def model(self) -> Model:
         """The model of the arrays, which later steps change in place."""
-        if self.weights is not None:
-            return UserWeights(self.train.item_features, self.weights, self.offsets)
-        return self.matrices.expansion(self.coefficients, self.offsets)
+        found = self.found
+        if found.weights is not None:
+            return UserWeights(self.train.item_features, found.weights, found.offsets)
+        return self.matrices.expansion(found.coefficients, found.offsets)
 
     def not_done(self, users: Int32s) -> Int32s:
         """The users among these who have not converged."""
-        return users[self.gap[users] > self.solver.tolerance * self.primal[users]]
+        return users[self.found.gap[users] > self.solver.tolerance * self.found.primal[users]]
 
 
 def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
@@ -139,11 +147,11 @@ def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
                 ratings=part.ratings,
                 users=part.users,
                 duals=duals,
-                functions=run.functions,
+                functions=run.found.functions,
                 threads=run.threads,
             )
-        if run.weights is not None:
-            run.weights[users] = _weights(run, users)
+        if run.found.weights is not None:
+            run.found.weights[users] = _weights(run, users)
         users = run.not_done(users)
         yield len(users) > 0
     yield False
@@ -163,7 +171,7 @@ def _over_pairs_for_a_while(run: _Run, users: Int32s) -> Iterator[bool]:
 def _weights(run: _Run, users: Int32s) -> Floats:
     """The weights of features of these users, from their coefficients by rating."""
     shape = run.train.n_users, run.train.n_items
-    expansion = scipy.sparse.csr_array((run.coefficients, run.train.items, run.train.indptr), shape)[users]
+    expansion = scipy.sparse.csr_array((run.found.coefficients, run.train.items, run.train.indptr), shape)[users]
     return features_of(run.train.item_features).combined(expansion)
 
 
@@ -178,7 +186,7 @@ def _over_residuals(run: _Run, users: Int32s) -> Iterator[bool]:
 
     with ThreadPoolExecutor(run.threads) as pool:
         while len(users):
-            parts = [None] if run.weights is not None else run.matrices.parts(users)
+            parts = [None] if run.found.weights is not None else run.matrices.parts(users)
             for part in parts:
                 list(pool.map(advance, [(user, part) for user in (users if part is None else part.users).tolist()]))
             users = np.array(
@@ -203,12 +211,13 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | 
         space, means = _kernel_space(part.gram, part.rows[rows])
     point = level(space, problem, start or SmoothedPoint.start(space, problem), run.solver.tolerance)
     found = point.x
-    if run.weights is None:
-        run.coefficients[rows] = found
+    into = run.found
+    if into.weights is None:
+        into.coefficients[rows] = found
     else:
-        found = run.weights[user] = found if direct else found @ own
-    run.offsets[user] = y.mean() - found @ means
-    run.primal[user], run.gap[user] = point.primal, point.gap
+        found = into.weights[user] = found if direct else found @ own
+    into.offsets[user] = y.mean() - found @ means
+    into.primal[user], into.gap[user] = point.primal, point.gap
     return point
 
 
