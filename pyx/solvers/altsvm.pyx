@@ -487,10 +487,13 @@ cdef inline int _scale_exponent(double linear, double curvature, double upper) n
 cdef inline void _update_user(
     const Bounds *bounds, float *dual, double *u, const double *v, const double *w, Py_ssize_t rank
 ) noexcept nogil:
-    """Set one dual to its best value, and move the user's vector along v - w."""
-    cdef double before = dual[0], margin, square
-    margin = _margin_and_square(u, v, w, rank, &square)
-    dual[0] = _best(bounds, before, margin, _inverse(square + bounds.ridge))
+    """Set one dual to its best value, and move the user's vector along v - w.
+
+    |v - w|^2 and the margin are summed in two loops: one loop with eight sums needs more registers than there are.
+    """
+    cdef double before = dual[0]
+    cdef double inverse = _inverse(_distance(v, w, rank) + bounds.ridge)
+    dual[0] = _best(bounds, before, dot_difference(u, v, w, rank), inverse)
     _add_difference(u, v, w, dual[0] - before, rank)
 
 
@@ -504,27 +507,19 @@ cdef inline double _inverse(double curvature) noexcept nogil:
     return 1.0 / curvature if curvature > 0.0 else _HUGE
 
 
-cdef inline double _margin_and_square(
-    const double *u, const double *v, const double *w, Py_ssize_t n, double *square
-) noexcept nogil:
-    """u . (v - w) and |v - w|^2, for n a multiple of 4."""
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, e = 0.0, f = 0.0, g = 0.0, h = 0.0
-    cdef double p, q, r, s
+cdef inline double _distance(const double *v, const double *w, Py_ssize_t n) noexcept nogil:
+    """|v - w|^2, for n a multiple of 4."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, p, q, r, s
     cdef Py_ssize_t k
     for k in range(0, n, 4):
         p = v[k] - w[k]
         q = v[k + 1] - w[k + 1]
         r = v[k + 2] - w[k + 2]
         s = v[k + 3] - w[k + 3]
-        a += u[k] * p
-        b += u[k + 1] * q
-        c += u[k + 2] * r
-        d += u[k + 3] * s
-        e += p * p
-        f += q * q
-        g += r * r
-        h += s * s
-    square[0] = (e + f) + (g + h)
+        a += p * p
+        b += q * q
+        c += r * r
+        d += s * s
     return (a + b) + (c + d)
 
 
