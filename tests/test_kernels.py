@@ -22,6 +22,8 @@ from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.models import gram
+from rankbench.kernels.shared.losses import Loss
+from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 FOLDER = Path(kernels.__file__).parent
@@ -37,6 +39,20 @@ def indptr_of(counts: Any) -> Ints:
 # random draws, seen in the order in which a pass of SGD visits its rows
 
 
+def descent_of(users: Floats, items: Floats, shrinks: Any, step: float, decay: float) -> sgd.Descent:
+    """Descent on the logistic loss."""
+    user_shrink, item_shrink = shrinks
+    return sgd.Descent(
+        loss=Loss.LOGISTIC,
+        users=users,
+        items=items,
+        user_shrink=user_shrink,
+        item_shrink=item_shrink,
+        step=step,
+        decay=decay,
+    )
+
+
 def visited(counts: Any, rng: Any) -> Ints:
     """The rows in the order of their visits.
 
@@ -47,7 +63,9 @@ def visited(counts: Any, rng: Any) -> Ints:
     users, items = np.zeros((len(counts), 4)), np.ones((2 * n, 4))
     better, worse = np.arange(2 * n, dtype=np.int32).reshape(n, 2).T.copy()
     shrinks = np.zeros(len(counts)), np.full(2 * n, 0.5)
-    sgd.serial_pass(margins.LOGISTIC, indptr_of(counts), better, worse, users, items, *shrinks, 1.0, 1.0, 0, rng)
+    descent = descent_of(users, items, shrinks, 1.0, 1.0)
+    rows = ComparisonRows(indptr=indptr_of(counts), better=better, worse=worse)
+    sgd.serial_pass(descent=descent, comparisons=rows, updates=0, rng=rng)
     updates = np.rint(0.5 / (1 - items[::2, 0]) - 1).astype(int)
     np.testing.assert_array_equal(np.sort(updates), np.arange(n))
     return np.argsort(updates)
@@ -259,42 +277,71 @@ def test_no_metric_of_users_with_ratings_is_no_row():
     assert metrics.per_user(indptr_of([2]), np.array([1.0, 2.0]), np.zeros(2), *nothing, np.ones(3), 2).shape == (0, 1)
 
 
-@pytest.mark.parametrize("solve", [mprank.dual, mprank.primal])
 @pytest.mark.parametrize("users", [0, 3])
-def test_no_user_to_solve_for_is_no_failure(solve, users):
-    coefficients = np.zeros((users, 2)) if solve is mprank.primal else NO_VALUES
-    matrix, offsets = np.ones((2, 2)), np.full(users, 7.0)
-    assert (
-        solve(matrix, indptr_of([0] * users), NO_IDS, NO_VALUES, NO_IDS, np.ones(users), coefficients, offsets, 2) == -1
+def test_no_user_to_solve_for_is_no_failure(users):
+    ratings = SparseRows(indptr=indptr_of([0] * users), columns=NO_IDS, values=NO_VALUES)
+    matrix, C, nothing = np.ones((2, 2)), np.ones(users), NO_VALUES.copy()
+    offsets, weights = np.full(users, 7.0), np.zeros((users, 2))
+    by_dual = mprank.dual(
+        gram=matrix, ratings=ratings, users=NO_IDS, C=C, coefficients=nothing, offsets=offsets, threads=2
     )
-    assert (offsets == 7).all() and not coefficients.any()
+    by_primal = mprank.primal(
+        features=matrix, ratings=ratings, users=NO_IDS, C=C, weights=weights, offsets=offsets, threads=2
+    )
+    assert by_dual == by_primal == -1
+    assert (offsets == 7).all() and not weights.any()
+
+
+@pytest.mark.parametrize("users", [0, 3])
+def test_no_user_to_measure_is_no_failure(users):
+    ratings = SparseRows(indptr=indptr_of([0] * users), columns=NO_IDS, values=NO_VALUES)
+    matrix, C, errors = np.ones((2, 2)), np.ones(2), np.zeros((users, 2))
+    by_dual = mprank.dual_path(gram=matrix, ratings=ratings, users=NO_IDS, C=C, errors=errors, threads=2)
+    by_primal = mprank.primal_path(features=matrix, ratings=ratings, users=NO_IDS, C=C, errors=errors, threads=2)
+    assert by_dual == by_primal == -1
+    assert not errors.any()
 
 
 def test_a_pass_without_users_moves_nothing_and_loses_nothing():
-    rows, items, zeros = (indptr_of([]), NO_IDS, NO_IDS), np.ones((2, 4)), np.zeros(2)
-    users = np.ones((0, 4))
-    sgd.serial_pass(margins.LOGISTIC, *rows, users, items, NO_VALUES, zeros, 1.0, 0.0, 0, np.random.default_rng(0))
-    margins.losses(margins.LOGISTIC, *rows, users, items, NO_VALUES.copy(), 2)
+    rows = ComparisonRows(indptr=indptr_of([]), better=NO_IDS, worse=NO_IDS)
+    users, items = np.ones((0, 4)), np.ones((2, 4))
+    descent = descent_of(users, items, (NO_VALUES, np.zeros(2)), 1.0, 0.0)
+    sgd.serial_pass(descent=descent, comparisons=rows, updates=0, rng=np.random.default_rng(0))
+    margins.losses(loss=Loss.LOGISTIC, comparisons=rows, users=users, items=items, out=NO_VALUES.copy(), threads=2)
     assert (items == 1).all()
 
 
 def test_users_without_comparisons_are_not_moved_and_lose_nothing():
-    rows = indptr_of([0, 1, 0]), np.array([0], np.int32), np.array([1], np.int32)
+    better, worse = np.array([0], np.int32), np.array([1], np.int32)
+    rows = ComparisonRows(indptr=indptr_of([0, 1, 0]), better=better, worse=worse)
     users, items, losses = np.ones((3, 4)), np.eye(2, 4), np.ones(3)
-    shrinks = np.ones(3), np.ones(2)
-    sgd.serial_pass(margins.LOGISTIC, *rows, users, items, *shrinks, 0.1, 0.0, 0, np.random.default_rng(0))
-    margins.losses(margins.LOGISTIC, *rows, users, items, losses, 2)
+    descent = descent_of(users, items, (np.ones(3), np.ones(2)), 0.1, 0.0)
+    sgd.serial_pass(descent=descent, comparisons=rows, updates=0, rng=np.random.default_rng(0))
+    margins.losses(loss=Loss.LOGISTIC, comparisons=rows, users=users, items=items, out=losses, threads=2)
     assert (users[[0, 2]] == 1).all() and not (users[1] == 1).any()
     assert (losses[[0, 2]] == 0).all() and losses[1] > 0
 
 
 def test_items_that_never_met_have_no_loss_and_no_gradient():
-    rows = indptr_of([1, 0, 1]), np.array([2, 0], np.int32)
-    outs, curvature, wins = np.ones((3, 3)), np.zeros(2), np.array([2.0, 1.0])
-    global_ranking.sweep(global_ranking.LOGISTIC, *rows, wins, wins[::-1].copy(), np.zeros(3), *outs, curvature, 2)
-    assert not outs[:, 1].any() and outs[1:, [0, 2]].all() and outs[0, 0] > 0
-    global_ranking.curvature_times(*rows, curvature, np.arange(3.0), outs[0], 2)
-    assert outs[0, 1] == 0 and outs[0, [0, 2]].all()
+    better, worse = np.array([0, 0, 2], np.int32), np.array([2, 2, 0], np.int32)
+    meets = global_ranking.Tournament(better=better, worse=worse, n_items=3)
+    totals, curvature, out = np.ones((3, 3)), np.zeros(2), np.ones(3)
+    global_ranking.sweep(
+        loss=Loss.LOGISTIC, tournament=meets, scores=np.zeros(3), totals=totals, curvature=curvature, threads=2
+    )
+    assert not totals[:, 1].any() and totals[1:, [0, 2]].all() and totals[0, 0] > 0
+    global_ranking.curvature_times(tournament=meets, curvature=curvature, direction=np.arange(3.0), out=out, threads=2)
+    assert out[1] == 0 and out[[0, 2]].all()
+
+
+def test_items_without_a_comparison_have_no_loss_and_no_gradient():
+    meets = global_ranking.Tournament(better=NO_IDS, worse=NO_IDS, n_items=3)
+    totals, out = np.ones((3, 3)), np.ones(3)
+    global_ranking.sweep(
+        loss=Loss.LOGISTIC, tournament=meets, scores=np.zeros(3), totals=totals, curvature=NO_VALUES, threads=2
+    )
+    global_ranking.curvature_times(tournament=meets, curvature=NO_VALUES, direction=np.arange(3.0), out=out, threads=2)
+    assert not totals.any() and not out.any()
 
 
 def test_kernel_matrices_without_items_or_features_are_empty_or_zero():

@@ -8,6 +8,8 @@ from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.models import gram
+from rankbench.kernels.shared.losses import Loss
+from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 
@@ -29,50 +31,67 @@ class SGD:
         """Random factors in rows of whole lanes; the first pass touches them all."""
         rng = np.random.default_rng(0)
         padded, n = -(-rank // 4) * 4, 1000
-        self.better = rng.integers(n, size=100 * n, dtype=np.int32)
-        self.worse = (self.better + rng.integers(1, n, size=100 * n, dtype=np.int32)) % n
-        self.indptr = np.arange(n + 1) * 100
-        self.factors = rng.standard_normal((2, n, padded)) / np.sqrt(rank)
-        self.shrink = np.full(n, 1e-3)
-        self.rng = rng
+        better = rng.integers(n, size=100 * n, dtype=np.int32)
+        worse = (better + rng.integers(1, n, size=100 * n, dtype=np.int32)) % n
+        self.rows = ComparisonRows(indptr=np.arange(n + 1) * 100, better=better, worse=worse)
+        self.users, self.items = rng.standard_normal((2, n, padded)) / np.sqrt(rank)
+        self.descent = sgd.Descent(
+            loss=Loss.SQUARED_HINGE,
+            users=self.users,
+            items=self.items,
+            user_shrink=np.full(n, 1e-3),
+            item_shrink=np.full(n, 1e-3),
+            step=0.05,
+            decay=1e-5,
+        )
+        self.out, self.rng = np.empty(n), rng
         self.time_pass(rank)
 
     def time_pass(self, rank: int) -> None:
         """The update of two items and a user, comparison by comparison."""
-        sgd.serial_pass(
-            margins.SQUARED_HINGE, self.indptr, self.better, self.worse, *self.factors,
-            self.shrink, self.shrink, 0.05, 1e-5, 0.0, self.rng,
-        )  # fmt: skip
+        sgd.serial_pass(descent=self.descent, comparisons=self.rows, updates=0.0, rng=self.rng)
 
     def time_losses(self, rank: int) -> None:
         """The sum of losses, user by user."""
-        margins.losses(margins.SQUARED_HINGE, self.indptr, self.better, self.worse, *self.factors, np.empty(1000), 1)
+        margins.losses(
+            loss=Loss.SQUARED_HINGE,
+            comparisons=self.rows,
+            users=self.users,
+            items=self.items,
+            out=self.out,
+            threads=1,
+        )
 
 
 class Global:
     """A tournament of 600 items in which everybody meets everybody."""
 
     def setup(self) -> None:
-        """A full symmetric pattern with random wins and losses."""
+        """Every pair compared once or more often, either way round."""
         rng, n = np.random.default_rng(0), 600
-        self.indptr = np.arange(n + 1) * (n - 1)
-        self.opponents = np.nonzero(~np.eye(n, dtype=bool))[1].astype(np.int32)
-        self.wins, self.losses, self.curvature = rng.random((3, len(self.opponents)))
-        self.scores = rng.standard_normal(n)
-        self.out = np.zeros((3, n))
+        low, high = (side.astype(np.int32) for side in np.triu_indices(n, 1))
+        turned = rng.random((2, len(low))) < 0.5
+        better, worse = np.where(turned, high, low).ravel(), np.where(turned, low, high).ravel()
+        self.tournament = global_ranking.Tournament(better=better, worse=worse, n_items=n)
+        self.curvature, self.scores = rng.random(2 * len(low)), rng.standard_normal(n)
+        self.totals, self.out = np.zeros((3, n)), np.zeros(n)
 
     def time_sweep(self) -> None:
-        """Loss, gradient, curvature and dual of the logistic loss."""
+        """Loss, gradient, curvature and its sum, of the logistic loss."""
         global_ranking.sweep(
-            global_ranking.LOGISTIC, self.indptr, self.opponents, self.wins, self.losses, self.scores,
-            *self.out, self.curvature, 1,
-        )  # fmt: skip
+            loss=Loss.LOGISTIC,
+            tournament=self.tournament,
+            scores=self.scores,
+            totals=self.totals,
+            curvature=self.curvature,
+            threads=1,
+        )
 
     def time_curvature_times(self) -> None:
         """The Hessian times a direction."""
         global_ranking.curvature_times(
-            self.indptr, self.opponents, self.curvature, self.scores, self.out[0], 1,
-        )  # fmt: skip
+            tournament=self.tournament, curvature=self.curvature, direction=self.scores, out=self.out, threads=1
+        )
 
 
 class MPRank:
@@ -84,17 +103,34 @@ class MPRank:
         rng = np.random.default_rng(0)
         self.features = rng.standard_normal((500, 32)) / np.sqrt(32)
         self.gram = self.features @ self.features.T
-        self.rows = (*_rows(100, 100, 500), rng.standard_normal(10_000))
+        indptr, items = _rows(100, 100, 500)
+        self.ratings = SparseRows(indptr=indptr, columns=items, values=rng.standard_normal(10_000))
         self.users, self.C = np.arange(100, dtype=np.int32), np.ones(100)
         self.coefficients, self.weights, self.offsets = np.zeros(10_000), np.zeros((100, 32)), np.zeros(100)
 
     def time_dual(self) -> None:
         """100 x 100 systems: gather, centre, solve."""
-        mprank.dual(self.gram, *self.rows, self.users, self.C, self.coefficients, self.offsets, 1)
+        mprank.dual(
+            gram=self.gram,
+            ratings=self.ratings,
+            users=self.users,
+            C=self.C,
+            coefficients=self.coefficients,
+            offsets=self.offsets,
+            threads=1,
+        )
 
     def time_primal(self) -> None:
         """32 x 32 systems: gather, centre, multiply, solve."""
-        mprank.primal(self.features, *self.rows, self.users, self.C, self.weights, self.offsets, 1)
+        mprank.primal(
+            features=self.features,
+            ratings=self.ratings,
+            users=self.users,
+            C=self.C,
+            weights=self.weights,
+            offsets=self.offsets,
+            threads=1,
+        )
 
 
 class Gram:

@@ -69,8 +69,15 @@ def mprank_given(ratings: Ratings, gram: Floats, threads: int) -> KernelScores:
     """Our kernel on a kernel matrix that is there already."""
     coefficients, offsets = np.zeros(len(ratings)), np.empty(ratings.n_users)
     users = np.arange(ratings.n_users, dtype=np.int32)
-    rows = ratings.indptr, ratings.items, ratings.values
-    mprank_kernel.dual(gram, *rows, users, np.full(len(users), _C), coefficients, offsets, threads)
+    mprank_kernel.dual(
+        gram=gram,
+        ratings=ratings.rows,
+        users=users,
+        C=np.full(len(users), _C),
+        coefficients=coefficients,
+        offsets=offsets,
+        threads=threads,
+    )
     every = np.arange(len(gram), dtype=np.int32)
     return KernelScores(gram, every, ratings.indptr, ratings.items, coefficients, offsets)
 

@@ -1,43 +1,39 @@
 """Dual coordinate descent for the two halves of AltSVM: users one by one, items round by round.
 
-Both halves are support vector machines with a dual variable for every comparison. With x the example (v_j -
-v_k for user i; u_i in block j and -u_i in block k for the items), w = sum of a x, m = w . x and q = |x|^2,
-an update takes
+Both halves are support vector machines with a dual variable for every comparison. With x the example (v_j - v_k for
+user i; u_i in block j and -u_i in block k for the items), w = sum of a x, m = w . x and q = |x|^2, an update takes
 
     a <- clip(a + (1 - m - ridge a) / (q + ridge), 0, upper)
 
 and moves w along x. Squared hinge: ridge = 1 / (2C), no upper end. Hinge: no ridge, upper = C.
 
-For the items the comparisons lie in records, task by task, and within a task user by user. Tasks of one
-round share no item unless the schedule races on purpose; within a task the order depends on its number alone.
-So the bits are the same whoever works on it. A task is visited window by window, and a window's comparisons
-in random order: its users' vectors stay in L1, and yet no user's comparisons come one after the other, which
-would fit V to each user in turn and take more passes than an order drawn at random.
+For the items the comparisons lie in records, task by task, and within a task user by user. Tasks of one round share
+no item, unless the schedule lets them race; within a task the order depends on the task's number alone. So the bits
+are the same on any number of threads. A task is visited window by window, and a window's comparisons in random
+order: the users' vectors of a window stay in the first-level cache, and yet no user's comparisons come one after the
+other, which would fit V to each user in turn and take more passes than an order drawn at random.
 """
 
 import numpy as np
 
-from cython.parallel cimport prange
+from cython.parallel cimport parallel, prange
 from libc.math cimport ldexp, log2, rint
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from numpy.random cimport bitgen_t
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot, dot_difference, fetch
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.draws cimport bit_generator
-from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
+from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
 cdef enum:
     _AHEAD = 3  # comparisons whose rows of V are on their way while one is worked on
-    _WINDOW = 4096  # doubles in users' vectors, one for each comparison of a window, that L1 has room for
+    _WINDOW = 4096  # doubles in users' vectors, one for each comparison of a window, that the first-level cache holds
 
 cdef double _HUGE = 1e300  # what an example of length zero moves its dual by: to its upper end
-
-cdef struct Box:
-    double ridge
-    double upper
 
 cdef packed struct Record:
     int32_t user
@@ -45,7 +41,38 @@ cdef packed struct Record:
     int32_t worse
     float dual
 
-RECORD = np.dtype([("user", np.int32), ("better", np.int32), ("worse", np.int32), ("dual", np.float32)])
+RECORD: np.dtype[np.void] = np.dtype(
+    [("user", np.int32), ("better", np.int32), ("worse", np.int32), ("dual", np.float32)]
+)
+
+cdef struct Bounds:
+    double ridge
+    double upper
+
+cdef struct ItemsMachine:
+    # The items' half: what all its tasks share.
+    Bounds bounds
+    const double *users
+    const double *inverses  # by user: 1 / (2 |u|^2 + ridge)
+    double *items
+    Py_ssize_t rank  # padded to whole lanes
+    bint atomic
+
+cdef struct UserMachine:
+    # The machine of one user.
+    Bounds bounds
+    Py_ssize_t n  # comparisons
+    const int32_t *better
+    const int32_t *worse
+    float *duals
+    double *u
+    const double *items
+    Py_ssize_t rank  # padded to whole lanes
+
+cdef struct Memory:
+    # Scratch memory of one thread.
+    int32_t *order  # of one user's comparisons
+    double *weights  # one for every item; zero between two users
 
 cdef extern from *:
     """
@@ -59,16 +86,56 @@ cdef extern from *:
     void _atomic_add "rankbench_atomic_add" (double *target, double value) noexcept nogil
 
 
+cdef class Box:
+    """What a dual variable costs and may be: `ridge` / 2 times its square, and no more than `upper`."""
+
+    cdef Bounds bounds
+
+    def __init__(self, *, double ridge, double upper):
+        """Take both; squared hinge: 1 / (2C) and infinity; hinge: 0 and C."""
+        self.bounds = Bounds(ridge, upper)
+
+
+cdef class Vectors:
+    """The users' and the items' vectors, which are changed in place; rows are padded with zeros to whole lanes."""
+
+    cdef double[:, ::1] users
+    cdef double[:, ::1] items
+
+    def __init__(self, *, double[:, ::1] users, double[:, ::1] items):
+        """Take the arrays, without a copy."""
+        if users.shape[1] != items.shape[1]:
+            raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
+        self.users, self.items = users, items
+
+
+cdef class TaskRecords:
+    """The comparisons of the items' half with their duals: task t holds the records from starts[t] to starts[t + 1]."""
+
+    cdef Record[::1] records
+    cdef const int64_t[::1] starts
+
+    def __init__(self, *, Record[::1] records, const int64_t[::1] starts):
+        """Take the arrays, without a copy; the passes shuffle the records of a task and change their duals."""
+        count_rows(starts, records.shape[0])
+        self.records, self.starts = records, starts
+
+
 def records_of(
-    const int64_t[::1] indptr,
-    const int32_t[::1] better,
-    const int32_t[::1] worse,
+    *,
+    ComparisonRows comparisons,
     const int32_t[::1] user_order,
-    const int32_t[::1] groups,
-    const int32_t[:, ::1] tasks,
+    const int32_t[::1] item_group,
+    const int32_t[:, ::1] pair_of,
     int n_tasks,
-):
-    """The comparisons task by task, users within a task in the order given, and where each task starts."""
+) -> tuple[Records, Int64s]:
+    """The comparisons task by task, users within a task in the order given, and where each task starts.
+
+    Task pair_of[a, b] holds the comparisons between items of the groups a and b; every dual is zero. The work is
+    linear: a first reading counts, a second fills.
+    """
+    cdef const int64_t[::1] indptr = comparisons.indptr
+    cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
     starts = np.zeros(n_tasks + 1, np.int64)
     records = np.zeros(len(better), RECORD)
     cdef int64_t[::1] counts = starts
@@ -76,13 +143,13 @@ def records_of(
     cdef Py_ssize_t place, row, user, task
     with nogil:
         for row in range(better.shape[0]):
-            counts[tasks[groups[better[row]], groups[worse[row]]] + 1] += 1
+            counts[pair_of[item_group[better[row]], item_group[worse[row]]] + 1] += 1
         for task in range(n_tasks):
             counts[task + 1] += counts[task]
         for place in range(user_order.shape[0]):
             user = user_order[place]
             for row in range(indptr[user], indptr[user + 1]):
-                task = tasks[groups[better[row]], groups[worse[row]]]
+                task = pair_of[item_group[better[row]], item_group[worse[row]]]
                 out[counts[task]].user = <int32_t> user
                 out[counts[task]].better = better[row]
                 out[counts[task]].worse = worse[row]
@@ -91,139 +158,130 @@ def records_of(
 
 
 def items_pass(
-    double ridge,
-    double upper,
-    Record[::1] records,
-    const int64_t[::1] starts,
+    *,
+    Box box,
+    TaskRecords tasks,
     const int64_t[:, ::1] rounds,
-    const double[:, ::1] users,
-    double[:, ::1] items,
+    Vectors vectors,
     uint64_t seed,
     bint atomic,
     int threads,
 ):
-    """Visit every comparison once, round by round.
+    """Update V by a visit to every comparison, round by round; the tasks of a round run side by side.
 
-    Task t holds the records from starts[t] to starts[t + 1]; a row of `rounds` is a first task and an end.
+    A row of `rounds` is a first task and an end. An update reads 3 rank doubles and writes 2 rank, in about 7 rank
+    flops. `atomic`: no addition to V is lost where tasks of one round share items.
     """
     threads = team(threads)
-    cdef Box box = Box(ridge, upper)
-    cdef double[::1] inverses = np.empty(users.shape[0])
-    cdef Py_ssize_t turn, task, first, end, user, rank = items.shape[1]
-    for user in prange(users.shape[0], nogil=True, schedule="static", num_threads=threads):
-        inverses[user] = _inverse(2.0 * dot(&users[user, 0], &users[user, 0], rank) + ridge)
+    cdef double[::1] inverses = np.empty(vectors.users.shape[0])
+    cdef ItemsMachine machine = _items_machine(box, vectors, atomic)
+    cdef Py_ssize_t turn, task, first, end, user
+    cdef const double *u
+    machine.inverses = &inverses[0]
+    for user in prange(vectors.users.shape[0], nogil=True, schedule="static", num_threads=threads):
+        u = &vectors.users[user, 0]
+        inverses[user] = _inverse(2.0 * dot(u, u, machine.rank) + machine.bounds.ridge)
     for turn in range(rounds.shape[0]):
         first, end = rounds[turn, 0], rounds[turn, 1]
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
             _visit_task(
-                &box, &records[0] + starts[task], starts[task + 1] - starts[task], &users[0, 0], &inverses[0],
-                &items[0, 0], rank, stream_of(seed, task), atomic,
+                &machine, &tasks.records[0] + tasks.starts[task], tasks.starts[task + 1] - tasks.starts[task],
+                stream_of(seed, task),
             )
 
 
-def items_from_duals(
-    const Record[::1] records,
-    const int64_t[::1] starts,
-    const int64_t[:, ::1] rounds,
-    const double[:, ::1] users,
-    double[:, ::1] items,
-    int threads,
-):
-    """Add to V what its duals say it is: sum of a u_i in row j and of -a u_i in row k.
+def items_from_duals(*, TaskRecords tasks, const int64_t[:, ::1] rounds, Vectors vectors, int threads) -> Floats:
+    """The sum of the duals and of their squares, task by task; V moves on to what the duals say it is.
 
-    Returns the sum of the duals and of their squares, task by task.
+    That is the sum of a u_i in row j, and of -a u_i in row k.
     """
     threads = team(threads)
     cdef Py_ssize_t turn, task, first, end
-    cdef double[:, ::1] sums = np.zeros((starts.shape[0] - 1, 2))
+    cdef double[:, ::1] sums = np.zeros((tasks.starts.shape[0] - 1, 2))
+    cdef ItemsMachine machine = _items_machine(None, vectors, False)
     for turn in range(rounds.shape[0]):
         first, end = rounds[turn, 0], rounds[turn, 1]
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
             _add_task(
-                &records[0] + starts[task], starts[task + 1] - starts[task], &users[0, 0], &items[0, 0],
-                items.shape[1], &sums[task, 0],
+                &machine, &tasks.records[0] + tasks.starts[task], tasks.starts[task + 1] - tasks.starts[task],
+                &sums[task, 0],
             )
     return np.asarray(sums)
 
 
-def scale_exponent(double linear, double square, double size, double ridge, double upper):
-    """The power of two by which duals are best scaled all together; `linear` and `square` are their sums."""
-    return _scale_exponent(linear, size + ridge * square, upper)
+def scale_exponent(*, Box box, double linear, double square, double size) -> int:
+    """The power of two by which duals are best scaled all together.
+
+    `linear` and `square` are the sums of the duals and of their squares, `size` is |w|^2.
+    """
+    return _scale_exponent(linear, size + box.bounds.ridge * square, box.bounds.upper)
 
 
 def users_pass(
-    double ridge,
-    double upper,
-    const int64_t[::1] indptr,
-    const int32_t[::1] better,
-    const int32_t[::1] worse,
+    *,
+    Box box,
+    ComparisonRows comparisons,
     float[::1] duals,
-    double[:, ::1] users,
-    const double[:, ::1] items,
+    Vectors vectors,
     int passes,
     uint64_t seed,
     int threads,
 ):
-    """Rebuild each user's vector from its duals and visit its comparisons `passes` times, each in a new order."""
+    """Rebuild each user's vector from its duals, and visit its comparisons `passes` times, each in a new order."""
     threads = team(threads)
-    cdef Box box = Box(ridge, upper)
-    cdef Py_ssize_t user, first, longest = np.diff(indptr).max(initial=0)
-    cdef Py_ssize_t n_items = items.shape[0]
-    cdef int32_t *orders = <int32_t *> malloc((threads * longest + 1) * sizeof(int32_t))
-    cdef double *weights = <double *> calloc(threads * n_items + 1, sizeof(double))
-    if orders == NULL or weights == NULL:
-        free(orders)
-        free(weights)
-        raise MemoryError
-    for user in prange(
-        users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads
-    ):
-        first = indptr[user]
-        if indptr[user + 1] > first:
-            _fit_user(
-                &box, &better[0] + first, &worse[0] + first, &duals[0] + first, indptr[user + 1] - first,
-                orders + thread_id() * longest, weights + thread_id() * n_items, &users[user, 0], &items[0, 0],
-                users.shape[1], passes, stream_of(seed, user),
-            )
-    free(orders)
-    free(weights)
+    cdef Py_ssize_t user, n_items = vectors.items.shape[0]
+    cdef Py_ssize_t longest = longest_row(comparisons.view.indptr, comparisons.view.n)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory memory = _lay_out(&arena, longest, n_items)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    cdef UserMachine machine
+    machine.bounds, machine.rank = box.bounds, vectors.items.shape[1]
+    machine.duals, machine.u, machine.items = &duals[0], &vectors.users[0, 0], &vectors.items[0, 0]
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        memory = _lay_out(&arena, longest, n_items)
+        memset(memory.weights, 0, n_items * sizeof(double))
+        for user in prange(vectors.users.shape[0], schedule="dynamic", chunksize=16):
+            _visit_user(&machine, comparisons, user, memory, passes, stream_of(seed, user))
 
 
-def drawn_items_pass(
-    double ridge, double upper, Record[::1] records, const double[:, ::1] users, double[:, ::1] items, rng
-):
-    """As many updates of V as there are comparisons, each of one drawn evenly from all."""
-    cdef Box box = Box(ridge, upper)
+def drawn_items_pass(*, Box box, TaskRecords tasks, Vectors vectors, rng):
+    """Make as many updates of V as there are comparisons, each of one drawn evenly from all."""
     cdef bitgen_t *bits = bit_generator(rng)
-    cdef Py_ssize_t _time, rank = items.shape[1], n = records.shape[0]
+    cdef ItemsMachine machine = _items_machine(box, vectors, False)
+    cdef Py_ssize_t _time, n = tasks.records.shape[0]
     cdef const double *u
     cdef Record *record
     with rng.bit_generator.lock, nogil:
         for _time in range(n):
-            record = &records[below(bits, <unsigned int> n)]
-            u = &users[record.user, 0]
-            _update_items(&box, record, u, &items[0, 0], rank, _inverse(2.0 * dot(u, u, rank) + ridge), False)
+            record = &tasks.records[below(bits, <uint32_t> n)]
+            u = machine.users + record.user * machine.rank
+            _update_items(&machine, record, _inverse(2.0 * dot(u, u, machine.rank) + machine.bounds.ridge))
 
 
-def drawn_users_pass(
-    double ridge, double upper, const Record[::1] records, float[::1] duals, double[:, ::1] users,
-    const double[:, ::1] items, rng
-):
-    """As many updates of U as there are comparisons, each of one drawn evenly from all."""
-    cdef Box box = Box(ridge, upper)
+def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors vectors, rng):
+    """Make as many updates of U as there are comparisons, each of one drawn evenly from all.
+
+    The dual of a record lies at the same place of `duals`.
+    """
+    cdef Bounds bounds = box.bounds
     cdef bitgen_t *bits = bit_generator(rng)
-    cdef Py_ssize_t _time, row, rank = items.shape[1], n = records.shape[0]
+    cdef Py_ssize_t _time, row, rank = vectors.items.shape[1], n = tasks.records.shape[0]
+    cdef double *users = &vectors.users[0, 0]
+    cdef const double *items = &vectors.items[0, 0]
+    cdef const Record *record
     with rng.bit_generator.lock, nogil:
         for _time in range(n):
-            row = below(bits, <unsigned int> n)
+            row = below(bits, <uint32_t> n)
+            record = &tasks.records[row]
             _update_user(
-                &box, &duals[row], &users[records[row].user, 0], &items[records[row].better, 0],
-                &items[records[row].worse, 0], rank,
+                &bounds, &duals[row], users + record.user * rank, items + record.better * rank,
+                items + record.worse * rank, rank,
             )
 
 
-def sums(const float[:] duals):
-    """The sum of the duals and of their squares."""
+def sums(*, const float[:] duals) -> tuple[float, float]:
+    """The sum of the duals, and that of their squares."""
     cdef double linear = 0.0, square = 0.0
     cdef Py_ssize_t row
     with nogil:
@@ -233,48 +291,65 @@ def sums(const float[:] duals):
     return linear, square
 
 
-cdef void _visit_task(
-    const Box *box, Record *records, Py_ssize_t n, const double *users, const double *inverses, double *items,
-    Py_ssize_t rank, Stream stream, bint atomic,
-) noexcept nogil:
-    """Window by window from a random one on, in random strides that meet each of them once."""
-    cdef Py_ssize_t window = max(<Py_ssize_t> 32, _WINDOW // rank), windows = (n + window - 1) // window
+cdef Memory _lay_out(Arena *arena, Py_ssize_t longest, Py_ssize_t n_items) noexcept nogil:
+    """Room for the order of one user's comparisons, and for a weight of each item."""
+    return Memory(ints(arena, longest), floats(arena, n_items))
+
+
+# ---- the items' half ----
+
+
+cdef ItemsMachine _items_machine(Box box, Vectors vectors, bint atomic):
+    """The items' half without `inverses`; no box where no dual is changed."""
+    cdef Bounds bounds = Bounds(0.0, 0.0)
+    if box is not None:
+        bounds = box.bounds
+    return ItemsMachine(
+        bounds, &vectors.users[0, 0], NULL, &vectors.items[0, 0], vectors.items.shape[1], atomic
+    )
+
+
+cdef void _visit_task(const ItemsMachine *shared, Record *records, Py_ssize_t n, Stream stream) noexcept nogil:
+    """Visit a task window by window, from a random one on, in a random stride that meets each of them once."""
+    cdef ItemsMachine machine = shared[0]
+    cdef Py_ssize_t window = max(<Py_ssize_t> 32, _WINDOW // machine.rank), windows = (n + window - 1) // window
     cdef Py_ssize_t place, stride = 1, _turn
     if windows == 0:
         return
-    place = below(&stream, <unsigned int> windows)
+    place = below(&stream, <uint32_t> windows)
     if windows > 2:
-        stride = 1 + below(&stream, <unsigned int> (windows - 1))
+        stride = 1 + below(&stream, <uint32_t> (windows - 1))
         while _common_divisor(stride, windows) != 1:
-            stride = 1 + below(&stream, <unsigned int> (windows - 1))
+            stride = 1 + below(&stream, <uint32_t> (windows - 1))
     for _turn in range(windows):
-        _visit_window(
-            box, records + place * window, min(window, n - place * window), users, inverses, items, rank, &stream,
-            atomic,
-        )
+        _visit_window(&machine, records + place * window, min(window, n - place * window), &stream)
         place = (place + stride) % windows
 
 
 cdef inline void _visit_window(
-    const Box *box, Record *records, Py_ssize_t n, const double *users, const double *inverses, double *items,
-    Py_ssize_t rank, Stream *stream, bint atomic,
+    const ItemsMachine *machine, Record *records, Py_ssize_t n, Stream *stream
 ) noexcept nogil:
-    cdef Py_ssize_t place, drawn, user
+    """Shuffle the records, and update V by each of them.
+
+    Whole records are exchanged, from the last place down: `draw_next` exchanges ids, from the first place up, which
+    draws other orders.
+    """
+    cdef Py_ssize_t place, drawn, rank = machine.rank
     cdef Record swap
     for place in range(n - 1, 0, -1):
-        drawn = below(stream, <unsigned int> (place + 1))
+        drawn = below(stream, <uint32_t> (place + 1))
         swap = records[place]
         records[place] = records[drawn]
         records[drawn] = swap
     for place in range(n):
         if place + _AHEAD < n:
-            fetch(items + records[place + _AHEAD].better * rank, rank)
-            fetch(items + records[place + _AHEAD].worse * rank, rank)
-        user = records[place].user
-        _update_items(box, records + place, users + user * rank, items, rank, inverses[user], atomic)
+            fetch(machine.items + records[place + _AHEAD].better * rank, rank)
+            fetch(machine.items + records[place + _AHEAD].worse * rank, rank)
+        _update_items(machine, records + place, machine.inverses[records[place].user])
 
 
 cdef inline Py_ssize_t _common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    """The greatest common divisor (Euclid)."""
     cdef Py_ssize_t rest
     while b:
         rest = a % b
@@ -283,23 +358,24 @@ cdef inline Py_ssize_t _common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogi
     return a
 
 
-cdef inline void _update_items(
-    const Box *box, Record *record, const double *u, double *items, Py_ssize_t rank, double inverse, bint atomic
-) noexcept nogil:
-    cdef double *v = items + record.better * rank
-    cdef double *w = items + record.worse * rank
+cdef inline void _update_items(const ItemsMachine *machine, Record *record, double inverse) noexcept nogil:
+    """Set one dual to its best value, and move the two items of the record along the user's vector."""
+    cdef Py_ssize_t rank = machine.rank
+    cdef const double *u = machine.users + record.user * rank
+    cdef double *v = machine.items + record.better * rank
+    cdef double *w = machine.items + record.worse * rank
     cdef double before = record.dual
-    record.dual = _best(box, before, dot_difference(u, v, w, rank), inverse)
-    if atomic:
+    record.dual = _best(&machine.bounds, before, dot_difference(u, v, w, rank), inverse)
+    if machine.atomic:
         _add_atomically(v, w, u, record.dual - before, rank)
     else:
         _add_both(v, w, u, record.dual - before, rank)
 
 
-cdef void _add_task(
-    const Record *records, Py_ssize_t n, const double *users, double *items, Py_ssize_t rank, double *sums
-) noexcept nogil:
-    cdef Py_ssize_t place
+cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_t n, double *sums) noexcept nogil:
+    """Add a task's examples to V, each times its dual; sums[0] is the sum of these duals, sums[1] of their squares."""
+    cdef ItemsMachine machine = shared[0]
+    cdef Py_ssize_t place, rank = machine.rank
     cdef const double *u
     cdef double *v
     cdef double *w
@@ -308,20 +384,43 @@ cdef void _add_task(
         if records[place].dual != 0:
             linear += records[place].dual
             square += <double> records[place].dual * records[place].dual
-            u = users + records[place].user * rank
-            v = items + records[place].better * rank
-            w = items + records[place].worse * rank
+            u = machine.users + records[place].user * rank
+            v = machine.items + records[place].better * rank
+            w = machine.items + records[place].worse * rank
             _add_both(v, w, u, records[place].dual, rank)
     sums[0], sums[1] = linear, square
 
 
-cdef void _fit_user(
-    const Box *box, const int32_t *better, const int32_t *worse, float *duals, Py_ssize_t n, int32_t *order,
-    double *weights, double *u, const double *items, Py_ssize_t rank, int passes, Stream stream,
+# ---- the users' half ----
+
+
+cdef inline void _visit_user(
+    const UserMachine *machine, ComparisonRows comparisons, Py_ssize_t user, Memory memory, int passes, Stream stream
 ) noexcept nogil:
-    cdef Py_ssize_t place, row, ahead
+    """Fit one user, if it has comparisons; `machine` holds the duals and vectors of all users, and is left so."""
+    cdef UserMachine own = machine[0]
+    cdef Py_ssize_t first = comparisons.view.indptr[user]
+    own.n = comparisons.view.indptr[user + 1] - first
+    if own.n > 0:
+        own.better = comparisons.view.better + first
+        own.worse = comparisons.view.worse + first
+        own.duals += first
+        own.u += user * own.rank
+        _fit_user(&own, memory, passes, stream)
+
+
+cdef void _fit_user(const UserMachine *machine, Memory memory, int passes, Stream stream) noexcept nogil:
+    """Rebuild one user's vector, and visit its comparisons `passes` times, each in a new order."""
+    cdef Bounds bounds = machine.bounds  # these copies stay in registers while u and the duals are written
+    cdef const int32_t *better = machine.better
+    cdef const int32_t *worse = machine.worse
+    cdef const double *items = machine.items
+    cdef double *u = machine.u
+    cdef float *duals = machine.duals
+    cdef int32_t *order = memory.order
+    cdef Py_ssize_t place, row, ahead, n = machine.n, rank = machine.rank
     cdef int _turn
-    _rebuild_user(box, better, worse, duals, n, weights, u, items, rank)
+    _rebuild_user(machine, memory.weights)
     for _turn in range(passes):
         shuffled(&stream, order, n)
         for place in range(n):
@@ -330,20 +429,22 @@ cdef void _fit_user(
                 fetch(<double *> items + better[ahead] * rank, rank)
                 fetch(<double *> items + worse[ahead] * rank, rank)
             row = order[place]
-            _update_user(box, duals + row, u, items + better[row] * rank, items + worse[row] * rank, rank)
+            _update_user(&bounds, duals + row, u, items + better[row] * rank, items + worse[row] * rank, rank)
 
 
-cdef void _rebuild_user(
-    const Box *box, const int32_t *better, const int32_t *worse, float *duals, Py_ssize_t n, double *weights,
-    double *u, const double *items, Py_ssize_t rank,
-) noexcept nogil:
+cdef void _rebuild_user(const UserMachine *machine, double *weights) noexcept nogil:
     """u = sum of a (v_j - v_k), with all a scaled by the power of two that suits the new V.
 
-    The duals are first added up by item, for a user has many more comparisons than items; `weights`, one
+    The duals are first added up by item, for a user has many more comparisons than items. Invariant: `weights`, one
     for every item, are zero before and after.
     """
-    cdef Py_ssize_t row, k
+    cdef Py_ssize_t row, k, n = machine.n, rank = machine.rank
     cdef double linear = 0.0, square = 0.0, factor
+    cdef double *u = machine.u
+    cdef float *duals = machine.duals
+    cdef const int32_t *better = machine.better
+    cdef const int32_t *worse = machine.worse
+    cdef const double *items = machine.items
     cdef int exponent
     for k in range(rank):
         u[k] = 0.0
@@ -355,13 +456,16 @@ cdef void _rebuild_user(
     for row in range(n):
         _add_weighted(u, items + better[row] * rank, weights + better[row], rank)
         _add_weighted(u, items + worse[row] * rank, weights + worse[row], rank)
-    exponent = _scale_exponent(linear, dot(u, u, rank) + box.ridge * square, box.upper)
+    exponent = _scale_exponent(linear, dot(u, u, rank) + machine.bounds.ridge * square, machine.bounds.upper)
     if exponent != 0:
         factor = ldexp(1.0, exponent)
         for row in range(n):
             duals[row] = <float> (duals[row] * factor)
         for k in range(rank):
             u[k] *= factor
+
+
+# ---- what both halves do to a dual and to a vector ----
 
 
 cdef inline int _scale_exponent(double linear, double curvature, double upper) noexcept nogil:
@@ -381,51 +485,48 @@ cdef inline int _scale_exponent(double linear, double curvature, double upper) n
 
 
 cdef inline void _update_user(
-    const Box *box, float *dual, double *u, const double *v, const double *w, Py_ssize_t rank
+    const Bounds *bounds, float *dual, double *u, const double *v, const double *w, Py_ssize_t rank
 ) noexcept nogil:
-    cdef double before = dual[0], margin, square
-    margin = _margin_and_square(u, v, w, rank, &square)
-    dual[0] = _best(box, before, margin, _inverse(square + box.ridge))
+    """Set one dual to its best value, and move the user's vector along v - w.
+
+    |v - w|^2 and the margin are summed in two loops: one loop with eight sums needs more registers than there are.
+    """
+    cdef double before = dual[0]
+    cdef double inverse = _inverse(_distance(v, w, rank) + bounds.ridge)
+    dual[0] = _best(bounds, before, dot_difference(u, v, w, rank), inverse)
     _add_difference(u, v, w, dual[0] - before, rank)
 
 
-cdef inline float _best(const Box *box, double dual, double margin, double inverse) noexcept nogil:
+cdef inline float _best(const Bounds *bounds, double dual, double margin, double inverse) noexcept nogil:
     """The dual that is best while all others stay, as it will be stored: w must move by just that much."""
-    return <float> min(max(dual + (1.0 - margin - box.ridge * dual) * inverse, 0.0), box.upper)
+    return <float> min(max(dual + (1.0 - margin - bounds.ridge * dual) * inverse, 0.0), bounds.upper)
 
 
 cdef inline double _inverse(double curvature) noexcept nogil:
+    """1 / curvature; so much that a dual goes to its upper end where there is no curvature."""
     return 1.0 / curvature if curvature > 0.0 else _HUGE
 
 
-cdef inline double _margin_and_square(
-    const double *u, const double *v, const double *w, Py_ssize_t n, double *square
-) noexcept nogil:
-    """u . (v - w) and |v - w|^2, for n a multiple of 4."""
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, e = 0.0, f = 0.0, g = 0.0, h = 0.0
-    cdef double p, q, r, s
+cdef inline double _distance(const double *v, const double *w, Py_ssize_t n) noexcept nogil:
+    """|v - w|^2, for n a multiple of 4."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, p, q, r, s
     cdef Py_ssize_t k
     for k in range(0, n, 4):
         p = v[k] - w[k]
         q = v[k + 1] - w[k + 1]
         r = v[k + 2] - w[k + 2]
         s = v[k + 3] - w[k + 3]
-        a += u[k] * p
-        b += u[k + 1] * q
-        c += u[k + 2] * r
-        d += u[k + 3] * s
-        e += p * p
-        f += q * q
-        g += r * r
-        h += s * s
-    square[0] = (e + f) + (g + h)
+        a += p * p
+        b += q * q
+        c += r * r
+        d += s * s
     return (a + b) + (c + d)
 
 
 cdef inline void _add_difference(
     double *u, const double *v, const double *w, double step, Py_ssize_t n
 ) noexcept nogil:
-    """u += step (v - w)"""
+    """Add step (v - w) to u."""
     cdef double a, b, c, d
     cdef Py_ssize_t k
     for k in range(0, n, 4):
@@ -437,7 +538,7 @@ cdef inline void _add_difference(
 
 
 cdef inline void _add_weighted(double *u, const double *v, double *weight, Py_ssize_t n) noexcept nogil:
-    """u += weight v, and the weight is used up."""
+    """Add weight v to u, and set the weight to zero."""
     cdef double a, b, c, d, w = weight[0]
     cdef Py_ssize_t k
     if w == 0.0:
@@ -452,7 +553,7 @@ cdef inline void _add_weighted(double *u, const double *v, double *weight, Py_ss
 
 
 cdef inline void _add_both(double *v, double *w, const double *u, double step, Py_ssize_t n) noexcept nogil:
-    """v += step u and w -= step u"""
+    """Add step u to v, and take it from w."""
     cdef double a, b, c, d
     cdef Py_ssize_t k
     for k in range(0, n, 4):
@@ -467,7 +568,7 @@ cdef inline void _add_both(double *v, double *w, const double *u, double step, P
 cdef inline void _add_atomically(
     double *v, double *w, const double *u, double step, Py_ssize_t n
 ) noexcept nogil:
-    """The same, such that no other thread's addition is lost."""
+    """Add step u to v and take it from w, such that no other thread's addition is lost."""
     cdef Py_ssize_t k
     if step == 0.0:
         return

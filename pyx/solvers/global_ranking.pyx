@@ -1,96 +1,133 @@
-"""Loss, gradient and curvature of one score per item, item by item.
+"""Loss, gradient and curvature of a global ranking, which has one score for each item.
 
-Comparisons are gathered beforehand into a symmetric CSR matrix: row j lists each opponent k once, with
-how often j won and lost against it. Then each item sums its own row, threads share nothing, and the
-cost is the number of distinct pairs, however often they were compared.
+The comparisons of all users are first gathered into a tournament, a symmetric sparse matrix: row j lists each opponent
+k of item j once, with how often j won and lost against it. Then each item sums over its own row, and threads share
+nothing that they write to. The cost is linear in the number of distinct pairs, however often they were compared.
 """
 
 import numpy as np
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.losses cimport Loss, Parabola, parabola_of
 from rankbench.kernels.shared.parallel cimport team
+from rankbench.kernels.shared.rows cimport first_id, first_value
+
+cdef struct TournamentView:
+    const int64_t *indptr
+    const int32_t *opponents
+    const double *wins
+    const double *losses
+
+cdef struct Totals:
+    # Sums over the row of one item.
+    double loss
+    double gradient
+    double diagonal
+
+cdef struct Sides:
+    # Scratch memory while a tournament is made.
+    int32_t *met  # by item, all who met it: j where j won, ~j where j lost
+    int32_t *last  # by item, the opponent that it met last
 
 
-def tournament(const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items):
-    """indptr, opponents, wins and losses: each item's opponents in ascending order, each one once.
+cdef class Tournament:
+    """How often each item won and lost against each opponent, by item.
 
-    Both sides of every comparison are laid out opponent by opponent; reading them so, each item meets
-    its opponents in order. A first reading counts the different ones, a second fills the rows. Cost and
-    scratch memory are linear: 8 bytes per comparison.
+    Item j met opponents[indptr[j]:indptr[j + 1]], in ascending order and each one once, and won `wins` times and lost
+    `losses` times against them.
     """
-    cdef Py_ssize_t n = better.shape[0], item
-    cdef int64_t[::1] starts = np.zeros(n_items + 1, np.int64), indptr = np.zeros(n_items + 1, np.int64)
-    cdef int32_t *sides = <int32_t *> malloc((2 * n + n_items + 1) * sizeof(int32_t))
-    cdef int32_t *last = sides + 2 * n
+
+    cdef int64_t[::1] indptr
     cdef int32_t[::1] opponents
-    cdef double[::1] wins, losses
-    if sides == NULL:
-        raise MemoryError
-    with nogil:
-        _lay_out(better, worse, starts, sides)
-        _count_opponents(starts, sides, last, indptr)
-    try:
-        opponents = np.empty(indptr[n_items], np.int32)
-        wins, losses = np.zeros(indptr[n_items]), np.zeros(indptr[n_items])
+    cdef double[::1] wins
+    cdef double[::1] losses
+    cdef TournamentView view
+
+    def __init__(self, *, const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items):
+        """Gather these comparisons.
+
+        Both sides of every comparison are laid out opponent by opponent; reading them so, each item meets its
+        opponents in order. A first reading counts the different ones, a second fills the rows. Time is linear, and
+        scratch memory is 8 bytes per comparison and 12 per item.
+        """
+        if better.shape[0] != worse.shape[0]:
+            raise ValueError(f"there are {better.shape[0]} better items but {worse.shape[0]} worse ones")
+        cdef Py_ssize_t item, n_pairs
+        cdef int64_t[::1] starts = np.zeros(n_items + 1, np.int64)
+        cdef Arena arena = Arena(NULL, 0)
+        cdef Sides sides = _lay_out(&arena, better.shape[0], n_items)
+        cdef Scratch scratch = Scratch(arena.used, 1)
+        arena = scratch.share(0)
+        sides = _lay_out(&arena, better.shape[0], n_items)
+        self.indptr = np.zeros(n_items + 1, np.int64)
         with nogil:
-            _fill_rows(starts, sides, last, indptr, opponents, wins, losses)
-    finally:
-        free(sides)
-    for item in range(n_items, 0, -1):  # filling moved each row's place on to its end
-        indptr[item] = indptr[item - 1]
-    indptr[0] = 0
-    return np.asarray(indptr), np.asarray(opponents), np.asarray(wins), np.asarray(losses)
+            _list_sides(better, worse, starts, sides.met)
+            _count_opponents(starts, sides, self.indptr)
+        n_pairs = self.indptr[n_items]
+        self.opponents, self.wins, self.losses = np.empty(n_pairs, np.int32), np.zeros(n_pairs), np.zeros(n_pairs)
+        with nogil:
+            _fill_rows(starts, sides, self)
+            for item in range(n_items, 0, -1):  # filling moved each row's place on to its end
+                self.indptr[item] = self.indptr[item - 1]
+        self.indptr[0] = 0
+        self.view = TournamentView(
+            &self.indptr[0], first_id(self.opponents), first_value(self.wins), first_value(self.losses)
+        )
+
+    def arrays(self) -> tuple[Int64s, Int32s, Floats, Floats]:
+        """The rows as arrays: indptr, opponents, wins and losses."""
+        return np.asarray(self.indptr), np.asarray(self.opponents), np.asarray(self.wins), np.asarray(self.losses)
 
 
 def sweep(
+    *,
     Loss loss,
-    const int64_t[::1] indptr,
-    const int32_t[::1] opponents,
-    const double[::1] wins,
-    const double[::1] losses,
+    Tournament tournament,
     const double[::1] scores,
-    double[::1] loss_out,
-    double[::1] gradient_out,
-    double[::1] diagonal_out,
-    double[::1] curvature_out,
+    double[:, ::1] totals,
+    double[::1] curvature,
     int threads,
 ):
-    """One pass over the pairs: per item its share of the loss, the gradient and its sum of curvatures; these per pair.
+    """Fill `totals` and `curvature` with the losses and their derivatives at these scores, in one pass over the pairs.
 
-    The diagonal of the losses' Hessian is that sum of curvatures.
+    totals[0] is the losses of the pairs by item, each counted once; totals[1] is the gradient, and totals[2] the
+    diagonal of the Hessian, which is the sum of an item's curvatures. `curvature` has an entry for each entry of the
+    tournament.
     """
     threads = team(threads)
     cdef Py_ssize_t item
+    cdef double *per_pair = <double *> first_value(curvature)
+    cdef Totals found
     for item in prange(scores.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        _sweep_item(
-            loss, item, &indptr[0], &opponents[0], &wins[0], &losses[0], &scores[0],
-            &loss_out[0], &gradient_out[0], &diagonal_out[0], &curvature_out[0],
-        )
+        found = _sweep_item(loss, item, &tournament.view, &scores[0], per_pair)
+        totals[0, item] = found.loss
+        totals[1, item] = found.gradient
+        totals[2, item] = found.diagonal
 
 
 def curvature_times(
-    const int64_t[::1] indptr,
-    const int32_t[::1] opponents,
-    const double[::1] curvature,
-    const double[::1] direction,
-    double[::1] out,
-    int threads,
+    *, Tournament tournament, const double[::1] curvature, const double[::1] direction, double[::1] out, int threads
 ):
-    """out_j = sum_k c_jk (p_j - p_k): the data's Hessian times a direction."""
+    """Fill `out` with the Hessian of the losses times a direction p: out_j = sum_k c_jk (p_j - p_k)."""
     threads = team(threads)
     cdef Py_ssize_t item
+    cdef const double *per_pair = first_value(curvature)
     for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        out[item] = _curvature_times(item, &indptr[0], &opponents[0], &curvature[0], &direction[0])
+        out[item] = _curvature_times(item, &tournament.view, per_pair, &direction[0])
 
 
-cdef void _lay_out(
+cdef Sides _lay_out(Arena *arena, Py_ssize_t comparisons, Py_ssize_t n_items) noexcept nogil:
+    """Room for both sides of every comparison, and for an opponent of each item."""
+    return Sides(ints(arena, 2 * comparisons), ints(arena, n_items))
+
+
+cdef void _list_sides(
     const int32_t[::1] better, const int32_t[::1] worse, int64_t[::1] starts, int32_t *sides
 ) noexcept nogil:
-    """sides[starts[k]:starts[k + 1]] are those who met k: j where j won, ~j where j lost."""
+    """List in sides[starts[k]:starts[k + 1]] those who met k: j where j won, ~j where j lost."""
     cdef Py_ssize_t row, item, n_items = starts.shape[0] - 1
     for row in range(better.shape[0]):
         starts[better[row]] += 1
@@ -105,20 +142,23 @@ cdef void _lay_out(
 
 
 cdef inline int32_t _met(int32_t side) noexcept nogil:
+    """The item of a side, whether it won or lost."""
     return side if side >= 0 else ~side
 
 
-cdef void _count_opponents(
-    const int64_t[::1] starts, const int32_t *sides, int32_t *last, int64_t[::1] indptr
-) noexcept nogil:
-    """indptr of the rows; last[j] is the opponent that j met last, while opponents pass in ascending order."""
+cdef void _count_opponents(const int64_t[::1] starts, Sides sides, int64_t[::1] indptr) noexcept nogil:
+    """Fill the rows' indptr.
+
+    Invariant: last[j] is the opponent that j met last, while the opponents pass in ascending order.
+    """
     cdef Py_ssize_t item, place, n_items = starts.shape[0] - 1
+    cdef int32_t *last = sides.last
     cdef int32_t met
     for item in range(n_items):
         last[item] = -1
     for item in range(n_items):
         for place in range(starts[item], starts[item + 1]):
-            met = _met(sides[place])
+            met = _met(sides.met[place])
             if last[met] != item:
                 last[met] = <int32_t> item
                 indptr[met + 1] += 1
@@ -127,56 +167,57 @@ cdef void _count_opponents(
         last[item] = -1
 
 
-cdef void _fill_rows(
-    const int64_t[::1] starts, const int32_t *sides, int32_t *last, int64_t[::1] indptr,
-    int32_t[::1] opponents, double[::1] wins, double[::1] losses,
-) noexcept nogil:
-    """The rows; indptr[j] moves from the start of j's row to its end."""
+cdef void _fill_rows(const int64_t[::1] starts, Sides sides, Tournament rows) noexcept nogil:
+    """Fill the rows of opponents, wins and losses; indptr[j] moves from the start of j's row to its end."""
     cdef Py_ssize_t item, place, n_items = starts.shape[0] - 1
+    cdef int32_t *last = sides.last
+    cdef int64_t[::1] indptr = rows.indptr
+    cdef int32_t[::1] opponents = rows.opponents
+    cdef double[::1] wins = rows.wins, losses = rows.losses
     cdef int32_t met
     for item in range(n_items):
         for place in range(starts[item], starts[item + 1]):
-            met = _met(sides[place])
+            met = _met(sides.met[place])
             if last[met] != item:
                 last[met] = <int32_t> item
                 opponents[indptr[met]] = <int32_t> item
                 indptr[met] += 1
-            if sides[place] >= 0:
+            if sides.met[place] >= 0:
                 wins[indptr[met] - 1] += 1.0
             else:
                 losses[indptr[met] - 1] += 1.0
 
 
-cdef void _sweep_item(
-    Loss loss, Py_ssize_t item, const int64_t *indptr, const int32_t *opponents,
-    const double *wins, const double *losses, const double *scores,
-    double *loss_out, double *gradient_out, double *diagonal_out, double *curvature_out,
+cdef Totals _sweep_item(
+    Loss loss, Py_ssize_t item, const TournamentView *view, const double *scores, double *curvature
 ) noexcept nogil:
-    """Each pair's loss is counted once, by the item with the lower number; the gradient on both sides."""
+    """The sums over the row of one item, whose curvatures are filled in.
+
+    Each pair's loss is counted once, by the item with the lower number; the gradient on both sides.
+    """
+    cdef TournamentView rows = view[0]
     cdef double total = 0.0, gradient = 0.0, diagonal = 0.0, margin
     cdef bint counts
     cdef Parabola pair
     cdef Py_ssize_t edge
-    for edge in range(indptr[item], indptr[item + 1]):
-        margin = scores[item] - scores[opponents[edge]]
-        counts = opponents[edge] > item
-        pair = parabola_of(loss, margin, wins[edge], losses[edge], counts)
+    for edge in range(rows.indptr[item], rows.indptr[item + 1]):
+        margin = scores[item] - scores[rows.opponents[edge]]
+        counts = rows.opponents[edge] > item
+        pair = parabola_of(loss, margin, rows.wins[edge], rows.losses[edge], counts)
         if counts:
             total += pair.value
         gradient += pair.slope
         diagonal += pair.curvature
-        curvature_out[edge] = pair.curvature
-    loss_out[item] = total
-    gradient_out[item] = gradient
-    diagonal_out[item] = diagonal
+        curvature[edge] = pair.curvature
+    return Totals(total, gradient, diagonal)
 
 
 cdef double _curvature_times(
-    Py_ssize_t item, const int64_t *indptr, const int32_t *opponents,
-    const double *curvature, const double *direction,
+    Py_ssize_t item, const TournamentView *rows, const double *curvature, const double *direction
 ) noexcept nogil:
+    """One entry of the Hessian times a direction."""
     cdef double total = 0.0
     cdef Py_ssize_t edge
-    for edge in range(indptr[item], indptr[item + 1]):
-        total += curvature[edge] * (direction[item] - direction[opponents[edge]])
+    for edge in range(rows.indptr[item], rows.indptr[item + 1]):
+        total += curvature[edge] * (direction[item] - direction[rows.opponents[edge]])
     return total

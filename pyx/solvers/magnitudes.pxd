@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t
 
 
 cdef inline double pair_loss(const double *r, const int32_t *order, Py_ssize_t m, double eps) noexcept nogil:
-    """The loss; r[order] ascends.
+    """The sum of max(|r_j - r_i| - eps, 0) over all pairs, where r[order] ascends.
 
     Invariant: `below` residuals lie more than eps under the one that is looked at, and `sum` is what they
     add up to, counted from the least: so that residuals far from zero cost no digits.

@@ -1,25 +1,27 @@
 """RankBoost with thresholds on features, users side by side: no pair is ever listed.
 
-The weight of a pair (i, k), y_i < y_k, is exp(h_i - h_k): a product of one factor for each of its items. So
-a threshold that says 1 on a set A has r = sum over A of pull_k, with pull_k = sum_{i below k} exp(h_i - h_k)
-- sum_{i above k} exp(h_k - h_i), over the weight of all pairs; and two scans over the places, which are a
-user's rows by ascending target, give every pull. As pulls sum to zero, a feature's largest group of equal
-values is never visited: thresholds below it are summed up from below, those above it from above.
+The weight of a pair (i, k), y_i < y_k, is exp(h_i - h_k): a product of one factor for each of its items. So a
+threshold that says 1 on a set A has r = sum over A of pull_k, with pull_k = sum_{i below k} exp(h_i - h_k)
+- sum_{i above k} exp(h_k - h_i), over the weight of all pairs; and two scans over the places, which are a user's rows
+by ascending target, give every pull. As pulls sum to zero, a feature's largest group of equal values is never visited:
+thresholds below it are summed up from below, those above it from above.
 """
 
 import numpy as np
 
-from cython.parallel cimport prange
+from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, atanh, exp, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
-from rankbench.kernels.shared.parallel cimport team
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, longs, taken
+from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport SparseRows, SparseView, first_value
 from rankbench.kernels.shared.sorting cimport argsort
 
 cdef enum:
     _BELOW = -1  # a run of the rows with a feature's lowest values, upwards
     _ABOVE = 1  # one of those with its highest values, downwards
+    _CHUNK = 1 << 15  # entries in a unit of work of a thread
 
 cdef struct Columns:
     # The features of one user's rows, feature by feature, zeros left out; and memory to sort one of them.
@@ -31,6 +33,23 @@ cdef struct Columns:
     int32_t *order
     int32_t *scratch
 
+cdef struct Problem:
+    # Ratings by user, in ascending order, the number of pairs by user, and the features of the items.
+    SparseView ratings
+    const double *pairs
+    SparseView features
+    Py_ssize_t n_features
+
+cdef struct Size:
+    # What the columns of one user take up at most.
+    Py_ssize_t rows
+    Py_ssize_t entries
+
+cdef struct Counts:
+    # Where the entries and the runs of each user start; while they are counted, user u's number is at u + 1.
+    int64_t *entries
+    int64_t *runs
+
 cdef struct Sorted:
     # One feature's rows by value: order[:low] below the group that is left out, order[high:n] above it.
     Py_ssize_t n
@@ -38,13 +57,12 @@ cdef struct Sorted:
     Py_ssize_t high
     double left_out
 
-cdef struct Runs:
-    # Where one user's runs go; entries == NULL: they are only counted.
-    int64_t n_entries
-    int64_t n_runs
-    int64_t first_entry
-    int32_t *entries  # places; ~place where a group of equal values ends, so that a threshold may stand there
-    double *thresholds
+cdef struct Written:
+    # How far the list of runs is written, and where it goes; entries == NULL: it is only counted.
+    int64_t entry
+    int64_t run
+    int32_t *entries
+    double *cuts
     int64_t *starts
     int32_t *features
     int8_t *sides
@@ -55,228 +73,218 @@ cdef struct Best:
     int64_t entry
     int64_t run
 
+cdef struct Threshold:
+    # [x_feature > cut] times a weight; weight 0: none.
+    int32_t feature
+    double cut
+    double weight
 
-def count_runs(
-    const int64_t[::1] indptr,
-    const int32_t[::1] items,
-    const double[::1] pairs,
-    const int64_t[::1] feature_indptr,
-    const int32_t[::1] feature_indices,
-    const double[::1] feature_values,
-    Py_ssize_t n_features,
-    int64_t[::1] n_entries,
-    int64_t[::1] n_runs,
-    int threads,
-):
-    """How many entries and runs each user with pairs has; rows ascend by target, features are CSR by item."""
+
+cdef class RunList:
+    """All thresholds that a round may choose from, as runs of a user's rows sorted by the value of one feature.
+
+    A run goes from the lowest value up or from the highest down, and both end before the largest group of equal
+    values, which need not be visited. Run r holds entries[starts[r]:starts[r + 1]]. An entry is the place of a row, or
+    ~place where a group of equal values ends, so that a threshold may stand there; `cuts` holds the threshold. Chunks
+    of consecutive runs of one user are the units of work. The memory is 12 bytes per entry.
+    """
+
+    cdef int32_t[::1] entries
+    cdef double[::1] cuts
+    cdef int64_t[::1] starts
+    cdef int32_t[::1] features
+    cdef int8_t[::1] sides
+    cdef int64_t[::1] user_chunks  # the chunks of each user
+    cdef int32_t[::1] chunk_users
+    cdef int64_t[::1] chunk_runs  # the first run of each chunk, and where the last one ends
+
+    def __init__(
+        self, *, SparseRows ratings, const double[::1] pairs, SparseRows features, Py_ssize_t n_features, int threads
+    ):
+        """List the runs of each user with pairs; its rows ascend by target, and `features` has a row for each item.
+
+        The runs are counted first, and then written down, user after user.
+        """
+        threads = team(threads)
+        cdef Py_ssize_t n_users = ratings.view.n, n_chunks
+        cdef int64_t n_entries, n_runs
+        cdef int64_t[:, ::1] starts = np.zeros((2, n_users + 1), np.int64)
+        cdef Counts counts = Counts(&starts[0, 0], &starts[1, 0])
+        cdef Problem problem = Problem(ratings.view, first_value(pairs), features.view, n_features)
+        cdef Written written = Written(0, 0, NULL, NULL, NULL, NULL, NULL)
+        _list_runs(&problem, counts, written, threads)
+        np.cumsum(starts, axis=1, out=np.asarray(starts))
+        n_entries, n_runs = starts[0, n_users], starts[1, n_users]
+        self.entries, self.cuts = np.empty(n_entries, np.int32), np.empty(n_entries)
+        self.starts = np.empty(n_runs + 1, np.int64)
+        self.features, self.sides = np.empty(n_runs, np.int32), np.empty(n_runs, np.int8)
+        if n_runs > 0:
+            written = Written(
+                0, 0, &self.entries[0], &self.cuts[0], &self.starts[0], &self.features[0], &self.sides[0]
+            )
+            _list_runs(&problem, counts, written, threads)
+        self.starts[n_runs] = n_entries
+        n_chunks = _cut_into_chunks(self, counts, n_users, False)
+        self.user_chunks = np.empty(n_users + 1, np.int64)
+        self.chunk_users, self.chunk_runs = np.empty(n_chunks, np.int32), np.empty(n_chunks + 1, np.int64)
+        _cut_into_chunks(self, counts, n_users, True)
+
+    def __len__(self) -> int:
+        """The number of entries, which a round has to read."""
+        return self.entries.shape[0]
+
+
+cdef class Boosting:
+    """How far boosting has come: each row's score and pull, and each user's weight of all pairs and mean weight.
+
+    A user's rows of `ratings` ascend by value; `pairs` is how many pairs of different values they have. `totals` holds
+    the weights of all pairs up to a factor: a user whose total is 0 gets no further threshold. `losses` holds the mean
+    weights of a pair. Both are the caller's.
+    """
+
+    cdef SparseRows ratings
+    cdef const double[::1] pairs
+    cdef double[::1] scores
+    cdef double[::1] pulls
+    cdef double[::1] totals
+    cdef double[::1] losses
+
+    def __init__(self, *, SparseRows ratings, const double[::1] pairs, double[::1] totals, double[::1] losses):
+        """Take the arrays, without a copy; all scores are 0, and nothing is weighed."""
+        if not ratings.view.n == pairs.shape[0] == totals.shape[0] == losses.shape[0]:
+            raise ValueError("each user must have a number of pairs, a total and a loss")
+        self.ratings, self.pairs, self.totals, self.losses = ratings, pairs, totals, losses
+        self.scores, self.pulls = np.zeros((2, ratings.values.shape[0]))
+
+
+def weigh(*, Boosting boosting, int threads):
+    """Compute each row's pull, and each user's weight of all pairs and mean weight, from the scores."""
     threads = team(threads)
     cdef Py_ssize_t user
-    cdef int32_t[::1] failed = np.zeros(pairs.shape[0] + 1, np.int32)
-    for user in prange(pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
-        n_entries[user] = 0
-        n_runs[user] = 0
-        if pairs[user] > 0:
-            failed[user] = _count_user(
-                &items[indptr[user]], indptr[user + 1] - indptr[user], &feature_indptr[0],
-                feature_indices, feature_values, n_features, &n_entries[user], &n_runs[user],
-            )
-    if np.any(failed):
-        raise MemoryError
-
-
-def list_runs(
-    const int64_t[::1] indptr,
-    const int32_t[::1] items,
-    const double[::1] pairs,
-    const int64_t[::1] feature_indptr,
-    const int32_t[::1] feature_indices,
-    const double[::1] feature_values,
-    Py_ssize_t n_features,
-    const int64_t[::1] user_entries,
-    const int64_t[::1] user_runs,
-    int32_t[::1] entries,
-    double[::1] thresholds,
-    int64_t[::1] run_starts,
-    int32_t[::1] run_features,
-    int8_t[::1] run_sides,
-    int threads,
-):
-    """Write down the runs that were counted, user after user."""
-    threads = team(threads)
-    cdef Py_ssize_t user
-    cdef int64_t run, entry
-    cdef int32_t[::1] failed = np.zeros(pairs.shape[0] + 1, np.int32)
-    for user in prange(pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
-        run = user_runs[user]
-        entry = user_entries[user]
-        if user_runs[user + 1] > run:
-            failed[user] = _list_user(
-                &items[indptr[user]], indptr[user + 1] - indptr[user], &feature_indptr[0],
-                feature_indices, feature_values, n_features, entry, &entries[entry], &thresholds[entry],
-                &run_starts[run], &run_features[run], &run_sides[run],
-            )
-    if np.any(failed):
-        raise MemoryError
-    run_starts[run_starts.shape[0] - 1] = entries.shape[0]
-
-
-def weigh(
-    const int64_t[::1] indptr,
-    const double[::1] values,
-    const double[::1] pairs,
-    const double[::1] scores,
-    double[::1] pulls,
-    double[::1] totals,
-    double[::1] losses,
-    int threads,
-):
-    """Each row's pull and each user's weight of all pairs, both up to a factor; and a pair's mean weight."""
-    threads = team(threads)
-    cdef Py_ssize_t user
-    for user in prange(pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
-        if pairs[user] > 0:
-            _weigh(
-                &values[indptr[user]], &scores[indptr[user]], indptr[user + 1] - indptr[user], pairs[user],
-                &pulls[indptr[user]], &totals[user], &losses[user],
-            )
+    for user in prange(boosting.pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
+        if boosting.pairs[user] > 0:
+            _weigh_user(boosting, user)
 
 
 def boost(
-    const int64_t[::1] indptr,
-    const double[::1] values,
-    const double[::1] pairs,
-    const int64_t[::1] user_chunks,
-    const int32_t[::1] chunk_users,
-    const int64_t[::1] chunk_runs,
-    const int64_t[::1] run_starts,
-    const int32_t[::1] run_features,
-    const int8_t[::1] run_sides,
-    const int32_t[::1] entries,
-    const double[::1] thresholds,
-    double[::1] scores,
-    double[::1] pulls,
-    double[::1] totals,
-    double[::1] losses,
-    int32_t[::1] features,
-    double[::1] cuts,
-    double[::1] weights,
-    int threads,
+    *, Boosting boosting, RunList runs, int32_t[::1] features, double[::1] cuts, double[::1] weights, int threads
 ):
-    """One threshold more for each user, and all that `weigh` fills with it; weight 0 where none tells pairs apart.
+    """Choose one threshold more for each user, and weigh all pairs with it; weight 0 where none tells pairs apart.
 
-    Runs are searched in chunks, whoever's they are, and then a user's chunks compared in their order.
+    Runs are searched in chunks, side by side, and then a user's chunks compared in their order. A round reads 4 bytes
+    for each entry and a pull, which mostly lies in the cache.
     """
     threads = team(threads)
-    cdef Py_ssize_t n_chunks = chunk_users.shape[0], chunk, user
-    cdef Best *found = <Best *> malloc((n_chunks + 1) * sizeof(Best))
-    if found == NULL:
-        raise MemoryError
+    cdef Py_ssize_t n_chunks = runs.chunk_users.shape[0], chunk, user
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Best *found = <Best *> taken(&arena, n_chunks, sizeof(Best))
+    cdef Scratch scratch = Scratch(arena.used, 1)
+    cdef Threshold chosen
+    arena = scratch.share(0)
+    found = <Best *> taken(&arena, n_chunks, sizeof(Best))
     for chunk in prange(n_chunks, nogil=True, schedule="dynamic", num_threads=threads):
         found[chunk] = _search(
-            &run_starts[0], chunk_runs[chunk], chunk_runs[chunk + 1], &entries[0], &pulls[indptr[chunk_users[chunk]]]
+            &runs.starts[0], runs.chunk_runs[chunk], runs.chunk_runs[chunk + 1], &runs.entries[0],
+            &boosting.pulls[boosting.ratings.view.indptr[runs.chunk_users[chunk]]],
         )
-    for user in prange(pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
-        features[user] = 0
-        cuts[user] = 0.0
-        weights[user] = 0.0
-        if user_chunks[user + 1] > user_chunks[user]:
-            _add_threshold(
-                _best_of(found + user_chunks[user], user_chunks[user + 1] - user_chunks[user]),
-                pairs[user], totals[user], run_starts, run_features, run_sides, entries, thresholds,
-                &scores[indptr[user]], &features[user], &cuts[user], &weights[user],
+    for user in prange(boosting.pairs.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
+        chosen = _choose(boosting, runs, user, found)
+        features[user] = chosen.feature
+        cuts[user] = chosen.cut
+        weights[user] = chosen.weight
+        if chosen.weight != 0.0:
+            _weigh_user(boosting, user)
+
+
+# ---- what is searched: listed once ----
+
+
+cdef void _list_runs(const Problem *problem, Counts counts, Written all_runs, int threads):
+    """Count the runs of every user with pairs, or write them down from where each user starts."""
+    cdef Py_ssize_t user
+    cdef Size size = _largest(problem)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Columns columns = _lay_out(&arena, size, problem.n_features)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        columns = _lay_out(&arena, size, problem.n_features)
+        for user in prange(problem.ratings.n, schedule="dynamic"):
+            if problem.pairs[user] > 0:
+                _list_user(problem, user, counts, all_runs, columns)
+
+
+cdef Size _largest(const Problem *problem) noexcept:
+    """The most rows that any user with pairs has, and the most entries of features in a user's rows."""
+    cdef Size size = Size(0, 0)
+    cdef Py_ssize_t user, row, entries
+    cdef int32_t item
+    for user in range(problem.ratings.n):
+        if problem.pairs[user] > 0:
+            entries = 0
+            for row in range(problem.ratings.indptr[user], problem.ratings.indptr[user + 1]):
+                item = problem.ratings.columns[row]
+                entries += problem.features.indptr[item + 1] - problem.features.indptr[item]
+            size.entries = max(size.entries, entries)
+            size.rows = max(
+                size.rows, <Py_ssize_t> (problem.ratings.indptr[user + 1] - problem.ratings.indptr[user])
             )
-        if weights[user] != 0.0:
-            _weigh(
-                &values[indptr[user]], &scores[indptr[user]], indptr[user + 1] - indptr[user], pairs[user],
-                &pulls[indptr[user]], &totals[user], &losses[user],
-            )
-    free(found)
+    return size
 
 
-# ---- what is searched: laid out once ----
-
-
-cdef int _count_user(
-    const int32_t *items, Py_ssize_t n, const int64_t *feature_indptr, const int32_t[::1] feature_indices,
-    const double[::1] feature_values, Py_ssize_t n_features, int64_t *n_entries, int64_t *n_runs,
-) noexcept nogil:
-    cdef Runs runs = Runs(0, 0, 0, NULL, NULL, NULL, NULL, NULL)
-    cdef int failed = _lay_out(
-        items, n, feature_indptr, feature_indices, feature_values, n_features, &runs
+cdef Columns _lay_out(Arena *arena, Size size, Py_ssize_t n_features) noexcept nogil:
+    """Room for the columns of one user, without their rows."""
+    return Columns(
+        0, longs(arena, n_features), ints(arena, size.entries), floats(arena, size.entries), floats(arena, size.rows),
+        ints(arena, size.rows), ints(arena, size.rows),
     )
-    n_entries[0], n_runs[0] = runs.n_entries, runs.n_runs
-    return failed
 
 
-cdef int _list_user(
-    const int32_t *items, Py_ssize_t n, const int64_t *feature_indptr, const int32_t[::1] feature_indices,
-    const double[::1] feature_values, Py_ssize_t n_features, int64_t first_entry, int32_t *entries,
-    double *thresholds, int64_t *starts, int32_t *features, int8_t *sides,
+cdef void _list_user(
+    const Problem *problem, Py_ssize_t user, Counts counts, Written runs, Columns columns
 ) noexcept nogil:
-    cdef Runs runs = Runs(0, 0, first_entry, entries, thresholds, starts, features, sides)
-    return _lay_out(items, n, feature_indptr, feature_indices, feature_values, n_features, &runs)
-
-
-cdef int _lay_out(
-    const int32_t *items, Py_ssize_t n, const int64_t *feature_indptr, const int32_t[::1] feature_indices,
-    const double[::1] feature_values, Py_ssize_t n_features, Runs *runs,
-) noexcept nogil:
-    """All runs of one user, feature by feature; 1 if there is no memory for it."""
-    cdef Py_ssize_t size = 0, k, f
+    """Count all runs of one user, or write them down, feature by feature."""
+    cdef Py_ssize_t f
     cdef int64_t first = 0
-    cdef Columns columns
-    cdef Sorted rows
-    cdef char *memory
-    for k in range(n):
-        size += feature_indptr[items[k] + 1] - feature_indptr[items[k]]
-    memory = <char *> malloc(
-        (n_features + 1) * sizeof(int64_t) + (size + n) * sizeof(double) + (size + 2 * n) * sizeof(int32_t)
-    )
-    if memory == NULL:
-        return 1
-    columns.rows = n
-    columns.ends = <int64_t *> memory
-    columns.values = <double *> (columns.ends + n_features + 1)
-    columns.keys = columns.values + size
-    columns.places = <int32_t *> (columns.keys + n)
-    columns.order = columns.places + size
-    columns.scratch = columns.order + n
-    _transpose(items, n, feature_indptr, feature_indices, feature_values, n_features, &columns)
-    for f in range(n_features):
+    if runs.entries != NULL:
+        runs.entry, runs.run = counts.entries[user], counts.runs[user]
+    columns.rows = problem.ratings.indptr[user + 1] - problem.ratings.indptr[user]
+    _transpose(problem, problem.ratings.columns + problem.ratings.indptr[user], &columns)
+    for f in range(problem.n_features):
         if columns.ends[f] > first:
-            rows = _sort_feature(&columns, first, columns.ends[f])
-            _write_runs(&columns, rows, <int32_t> f, runs)
+            _write_runs(&columns, _sort_feature(&columns, first, columns.ends[f]), <int32_t> f, &runs)
         first = columns.ends[f]
-    free(memory)
-    return 0
+    if runs.entries == NULL:
+        counts.entries[user + 1], counts.runs[user + 1] = runs.entry, runs.run
 
 
-cdef void _transpose(
-    const int32_t *items, Py_ssize_t n, const int64_t *indptr, const int32_t[::1] indices,
-    const double[::1] values, Py_ssize_t n_features, Columns *columns,
-) noexcept nogil:
-    """CSR to columns, by counting; while they are filled, ends[f] is the next free place of feature f."""
+cdef void _transpose(const Problem *problem, const int32_t *items, Columns *columns) noexcept nogil:
+    """Turn the items' rows of features into columns, by counting.
+
+    Invariant: while the columns are filled, ends[f] is the next free place of feature f.
+    """
     cdef Py_ssize_t k, f
     cdef int64_t entry, before = 0, count
-    for f in range(n_features):
+    cdef SparseView rows = problem.features
+    for f in range(problem.n_features):
         columns.ends[f] = 0
-    for k in range(n):
-        for entry in range(indptr[items[k]], indptr[items[k] + 1]):
-            columns.ends[indices[entry]] += 1
-    for f in range(n_features):
+    for k in range(columns.rows):
+        for entry in range(rows.indptr[items[k]], rows.indptr[items[k] + 1]):
+            columns.ends[rows.columns[entry]] += 1
+    for f in range(problem.n_features):
         count = columns.ends[f]
         columns.ends[f] = before
         before += count
-    for k in range(n):
-        for entry in range(indptr[items[k]], indptr[items[k] + 1]):
-            f = indices[entry]
+    for k in range(columns.rows):
+        for entry in range(rows.indptr[items[k]], rows.indptr[items[k] + 1]):
+            f = rows.columns[entry]
             columns.places[columns.ends[f]] = <int32_t> k
-            columns.values[columns.ends[f]] = values[entry]
+            columns.values[columns.ends[f]] = rows.values[entry]
             columns.ends[f] += 1
 
 
 cdef Sorted _sort_feature(Columns *columns, int64_t first, int64_t end) noexcept nogil:
-    """Sort one feature's rows by value and say which group is left out: zero if most are zero, else the largest."""
+    """One feature's rows by value, and which group is left out: zero if most are zero, else the largest."""
     cdef Py_ssize_t n = columns.rows, k, start = 0
     cdef int64_t entry
     cdef bint mostly_zero = 2 * (end - first) <= n
@@ -306,8 +314,8 @@ cdef Sorted _sort_feature(Columns *columns, int64_t first, int64_t end) noexcept
     return rows
 
 
-cdef void _write_runs(const Columns *columns, Sorted rows, int32_t feature, Runs *runs) noexcept nogil:
-    """What lies below the group that is left out, upwards to it; and what lies above, downwards to it."""
+cdef void _write_runs(const Columns *columns, Sorted rows, int32_t feature, Written *runs) noexcept nogil:
+    """Write what lies below the group that is left out, upwards to it; and what lies above, downwards to it."""
     cdef Py_ssize_t k
     cdef double value, next_
     if rows.low > 0:
@@ -324,25 +332,51 @@ cdef void _write_runs(const Columns *columns, Sorted rows, int32_t feature, Runs
             _write_entry(runs, columns.order[k], value, next_)
 
 
-cdef inline void _start_run(Runs *runs, int32_t feature, int8_t side) noexcept nogil:
+cdef inline void _start_run(Written *runs, int32_t feature, int8_t side) noexcept nogil:
+    """Begin a run of this feature."""
     if runs.entries != NULL:
-        runs.starts[runs.n_runs] = runs.first_entry + runs.n_entries
-        runs.features[runs.n_runs] = feature
-        runs.sides[runs.n_runs] = side
-    runs.n_runs += 1
+        runs.starts[runs.run] = runs.entry
+        runs.features[runs.run] = feature
+        runs.sides[runs.run] = side
+    runs.run += 1
 
 
-cdef inline void _write_entry(Runs *runs, int32_t place, double value, double next_) noexcept nogil:
+cdef inline void _write_entry(Written *runs, int32_t place, double value, double next_) noexcept nogil:
+    """Add a row to the run; a threshold may stand between two values that differ."""
     if runs.entries != NULL:
-        runs.entries[runs.n_entries] = place if value == next_ else ~place
-        runs.thresholds[runs.n_entries] = _between(min(value, next_), max(value, next_))
-    runs.n_entries += 1
+        runs.entries[runs.entry] = place if value == next_ else ~place
+        runs.cuts[runs.entry] = _between(min(value, next_), max(value, next_))
+    runs.entry += 1
 
 
 cdef inline double _between(double low, double high) noexcept nogil:
     """The middle; the lower one where no number lies between: whatever is above it is at least `high`."""
     cdef double middle = 0.5 * low + 0.5 * high
     return middle if low <= middle < high else low
+
+
+cdef int64_t _cut_into_chunks(RunList runs, Counts counts, Py_ssize_t n_users, bint write) noexcept nogil:
+    """How many chunks there are; they are filled in if `write` says so.
+
+    A chunk ends with its user, and where the runs of the user begin in another multiple of _CHUNK entries.
+    """
+    cdef Py_ssize_t user
+    cdef int64_t run, part, last = 0, chunk = 0
+    for user in range(n_users):
+        if write:
+            runs.user_chunks[user] = chunk
+        for run in range(counts.runs[user], counts.runs[user + 1]):
+            part = (runs.starts[run] - counts.entries[user]) // _CHUNK
+            if run == counts.runs[user] or part != last:
+                if write:
+                    runs.chunk_users[chunk] = <int32_t> user
+                    runs.chunk_runs[chunk] = run
+                chunk += 1
+                last = part
+    if write:
+        runs.user_chunks[n_users] = chunk
+        runs.chunk_runs[chunk] = counts.runs[n_users]
+    return chunk
 
 
 # ---- a round ----
@@ -377,39 +411,58 @@ cdef Best _best_of(const Best *found, Py_ssize_t n) noexcept nogil:
     return best
 
 
-cdef void _add_threshold(
-    Best best, double pairs, double total, const int64_t[::1] run_starts, const int32_t[::1] run_features,
-    const int8_t[::1] run_sides, const int32_t[::1] entries, const double[::1] thresholds,
-    double *scores, int32_t *feature, double *cut, double *weight,
-) noexcept nogil:
-    """alpha = 1/2 ln((1 + r) / (1 - r)), r kept half a pair away from 1; the rows' scores move up to a constant.
+cdef inline Threshold _choose(Boosting boosting, RunList runs, Py_ssize_t user, const Best *found) noexcept nogil:
+    """The threshold of one user, which has been added to the scores of the user's rows."""
+    cdef int64_t first = runs.user_chunks[user], end = runs.user_chunks[user + 1]
+    if end == first:
+        return Threshold(0, 0.0, 0.0)
+    return _add_threshold(
+        _best_of(found + first, end - first), boosting.pairs[user], boosting.totals[user], runs,
+        &boosting.scores[boosting.ratings.view.indptr[user]],
+    )
 
-    The sum over a run from below is -r: instead of adding alpha to all above the threshold, take it from
-    those below, which are fewer and which changes no difference.
+
+cdef Threshold _add_threshold(Best best, double pairs, double total, RunList runs, double *scores) noexcept nogil:
+    """The threshold with its weight alpha, which has been added to the scores up to a constant; weight 0: none.
+
+    alpha = 1/2 ln((1 + r) / (1 - r)), r kept half a pair away from 1. The sum over a run from below is -r: instead of
+    adding alpha to all above the threshold, it is taken from those below, which are fewer and which changes no
+    difference.
     """
-    cdef double limit = 1.0 - 0.5 / pairs, r
+    cdef double limit = 1.0 - 0.5 / pairs, r, weight
     cdef int side
     cdef int64_t k
     cdef int32_t entry
     if best.entry < 0 or not total > 0.0:
-        return
-    side = run_sides[best.run]
+        return Threshold(0, 0.0, 0.0)
+    side = runs.sides[best.run]
     r = max(-limit, min(limit, side * best.pull / total))
     if fabs(r) < 1e-12:
-        return  # rounding: no threshold tells anything apart
-    feature[0] = run_features[best.run]
-    cut[0] = thresholds[best.entry]
-    weight[0] = atanh(r)
-    for k in range(run_starts[best.run], best.entry + 1):
-        entry = entries[k]
-        scores[entry ^ (entry >> 31)] += side * weight[0]
+        return Threshold(0, 0.0, 0.0)  # rounding: no threshold tells anything apart
+    weight = atanh(r)
+    for k in range(runs.starts[best.run], best.entry + 1):
+        entry = runs.entries[k]
+        scores[entry ^ (entry >> 31)] += side * weight
+    return Threshold(runs.features[best.run], runs.cuts[best.entry], weight)
+
+
+cdef inline void _weigh_user(Boosting boosting, Py_ssize_t user) noexcept nogil:
+    """Weigh the pairs of one user."""
+    cdef Py_ssize_t first = boosting.ratings.view.indptr[user]
+    _weigh(
+        boosting.ratings.view.values + first, &boosting.scores[first], boosting.ratings.view.indptr[user + 1] - first,
+        boosting.pairs[user], &boosting.pulls[first], &boosting.totals[user], &boosting.losses[user],
+    )
 
 
 cdef void _weigh(
     const double *values, const double *scores, Py_ssize_t n, double pairs,
     double *pulls, double *total, double *loss,
 ) noexcept nogil:
-    """All pulls in two scans; every weight is divided by e^top, the largest, so that none overflows."""
+    """Compute all pulls, their sum and the loss, in two scans.
+
+    Every weight is divided by e^top, the largest, so that none overflows.
+    """
     cdef double top = _largest_difference(values, scores, n), peak = -INFINITY, sum_ = 0.0
     cdef Py_ssize_t start = 0, end, k
     total[0] = 0.0
@@ -458,6 +511,7 @@ cdef double _largest_difference(const double *values, const double *scores, Py_s
 
 
 cdef inline Py_ssize_t _end_of_level(const double *values, Py_ssize_t start, Py_ssize_t n) noexcept nogil:
+    """Where the values end that are equal to the one at `start`."""
     cdef Py_ssize_t end = start + 1
     while end < n and values[end] == values[start]:
         end += 1

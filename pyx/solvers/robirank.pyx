@@ -1,80 +1,219 @@
 """RobiRank's robust loss with its auxiliary variables in closed form, and stochastic descent with these held.
 
-An item j that user i wants competes with the candidates k of its list: t_ij = sum_k log2(1 + 2^(f_ik - f_ij)).
+An item j that user i wants competes with the candidates k of its list: t_ij = sum_k log2(1 + 2^(f_ik - f_ij)). The
+closed form looks at all candidates, the descent at a few that are drawn.
 """
 
-from cython.parallel cimport prange
+from cython.parallel cimport parallel, prange
 from libc.math cimport exp2, log2
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
 
-import numpy as np
-
-from rankbench.kernels.shared.lanes cimport dot, dot_difference
 from rankbench.kernels.methods.pairwise cimport Move, update
-from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
+from rankbench.kernels.shared.lanes cimport dot, dot_difference
+from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
 cdef enum:
     _FARTHEST = 500  # score differences beyond it count as it: 2^500 keeps all products finite
 
 cdef double _FULL = exp2(400.0)  # a product above it is folded into the logarithm
 
+cdef struct WishesView:
+    Py_ssize_t n  # users
+    const int64_t *indptr
+    const int32_t *places
+    const double *gains
+    const int64_t *lists  # of user i: begins at lists[2 i], ends before lists[2 i + 1]
+    const int32_t *candidates
+
+cdef struct Own:
+    # The wishes and the candidates of one user.
+    Py_ssize_t wanted
+    const int32_t *places
+    const double *gains
+    Py_ssize_t n
+    const int32_t *candidates
+
+cdef struct Model:
+    double *users
+    double *items
+    Py_ssize_t rank  # padded to whole lanes
+    const double *user_shrink
+    const double *item_shrink
+    double step
+    double decay
+    int draws
+
+
+cdef class WishRows:
+    """What each user wants: the rows p from indptr[i] to indptr[i + 1] of user i, each with a place and a gain.
+
+    User i chooses among candidates[lists[i, 0]:lists[i, 1]], and row p is the one at places[p] of them.
+    """
+
+    cdef const int64_t[::1] indptr
+    cdef const int32_t[::1] places
+    cdef const double[::1] gains
+    cdef const int64_t[:, ::1] lists
+    cdef const int32_t[::1] candidates
+    cdef WishesView view
+
+    def __init__(
+        self,
+        *,
+        const int64_t[::1] indptr,
+        const int32_t[::1] places,
+        const double[::1] gains,
+        const int64_t[:, ::1] lists,
+        const int32_t[::1] candidates,
+    ):
+        """Take the arrays, without a copy."""
+        cdef Py_ssize_t n = count_rows(indptr, places.shape[0])
+        if gains.shape[0] != places.shape[0]:
+            raise ValueError(f"there are {places.shape[0]} places but {gains.shape[0]} gains")
+        if lists.shape[0] != n or lists.shape[1] != 2:
+            raise ValueError(f"there must be the beginning and the end of a list for each of {n} users")
+        self.indptr, self.places, self.gains, self.lists, self.candidates = indptr, places, gains, lists, candidates
+        self.view = WishesView(
+            n, &indptr[0], first_id(places), first_value(gains), NULL, first_id(candidates)
+        )
+        if n > 0:
+            self.view.lists = &lists[0, 0]
+
+
+cdef class RobustDescent:
+    """Factors that descent changes in place, with the shrinkage of each row, the step size, and the competitors drawn.
+
+    Rows of `users` and `items` are padded with zeros to whole lanes. After t updates the step is
+    step / (1 + decay t). Each wish meets `draws` competitors.
+    """
+
+    cdef double[:, ::1] users
+    cdef double[:, ::1] items
+    cdef const double[::1] user_shrink
+    cdef const double[::1] item_shrink
+    cdef Model model
+
+    def __init__(
+        self,
+        *,
+        double[:, ::1] users,
+        double[:, ::1] items,
+        const double[::1] user_shrink,
+        const double[::1] item_shrink,
+        double step,
+        double decay,
+        int draws,
+    ):
+        """Take the arrays, without a copy."""
+        if users.shape[1] != items.shape[1]:
+            raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
+        if users.shape[0] != user_shrink.shape[0] or items.shape[0] != item_shrink.shape[0]:
+            raise ValueError("there must be one shrinkage for each user and each item")
+        self.users, self.items, self.user_shrink, self.item_shrink = users, items, user_shrink, item_shrink
+        self.model = Model(
+            &users[0, 0], &items[0, 0], users.shape[1], &user_shrink[0], &item_shrink[0], step, decay, draws
+        )
+
 
 def closed_form(
-    const int64_t[::1] indptr,
-    const int32_t[::1] places,
-    const double[::1] gains,
-    const int64_t[:, ::1] lists,
-    const int32_t[::1] candidates,
+    *,
+    WishRows wishes,
     const double[:, ::1] users,
     const double[:, ::1] items,
     double[::1] xi,
     double[::1] losses,
     int threads,
 ):
-    """xi = 1 / (1 + t) for each wanted item, and each user's sum of gain log2(1 + t).
+    """Fill in xi = 1 / (1 + t) of each wanted item, and each user's sum of gain log2(1 + t).
 
-    User i wants the rows indptr[i] .. indptr[i + 1]; row p is candidates[lists[i, 0] + places[p]], and the
-    list ends before lists[i, 1].
+    A user costs 2 rank flops per candidate, and 2 flops for each pair of a wanted item and a candidate.
     """
     threads = team(threads)
-    cdef Py_ssize_t user
-    cdef Py_ssize_t longest = np.max(np.subtract(lists[:, 1], lists[:, 0]), initial=0)
-    cdef double *scratch = <double *> malloc((threads * longest + 1) * sizeof(double))
-    if scratch == NULL:
-        raise MemoryError
-    for user in prange(indptr.shape[0] - 1, nogil=True, schedule="dynamic", chunksize=4, num_threads=threads):
-        if indptr[user + 1] > indptr[user]:
-            losses[user] = _of_user(
-                indptr[user + 1] - indptr[user], &places[indptr[user]], &gains[indptr[user]],
-                &candidates[lists[user, 0]], lists[user, 1] - lists[user, 0],
-                &users[user, 0], &items[0, 0], users.shape[1], scratch + thread_id() * longest, &xi[indptr[user]],
+    cdef Py_ssize_t user, longest = 0
+    for user in range(wishes.view.n):
+        longest = max(longest, <Py_ssize_t> (wishes.lists[user, 1] - wishes.lists[user, 0]))
+    cdef Arena arena = Arena(NULL, 0)
+    cdef double *powers = floats(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    cdef Own own
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        powers = floats(&arena, longest)
+        for user in prange(wishes.view.n, schedule="dynamic", chunksize=4):
+            own = _of_user(&wishes.view, user)
+            if own.wanted > 0:
+                losses[user] = _close(
+                    own, &users[user, 0], &items[0, 0], users.shape[1], powers, &xi[wishes.view.indptr[user]]
+                )
+            else:
+                losses[user] = 0.0
+
+
+def descend(
+    *,
+    RobustDescent descent,
+    WishRows wishes,
+    const double[::1] weights,
+    const int32_t[::1] user_order,
+    double updates,
+    uint64_t seed,
+):
+    """Visit every wanted item once, on one thread, against drawn competitors; `updates` were made before this pass.
+
+    A drawn competitor stands for its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
+    which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
+    update reads and writes 3 rank doubles, in about 12 rank flops.
+    """
+    cdef Py_ssize_t place, user, longest = longest_row(wishes.view.indptr, wishes.view.n)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef int32_t *order = ints(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, 1)
+    cdef const double *first_weight = first_value(weights)
+    arena = scratch.share(0)
+    order = ints(&arena, longest)
+    with nogil:
+        for place in range(user_order.shape[0]):
+            user = user_order[place]
+            updates = _visit_user(
+                &descent.model, _of_user(&wishes.view, user), first_weight + wishes.view.indptr[user], user,
+                stream_of(seed, user), order, updates,
             )
-        else:
-            losses[user] = 0.0
-    free(scratch)
 
 
-cdef double _of_user(
-    Py_ssize_t wanted, const int32_t *places, const double *gains, const int32_t *candidates, Py_ssize_t n,
-    const double *u, const double *items, Py_ssize_t rank, double *powers, double *xi,
+cdef inline Own _of_user(const WishesView *wishes, Py_ssize_t user) noexcept nogil:
+    """The wishes and the candidates of one user."""
+    cdef int64_t first = wishes.indptr[user], begin = wishes.lists[2 * user]
+    return Own(
+        wishes.indptr[user + 1] - first, wishes.places + first, wishes.gains + first,
+        wishes.lists[2 * user + 1] - begin, wishes.candidates + begin,
+    )
+
+
+cdef double _close(
+    Own own, const double *u, const double *items, Py_ssize_t rank, double *powers, double *xi
 ) noexcept nogil:
-    """One user's loss, and xi of each wanted item."""
+    """One user's loss; xi of each wanted item is filled in.
+
+    Invariant of the sums: powers[k] is 2^(f_k - best), best being the score of the best candidate.
+    """
     cdef double best, robust, loss = 0.0
-    cdef Py_ssize_t k, row
+    cdef Py_ssize_t k, row, place, n = own.n
     for k in range(n):
-        powers[k] = dot(u, items + candidates[k] * rank, rank)
+        powers[k] = dot(u, items + own.candidates[k] * rank, rank)
     best = powers[0]
     for k in range(n):
         best = max(best, powers[k])
     for k in range(n):
         powers[k] = exp2(max(powers[k] - best, <double> -_FARTHEST))
-    for row in range(wanted):
-        robust = 1.0 + _logistic_sum(powers, places[row], 1.0 / powers[places[row]])
-        robust += _logistic_sum(powers + places[row] + 1, n - places[row] - 1, 1.0 / powers[places[row]])
+    for row in range(own.wanted):
+        place = own.places[row]
+        robust = 1.0 + _logistic_sum(powers, place, 1.0 / powers[place])
+        robust += _logistic_sum(powers + place + 1, n - place - 1, 1.0 / powers[place])
         xi[row] = 1.0 / robust
-        loss += gains[row] * log2(robust)
+        loss += own.gains[row] * log2(robust)
     return loss
 
 
@@ -102,66 +241,39 @@ cdef double _logistic_sum(const double *powers, Py_ssize_t n, double scale) noex
     return total + ((log2(a) + log2(b)) + (log2(c) + log2(d)))
 
 
-def descend(
-    const int32_t[::1] user_order,
-    const int64_t[::1] indptr,
-    const int32_t[::1] places,
-    const double[::1] weights,
-    const int64_t[:, ::1] lists,
-    const int32_t[::1] candidates,
-    double[:, ::1] users,
-    double[:, ::1] items,
-    const double[::1] user_shrink,
-    const double[::1] item_shrink,
-    int draws,
-    double step,
-    double decay,
+cdef double _visit_user(
+    const Model *shared, Own own, const double *weights, Py_ssize_t user, Stream stream, int32_t *order,
     double updates,
-    uint64_t seed,
-):
-    """Visit every wanted item once, against `draws` competitors each, by steps of step / (1 + decay updates).
-
-    A drawn competitor stands for its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
-    which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over `draws`.
-    """
-    cdef Py_ssize_t place, longest = np.diff(indptr).max(initial=0)
-    cdef int32_t *order = <int32_t *> malloc((longest + 1) * sizeof(int32_t))
-    cdef Py_ssize_t user, row, n, first
-    cdef int32_t own, other
+) noexcept nogil:
+    """The number of updates after all of one user's, in random order, each wish against drawn competitors."""
+    cdef Model model = shared[0]
+    cdef Py_ssize_t place, row
+    cdef int32_t wish, rival
     cdef int _drawn
     cdef double eta
-    cdef Stream stream
-    if order == NULL:
-        raise MemoryError
-    with nogil:
-        for place in range(user_order.shape[0]):
-            user = user_order[place]
-            first, n = indptr[user], lists[user, 1] - lists[user, 0]
-            stream = stream_of(seed, user)
-            shuffled(&stream, order, indptr[user + 1] - first)
-            for row in range(indptr[user + 1] - first):
-                own = places[first + order[row]]
-                for _drawn in range(draws):
-                    other = <int32_t> below(&stream, <uint32_t> (n - 1))
-                    other += other >= own
-                    eta = step / (1.0 + decay * updates)
-                    updates += 1.0
-                    _step(
-                        eta, weights[first + order[row]], &users[user, 0], &items[0, 0], users.shape[1],
-                        candidates[lists[user, 0] + own], candidates[lists[user, 0] + other],
-                        user_shrink[user], &item_shrink[0],
-                    )
-    free(order)
+    shuffled(&stream, order, own.wanted)
+    for place in range(own.wanted):
+        row = order[place]
+        wish = own.places[row]
+        for _drawn in range(model.draws):
+            rival = <int32_t> below(&stream, <uint32_t> (own.n - 1))
+            rival += rival >= wish
+            eta = model.step / (1.0 + model.decay * updates)
+            updates += 1.0
+            _step(&model, user, own.candidates[wish], own.candidates[rival], weights[row], eta)
+    return updates
 
 
 cdef inline void _step(
-    double eta, double weight, double *u, double *items, Py_ssize_t rank, int32_t j, int32_t k,
-    double user_shrink, const double *item_shrink,
+    const Model *model, Py_ssize_t user, int32_t j, int32_t k, double weight, double eta
 ) noexcept nogil:
-    """Down the gradient of weight log2(1 + 2^-m), m = u . (v_j - v_k), and of the penalty's share."""
-    cdef double margin = dot_difference(u, items + j * rank, items + k * rank, rank)
-    cdef double g = -eta * weight / (1.0 + exp2(margin))
-    update(
-        u, items + j * rank, items + k * rank, rank,
-        Move(g, 1.0 - eta * user_shrink, 1.0 - eta * item_shrink[j], 1.0 - eta * item_shrink[k]),
+    """Go down the gradient of weight log2(1 + 2^-m), m = u . (v_j - v_k), and of the penalty's share."""
+    cdef Py_ssize_t rank = model.rank
+    cdef double *u = model.users + user * rank
+    cdef double *v = model.items + j * rank
+    cdef double *w = model.items + k * rank
+    cdef double g = -eta * weight / (1.0 + exp2(dot_difference(u, v, w, rank)))
+    cdef Move move = Move(
+        g, 1.0 - eta * model.user_shrink[user], 1.0 - eta * model.item_shrink[j], 1.0 - eta * model.item_shrink[k]
     )
+    update(u, v, w, rank, move)

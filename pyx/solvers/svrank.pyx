@@ -1,24 +1,28 @@
 """SVRank over pairs: coordinate ascent on the dual of each user's problem, users side by side.
 
 With c = 2C/m^2 and b_ij for the unordered pair i < j, |b_ij| <= c, the dual is
-D(b) = -1/4 a^T K a + a . y - eps sum |b_ij|, a = sum b_ij (e_j - e_i), and h = K a / 2 are the scores. The
-primal P = a . h / 2 + c sum max(|r_j - r_i| - eps, 0), r = h - y, needs m residuals and a sort, no pairs.
+D(b) = -1/4 a^T K a + a . y - eps sum |b_ij|, a = sum b_ij (e_j - e_i), and h = K a / 2 are the scores. The primal value
+P = a . h / 2 + c sum max(|r_j - r_i| - eps, 0), r = h - y, needs m residuals and a sort, and no list of pairs.
 """
-
-import numpy as np
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, taken
 from rankbench.kernels.shared.lanes cimport total
-from rankbench.kernels.solvers.magnitudes cimport pair_loss
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport SparseRows
 from rankbench.kernels.shared.sorting cimport argsort
+from rankbench.kernels.solvers.magnitudes cimport pair_loss
 
 cdef enum:
     _INNER = 10  # passes over the pairs that still move, for each pass over all of them
+
+cdef struct Matrix:
+    # A kernel matrix between items.
+    const double *entries
+    Py_ssize_t columns
 
 cdef struct Pair:
     int32_t i
@@ -42,82 +46,117 @@ cdef struct User:
     Pair *moving
 
 
+cdef class PairProblem:
+    """The problem that all users have, and when work on it ends.
+
+    C weighs the losses, which are 0 up to `eps`. A user is done once its duality gap is at most `tolerance` times its
+    primal value, or after so many rounds.
+    """
+
+    cdef double C
+    cdef double eps
+    cdef double tolerance
+    cdef int rounds
+
+    def __init__(self, *, double C, double eps, double tolerance, int rounds):
+        """Take the numbers."""
+        self.C, self.eps, self.tolerance, self.rounds = C, eps, tolerance, rounds
+
+
+cdef class PairDuals:
+    """The dual variables of pairs: a user's lie from starts[user], m (m - 1) / 2 of them for m ratings."""
+
+    cdef const int64_t[::1] starts
+    cdef double[::1] values
+
+    def __init__(self, *, const int64_t[::1] starts, double[::1] values):
+        """Take the arrays, without a copy; the duals are changed in place."""
+        self.starts, self.values = starts, values
+
+
+cdef class Functions:
+    """Where the users' functions stand: coefficients by rating; offset, primal value and duality gap by user."""
+
+    cdef double[::1] coefficients
+    cdef double[::1] offsets
+    cdef double[::1] primal
+    cdef double[::1] gap
+
+    def __init__(self, *, double[::1] coefficients, double[::1] offsets, double[::1] primal, double[::1] gap):
+        """Take the arrays, without a copy; they are filled in for the users that are worked on."""
+        if not offsets.shape[0] == primal.shape[0] == gap.shape[0]:
+            raise ValueError("each user must have an offset, a primal value and a gap")
+        self.coefficients, self.offsets, self.primal, self.gap = coefficients, offsets, primal, gap
+
+
 def pair_rounds(
+    *,
+    PairProblem problem,
     const double[:, ::1] gram,
-    const int64_t[::1] indptr,
-    const int32_t[::1] items,
-    const double[::1] values,
+    SparseRows ratings,
     const int32_t[::1] users,
-    double C,
-    double eps,
-    double tolerance,
-    int rounds,
-    const int64_t[::1] first_dual,
-    double[::1] duals,
-    double[::1] coefficients,
-    double[::1] offsets,
-    double[::1] primal,
-    double[::1] gap,
+    PairDuals duals,
+    Functions functions,
     int threads,
 ):
-    """Go on with each of these users from its duals, which lie from first_dual[place]: some rounds, or until done.
+    """Move the duals and functions of these users on, by some rounds or until they are done.
 
-    A user is done once its gap is at most tolerance x primal. `coefficients`, by rating, and `offsets`,
-    `primal` and `gap`, by user, tell where it stands then.
+    The columns of `ratings` are the items' rows of the kernel matrix. A round is a pass over all pairs, and some over
+    those that still move. A thread needs 8 m^2 bytes for the kernel matrix and 6 m^2 for the pairs.
     """
     threads = team(threads)
-    cdef Py_ssize_t longest = np.diff(indptr)[np.asarray(users)].max(initial=0), place, row
-    cdef size_t size = _bytes(longest)
-    cdef char *memory = <char *> malloc(threads * size + 1)
-    cdef User *states = <User *> malloc(threads * sizeof(User))
-    cdef User *state = states
-    cdef int32_t user
-    try:
-        if memory == NULL or states == NULL:
-            raise MemoryError
-        with nogil, parallel(num_threads=threads):
-            state = &states[thread_id()]
-            _lay_out(state, memory + thread_id() * size, longest)
-            for place in prange(users.shape[0], schedule="dynamic"):
-                user = users[place]
-                row = indptr[user]
-                state.m = indptr[user + 1] - row
-                state.c = 2.0 * C / (<double> state.m * <double> state.m)
-                state.eps = eps
-                state.y = &values[row]
-                state.b = &duals[first_dual[place]]
-                _gather(state, &gram[0, 0], gram.shape[0], &items[row])
-                _ascend(state, tolerance, rounds, &primal[user], &gap[user])
-                offsets[user] = _expansion(state, &coefficients[row])
-    finally:
-        free(memory)
-        free(states)
+    cdef Py_ssize_t longest = 0, place
+    cdef Matrix matrix = Matrix(&gram[0, 0], gram.shape[1])
+    for place in range(users.shape[0]):
+        longest = max(longest, <Py_ssize_t> (ratings.indptr[users[place] + 1] - ratings.indptr[users[place]]))
+    cdef Arena arena = Arena(NULL, 0)
+    cdef User room = _lay_out(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        room = _lay_out(&arena, longest)
+        for place in prange(users.shape[0], schedule="dynamic"):
+            _fit_user(problem, matrix, ratings, users[place], duals, functions, room)
 
 
-cdef size_t _bytes(Py_ssize_t m) noexcept nogil:
-    """What a thread needs for users of at most m ratings, rounded up to whole doubles."""
-    cdef size_t pairs = <size_t> (m * (m - 1) // 2)
-    return 8 * (((m * m + 4 * m) * sizeof(double) + pairs * sizeof(Pair) + 2 * m * sizeof(int32_t)) // 8 + 1)
+cdef User _lay_out(Arena *arena, Py_ssize_t m) noexcept nogil:
+    """Room for users of at most m ratings, without a problem."""
+    cdef User room
+    room.m, room.c, room.eps, room.y, room.b = 0, 0.0, 0.0, NULL, NULL
+    room.gram = floats(arena, m * m)
+    room.means = floats(arena, m)
+    room.a = floats(arena, m)
+    room.h = floats(arena, m)
+    room.r = floats(arena, m)
+    room.order = ints(arena, m)
+    room.spare = ints(arena, m)
+    room.moving = <Pair *> taken(arena, m * (m - 1) // 2, sizeof(Pair))
+    return room
 
 
-cdef void _lay_out(User *state, char *memory, Py_ssize_t m) noexcept nogil:
-    state.gram = <double *> memory
-    state.means = state.gram + m * m
-    state.a = state.means + m
-    state.h = state.a + m
-    state.r = state.h + m
-    state.order = <int32_t *> (state.r + m)
-    state.spare = state.order + m
-    state.moving = <Pair *> (state.spare + m)
+cdef void _fit_user(
+    PairProblem problem, Matrix gram, SparseRows ratings, Py_ssize_t user, PairDuals duals, Functions functions,
+    User state,
+) noexcept nogil:
+    """Move one user's duals and function on, in the memory of `state`."""
+    cdef Py_ssize_t first = ratings.view.indptr[user]
+    state.m = ratings.view.indptr[user + 1] - first
+    state.c = 2.0 * problem.C / (<double> state.m * <double> state.m)
+    state.eps = problem.eps
+    state.y = ratings.view.values + first
+    state.b = &duals.values[duals.starts[user]]
+    _gather(&state, gram, ratings.view.columns + first)
+    _ascend(&state, problem.tolerance, problem.rounds, &functions.primal[user], &functions.gap[user])
+    functions.offsets[user] = _expansion(&state, &functions.coefficients[first])
 
 
-cdef void _gather(User *state, const double *gram, Py_ssize_t stride, const int32_t *items) noexcept nogil:
-    """The user's part of the kernel matrix, centred: scores move by a constant, and large offsets cancel here."""
+cdef void _gather(User *state, Matrix gram, const int32_t *items) noexcept nogil:
+    """Fill in the user's part of the kernel matrix, centred: scores move by a constant, and large offsets cancel."""
     cdef Py_ssize_t i, j, m = state.m
     cdef const double *row
     cdef double grand
     for i in range(m):
-        row = gram + items[i] * stride
+        row = gram.entries + items[i] * gram.columns
         for j in range(m):
             state.gram[i * m + j] = row[items[j]]
         state.means[i] = total(state.gram + i * m, m) / m
@@ -128,7 +167,7 @@ cdef void _gather(User *state, const double *gram, Py_ssize_t stride, const int3
 
 
 cdef void _ascend(User *state, double tolerance, int rounds, double *primal, double *gap) noexcept nogil:
-    """Rounds of one pass over all pairs and some over those that still move."""
+    """Make rounds of one pass over all pairs and some over those that still move; tell primal value and gap."""
     cdef Py_ssize_t moving, _inner
     cdef int _round
     _rescore(state)
@@ -143,7 +182,7 @@ cdef void _ascend(User *state, double tolerance, int rounds, double *primal, dou
 
 
 cdef Py_ssize_t _pass_over_all(User *state) noexcept nogil:
-    """Update every pair once; the pairs that moved or lie between their bounds are `moving`: how many they are."""
+    """How many pairs moved or lie between their bounds, which `moving` lists, after an update of every pair."""
     cdef Py_ssize_t i, j, place = 0, moving = 0
     cdef double before, after
     for i in range(state.m):
@@ -161,13 +200,14 @@ cdef Py_ssize_t _pass_over_all(User *state) noexcept nogil:
 
 
 cdef void _pass_over_moving(User *state, Py_ssize_t moving) noexcept nogil:
+    """Update the pairs that are `moving` once."""
     cdef Py_ssize_t k
     for k in range(moving):
         _update(state, state.moving[k].i, state.moving[k].j, state.moving[k].place)
 
 
 cdef inline void _update(User *state, Py_ssize_t i, Py_ssize_t j, Py_ssize_t place) noexcept nogil:
-    """b = clip(soft(b + 2 (t - z) / K_p, 2 eps / K_p), -c, c), the best b there is; O(1), and O(m) where it moves.
+    """Set b = clip(soft(b + 2 (t - z) / K_p, 2 eps / K_p), -c, c), the best b there is; O(1), O(m) where it moves.
 
     t = y_j - y_i, z = h_j - h_i, K_p = K_ii + K_jj - 2 K_ij. Two items with the same features have
     K_p = 0: there the dual is linear in b, and b goes to a bound.
@@ -194,7 +234,7 @@ cdef inline void _update(User *state, Py_ssize_t i, Py_ssize_t j, Py_ssize_t pla
 
 
 cdef void _rescore(User *state) noexcept nogil:
-    """a and h = K a / 2 from the duals, anew: updates round."""
+    """Compute a and h = K a / 2 from the duals, in m^2 steps: what updates leave has rounding errors."""
     cdef Py_ssize_t i, j, k, place = 0, m = state.m
     cdef double half
     for i in range(m):
@@ -212,7 +252,7 @@ cdef void _rescore(User *state) noexcept nogil:
 
 
 cdef void _certify(User *state, double *primal, double *gap) noexcept nogil:
-    """P = a . h / 2 + loss, and P - D = a . h + loss - a . y + eps sum |b|."""
+    """Compute P = a . h / 2 + loss, and P - D = a . h + loss - a . y + eps sum |b|."""
     cdef double norm = 0.0, fit = 0.0, size = 0.0, loss
     cdef Py_ssize_t i, place, m = state.m
     for i in range(m):
@@ -230,7 +270,7 @@ cdef void _certify(User *state, double *primal, double *gap) noexcept nogil:
 
 
 cdef double _expansion(const User *state, double *coefficients) noexcept nogil:
-    """h(x) = sum coefficients K(x, x_i) + offset, of the mean of the ratings: returns the offset."""
+    """The offset of h(x) = sum coefficients K(x, x_i) + offset, whose scores have the mean of the ratings."""
     cdef double offset = total(state.y, state.m) / state.m
     cdef Py_ssize_t i
     for i in range(state.m):

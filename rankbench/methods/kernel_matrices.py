@@ -6,9 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints, Model
+from rankbench.contract import Floats, Int32s, Int64s, Model
 from rankbench.data.views import Ratings
 from rankbench.item_kernels import ItemKernel
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.models import KernelExpansion, KernelScores
 
 FITS = 8192  # distinct items up to which the whole kernel matrix is kept: half a gigabyte
@@ -18,9 +19,10 @@ FITS = 8192  # distinct items up to which the whole kernel matrix is kept: half 
 class Shared:
     """Some users with a kernel matrix between all items that they rated, and each rating's row of it."""
 
-    users: Ints
+    users: Int32s
     gram: Floats
-    rows: Ints
+    rows: Int32s
+    ratings: SparseRows  # of all users by these rows, as the kernels take them; only those of `users` have a meaning
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +34,14 @@ class KernelMatrices:
     threads: int
 
     @cached_property
-    def whole(self) -> tuple[Floats, Ints] | None:
+    def whole(self) -> tuple[Floats, Int32s] | None:
         """The kernel matrix between all distinct items with each item's row of it; None if they are too many."""
         features, rows = self.kernel.points(self.train.item_features)
-        return (self.kernel.gram(features, self.threads), rows) if features.shape[0] <= FITS else None
+        if features.shape[0] > FITS:
+            return None
+        return self.kernel.gram(features, self.threads), rows.astype(np.int32, copy=False)
 
-    def parts(self, users: Ints) -> Iterator[Shared]:
+    def parts(self, users: Int32s) -> Iterator[Shared]:
         """These users with the whole matrix if it fits into memory, else in groups with a matrix each.
 
         A group takes users in order as long as their items together fit; a single user who rated more items than
@@ -47,7 +51,7 @@ class KernelMatrices:
             return
         if self.whole is not None:
             gram, rows = self.whole
-            yield Shared(users, gram, rows[self.train.items])
+            yield self._shared(users, gram, rows[self.train.items])
             return
         indptr, items = self.train.indptr, self.train.items
         for group in _groups(indptr, items, users, self.train.n_items):
@@ -55,7 +59,11 @@ class KernelMatrices:
             rated = np.unique(items[own])
             rows = np.zeros(len(items), np.int32)
             rows[own] = np.searchsorted(rated, items[own])
-            yield Shared(group, self.kernel.gram_of(self.train.item_features, rated, self.threads), rows)
+            yield self._shared(group, self.kernel.gram_of(self.train.item_features, rated, self.threads), rows)
+
+    def _shared(self, users: Int32s, gram: Floats, rows: Int32s) -> Shared:
+        """The part of these users, with each rating's row of the matrix."""
+        return Shared(users, gram, rows, SparseRows(indptr=self.train.indptr, columns=rows, values=self.train.values))
 
     def expansion(self, coefficients: Floats, offsets: Floats) -> Model:
         """The model whose score is a sum of kernel values, weighted by the user's coefficients, one for each rating."""
@@ -67,7 +75,7 @@ class KernelMatrices:
         return KernelExpansion(train.item_features, *settings, train.indptr, train.items, coefficients, offsets)
 
 
-def _groups(indptr: Ints, items: Ints, users: Ints, n_items: int) -> Iterator[Ints]:
+def _groups(indptr: Int64s, items: Int32s, users: Int32s, n_items: int) -> Iterator[Int32s]:
     """The users in consecutive groups whose items together are few enough, or single users."""
     seen, count, start = np.zeros(n_items, bool), 0, 0
     for index, user in enumerate(users):

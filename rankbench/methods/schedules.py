@@ -6,7 +6,7 @@ import importlib
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Ints
+from rankbench.contract import Int32s, Ints
 from rankbench.errors import UserError
 
 _INSTALL = "pip install 'rankbench[partition]'"
@@ -31,7 +31,7 @@ def rounds(groups: int) -> list[list[tuple[int, int]]]:
     return [themselves, *([(a, last if a == b else b) for a, b in meets] for meets in others)]
 
 
-def tasks(groups: int) -> Ints:
+def tasks(groups: int) -> Int32s:
     """The number of each pair of groups in the tournament's order, as a symmetric matrix."""
     table = np.empty((groups, groups), np.int32)
     for number, (one, other) in enumerate(pair for meets in rounds(groups) for pair in meets):
@@ -44,7 +44,7 @@ def latin_square(size: int) -> Ints:
     return np.add.outer(np.arange(size), np.arange(size)) % size
 
 
-def balanced(load: Ints, groups: int) -> Ints:
+def balanced(load: Ints, groups: int) -> Int32s:
     """The group of every item, of nearly equal loads: the heaviest item goes first, each to the lightest group."""
     chosen = np.empty(len(load), np.int32)
     lightest = [(0, group) for group in range(groups)]
@@ -55,7 +55,7 @@ def balanced(load: Ints, groups: int) -> Ints:
     return chosen
 
 
-def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Ints:
+def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Int32s:
     """The part of every item in a partition by METIS into parts of similar load with few comparisons across.
 
     An edge weighs as many comparisons as its two items have with each other, an item as many as it is in. Items

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Flags, Floats, Ints, Step
+from rankbench.contract import Determinism, Flags, Float32s, Floats, Int32s, Int64s, Records, Step
 from rankbench.data.views import Comparisons
+from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
@@ -79,6 +81,15 @@ class AltSVM:
 
 
 @dataclass(frozen=True, eq=False)
+class _Plan:
+    """The order of work of the items' half: the comparisons task by task with their duals, and the rounds of tasks."""
+
+    records: Records
+    starts: Int64s  # where each task starts
+    rounds: Int64s  # a row per round: its first task and its end
+
+
+@dataclass(frozen=True, eq=False)
 class Machines:
     """The state of a fit: vectors, the dual variables of both halves, and the items' half in the schedule's order."""
 
@@ -86,12 +97,9 @@ class Machines:
     train: Comparisons
     users: Floats
     items: Floats
-    known: dict[str, Flags]  # masks of the users and items in some comparison
     threads: int
-    duals: Any  # the users' half, comparison by comparison
-    records: Any  # the items' half, task by task, with its duals
-    starts: Ints  # where each task starts
-    rounds: Ints  # a row per round: its first task and its end
+    duals: Float32s  # the users' half, comparison by comparison
+    plan: _Plan  # the items' half
 
     @classmethod
     def of(cls, solver: AltSVM, train: Comparisons, rng: np.random.Generator, threads: int) -> "Machines":
@@ -100,8 +108,35 @@ class Machines:
             check_rank("AltSVM", solver.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
         users, items = np.abs(start(rng, per_user, solver.rank)), start(rng, per_item, solver.rank)
-        known = {"users": per_user > 0, "items": per_item > 0}
-        return cls(solver, train, users, items, known, threads, *_arranged(solver, train, rng))
+        duals, plan = np.zeros(len(train), np.float32), _planned(solver, train, rng)
+        return cls(solver, train, users, items, threads, duals, plan)
+
+    @cached_property
+    def rows(self) -> ComparisonRows:
+        """The comparisons as the kernels take them."""
+        return self.train.rows
+
+    @cached_property
+    def vectors(self) -> kernel.Vectors:
+        """Both sides as the kernels take them."""
+        return kernel.Vectors(users=self.users, items=self.items)
+
+    @cached_property
+    def tasks(self) -> kernel.TaskRecords:
+        """The records as the kernels take them."""
+        return kernel.TaskRecords(records=self.plan.records, starts=self.plan.starts)
+
+    @cached_property
+    def box(self) -> kernel.Box:
+        """The quadratic penalty on a dual variable and its upper bound, as the kernels take them."""
+        return kernel.Box(ridge=_ridge(self.solver), upper=_upper(self.solver))
+
+    @cached_property
+    def known(self) -> dict[str, Flags]:
+        """Masks of the users and the items that are in some comparison."""
+        train = self.train
+        per_item = schedules.loads(train.better, train.worse, train.n_items)
+        return {"users": np.diff(train.indptr) > 0, "items": per_item > 0}
 
     def model(self) -> Factors:
         """The model of the vectors, which later steps change in place."""
@@ -115,19 +150,6 @@ class Machines:
         """Update the users' vectors, the items' held fixed."""
         (_draw_users if self.solver.schedule == "random" else _visit_users)(self, rng)
 
-    @property
-    def rows(self) -> tuple[Ints, Ints, Ints]:
-        """The comparisons as the kernels take them."""
-        return self.train.indptr, self.train.better, self.train.worse
-
-    @property
-    def box(self) -> tuple[float, float]:
-        """The quadratic penalty on a dual variable and its upper bound, rounded down so that it is at most C."""
-        if self.solver.loss == "squared-hinge":
-            return self.solver.lam / 2, np.inf
-        bound = np.float32(1 / self.solver.lam)
-        return 0.0, float(bound if float(bound) <= 1 / self.solver.lam else np.nextafter(bound, np.float32(0)))
-
     def objective(self) -> float:
         """The objective, the sum of losses plus lam/2 (|U|^2 + |V|^2)."""
         return self.losses() + self.solver.lam / 2 * (self.size("users") + self.size("items"))
@@ -138,25 +160,25 @@ class Machines:
         It belongs to one half with the other side's vectors fixed. The whole problem is not convex and has no
         such gap, so steps have none.
         """
-        linear, square = kernel.sums(self.duals if side == "users" else self.records["dual"])
-        return self.losses() + self.solver.lam * (self.size(side) + self.box[0] / 2 * square - linear)
+        linear, square = kernel.sums(duals=self.duals if side == "users" else self.plan.records["dual"])
+        return self.losses() + self.solver.lam * (self.size(side) + _ridge(self.solver) / 2 * square - linear)
 
     def losses(self) -> float:
         """The sum of the losses of all comparisons."""
-        return total_loss(CODES[self.solver.loss], self.train.rows, self.users, self.items, self.threads)
+        return total_loss(CODES[self.solver.loss], self.rows, self.users, self.items, self.threads)
 
     def bound(self) -> float:
         """An upper bound on the speed-up of both halves by threads: no task and no user is split between threads.
 
         A round of the items' half, and the users' half, takes at least its longest task, and an even share.
         """
-        tasks, per_user = np.diff(self.starts), np.diff(self.train.indptr)
+        tasks, per_user = np.diff(self.plan.starts), np.diff(self.train.indptr)
         if self.solver.schedule == "random":
             rounds = [per_user]
         elif self.solver.schedule in _RACES:
             rounds = [tasks, per_user]
         else:
-            rounds = [*(tasks[first:end] for first, end in self.rounds), per_user]
+            rounds = [*(tasks[first:end] for first, end in self.plan.rounds), per_user]
         longest = sum(max(work.max(), work.sum() / self.threads) for work in rounds)
         alone = len(self.train) if self.solver.schedule == "random" else 0
         return float(2 * len(self.train) / (alone + longest))
@@ -167,25 +189,40 @@ class Machines:
         return float(np.square(block[self.known[side]]).sum())
 
 
-def item_groups(train: Comparisons, schedule: str, groups: int) -> Ints:
+def item_groups(train: Comparisons, schedule: str, groups: int) -> Int32s:
     """The group of every item: a part by METIS under `partitioned`, else a group of similar load."""
     if schedule == "partitioned":
         return schedules.partition(train.better, train.worse, train.n_items, groups)
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
 
 
-def _arranged(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> tuple[Any, Any, Ints, Ints]:
-    """Zero duals, records in the order of the schedule, where its tasks start, and the tasks of each round."""
-    rows = train.indptr, train.better, train.worse
-    duals = np.zeros(len(train), np.float32)
+def _ridge(solver: AltSVM) -> float:
+    """The quadratic penalty on a dual variable."""
+    return solver.lam / 2 if solver.loss == "squared-hinge" else 0.0
+
+
+def _upper(solver: AltSVM) -> float:
+    """The upper bound of a dual variable: none, or C rounded down, so that the bound is at most C."""
+    if solver.loss == "squared-hinge":
+        return np.inf
+    bound = np.float32(1 / solver.lam)
+    return float(bound if float(bound) <= 1 / solver.lam else np.nextafter(bound, np.float32(0)))
+
+
+def _planned(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> _Plan:
+    """The records in the order of the schedule, all duals zero, and the tasks of each round."""
     order = rng.permutation(train.n_users).astype(np.int32)
     if solver.schedule == "random":  # the record of a comparison lies where its dual of the users' half does
-        one_task = np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32), 1
-        return duals, *kernel.records_of(*rows, np.sort(order), *one_task), np.array([[0, 1]])
-    groups, tasks = item_groups(train, solver.schedule, solver.groups), schedules.tasks(solver.groups)
-    ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
-    rounds = np.stack([ends[:-1], ends[1:]], axis=1)
-    return duals, *kernel.records_of(*rows, order, groups, tasks, int(ends[-1])), rounds
+        order, groups, pair_of = np.sort(order), np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32)
+        rounds = np.array([[0, 1]])
+    else:
+        groups, pair_of = item_groups(train, solver.schedule, solver.groups), schedules.tasks(solver.groups)
+        ends = np.cumsum([0, *map(len, schedules.rounds(solver.groups))])
+        rounds = np.stack([ends[:-1], ends[1:]], axis=1)
+    records, starts = kernel.records_of(
+        comparisons=train.rows, user_order=order, item_group=groups, pair_of=pair_of, n_tasks=int(rounds[-1, 1])
+    )
+    return _Plan(records, starts, rounds)
 
 
 def _visit_items(machines: Machines, rng: np.random.Generator) -> None:
@@ -193,20 +230,27 @@ def _visit_items(machines: Machines, rng: np.random.Generator) -> None:
     _rebuild_items(machines)
     races = machines.solver.schedule in _RACES and machines.threads > 1
     for _ in range(machines.solver.inner):
-        rounds = np.array([[0, len(machines.starts) - 1]]) if races else rng.permutation(machines.rounds)
-        order = machines.records, machines.starts, rounds
-        atomic = races and machines.solver.schedule == "atomic"
-        factors = machines.users, machines.items
-        kernel.items_pass(*machines.box, *order, *factors, seed_of(rng), atomic, machines.threads)
+        rounds = np.array([[0, len(machines.plan.starts) - 1]]) if races else rng.permutation(machines.plan.rounds)
+        kernel.items_pass(
+            box=machines.box,
+            tasks=machines.tasks,
+            rounds=rounds,
+            vectors=machines.vectors,
+            seed=seed_of(rng),
+            atomic=races and machines.solver.schedule == "atomic",
+            threads=machines.threads,
+        )
 
 
 def _rebuild_items(machines: Machines) -> None:
     """Compute V from its duals, all scaled by the best power of two for the new U."""
-    duals, items = machines.records["dual"], machines.items
+    duals, items = machines.plan.records["dual"], machines.items
     items[machines.known["items"]] = 0.0
-    order = machines.records, machines.starts, machines.rounds
-    linear, square = kernel.items_from_duals(*order, machines.users, items, machines.threads).sum(axis=0)
-    exponent = kernel.scale_exponent(linear, square, machines.size("items"), *machines.box)
+    linear, square = kernel.items_from_duals(
+        tasks=machines.tasks, rounds=machines.plan.rounds, vectors=machines.vectors, threads=machines.threads
+    ).sum(axis=0)
+    size = machines.size("items")
+    exponent = kernel.scale_exponent(box=machines.box, linear=linear, square=square, size=size)
     if exponent:
         np.ldexp(duals, exponent, out=duals)
         np.ldexp(items, exponent, out=items)
@@ -214,21 +258,33 @@ def _rebuild_items(machines: Machines) -> None:
 
 def _visit_users(machines: Machines, rng: np.random.Generator) -> None:
     """Compute each user's vector from its duals, then pass over the user's comparisons."""
-    factors = machines.users, machines.items
-    passes = machines.solver.inner, seed_of(rng), machines.threads
-    kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, *passes)
+    _pass_over_users(machines, machines.solver.inner, seed_of(rng))
+
+
+def _pass_over_users(machines: Machines, passes: int, seed: int) -> None:
+    """Compute each user's vector from its duals, then pass over the user's comparisons so many times."""
+    kernel.users_pass(
+        box=machines.box,
+        comparisons=machines.rows,
+        duals=machines.duals,
+        vectors=machines.vectors,
+        passes=passes,
+        seed=seed,
+        threads=machines.threads,
+    )
 
 
 def _draw_items(machines: Machines, rng: np.random.Generator) -> None:
     """Compute V from its duals, then update by as many randomly drawn comparisons as there are."""
     _rebuild_items(machines)
     for _ in range(machines.solver.inner):
-        kernel.drawn_items_pass(*machines.box, machines.records, machines.users, machines.items, rng)
+        kernel.drawn_items_pass(box=machines.box, tasks=machines.tasks, vectors=machines.vectors, rng=rng)
 
 
 def _draw_users(machines: Machines, rng: np.random.Generator) -> None:
     """Compute U from its duals, then update by as many randomly drawn comparisons as there are."""
-    factors = machines.users, machines.items
-    kernel.users_pass(*machines.box, *machines.rows, machines.duals, *factors, 0, 0, machines.threads)
+    _pass_over_users(machines, passes=0, seed=0)
     for _ in range(machines.solver.inner):
-        kernel.drawn_users_pass(*machines.box, machines.records, machines.duals, *factors, rng)
+        kernel.drawn_users_pass(
+            box=machines.box, tasks=machines.tasks, duals=machines.duals, vectors=machines.vectors, rng=rng
+        )

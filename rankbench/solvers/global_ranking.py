@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.contract import Determinism, Flags, Floats, Step
 from rankbench.data.views import Comparisons
+from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES
@@ -48,11 +49,10 @@ class GlobalRanking:
         """A model after each Newton iteration, until the gap vanishes or the line search fails."""
         threads = checked_threads(threads)
         problem = _Problem(train, CODES[self.loss], self.lam, threads)
-        compared = np.diff(problem.indptr) > 0
         first = problem.at(np.zeros(train.n_items))
         point: _Point | None = first
         while point is not None:
-            yield _step(point, compared)
+            yield _step(point, problem.compared)
             if point.gap <= _CONVERGED * point.objective:
                 return
             point = _descend(problem, point, np.sqrt(point.gap / first.gap))
@@ -73,19 +73,25 @@ class _Point:
 class _Problem:
     """The objective over the distinct pairs of compared items."""
 
-    def __init__(self, train: Comparisons, loss: int, lam: float, threads: int) -> None:
-        self.indptr, self.opponents, self.wins, self.losses = kernel.tournament(
-            train.better, train.worse, train.n_items
-        )
+    def __init__(self, train: Comparisons, loss: Code, lam: float, threads: int) -> None:
+        self.tournament = kernel.Tournament(better=train.better, worse=train.worse, n_items=train.n_items)
         self.loss, self.lam, self.threads = loss, lam, threads
+        indptr, opponents, _, _ = self.tournament.arrays()
+        self.compared: Flags = np.diff(indptr) > 0
+        self.n_pairs = len(opponents)  # each from both sides
 
     def at(self, scores: Floats) -> _Point:
         """The point with these scores, in one pass over the pairs."""
-        losses, gradient, diagonal = np.zeros((3, len(scores)))
-        curvature = np.empty(len(self.opponents))
-        if len(curvature):
-            rows = self.indptr, self.opponents, self.wins, self.losses
-            kernel.sweep(self.loss, *rows, scores, losses, gradient, diagonal, curvature, self.threads)
+        totals, curvature = np.empty((3, len(scores))), np.empty(self.n_pairs)
+        kernel.sweep(
+            loss=self.loss,
+            tournament=self.tournament,
+            scores=scores,
+            totals=totals,
+            curvature=curvature,
+            threads=self.threads,
+        )
+        losses, gradient, diagonal = totals
         objective = float(losses.sum()) + self.lam / 2 * _square(scores)
         gradient += self.lam * scores
         gap = _square(gradient) / (2 * self.lam)
@@ -96,7 +102,9 @@ class _Problem:
 
         def times(p: Floats) -> Floats:
             p, out = np.ascontiguousarray(p), np.empty_like(p)
-            kernel.curvature_times(self.indptr, self.opponents, point.curvature, p, out, self.threads)
+            kernel.curvature_times(
+                tournament=self.tournament, curvature=point.curvature, direction=p, out=out, threads=self.threads
+            )
             return out + self.lam * p
 
         hessian, inverse = (
@@ -124,10 +132,12 @@ def _descend(problem: _Problem, point: _Point, progress: float) -> _Point | None
     return None
 
 
-def _step(point: _Point, compared: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Step:
+def _step(point: _Point, compared: Flags) -> Step:
+    """The step at this point; items that nobody compared score NaN."""
     model = ItemScores(np.where(compared, point.scores, np.nan))
     return Step(model, lambda: point.objective, lambda: point.gap)
 
 
 def _square(x: Floats) -> float:
+    """The sum of squares."""
     return float(x @ x)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Flags, Floats, Int32s, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.feature_matrix import features_of
@@ -93,7 +93,7 @@ class _Run:
     train: Ratings
     matrices: KernelMatrices
     threads: int
-    users: Ints
+    users: Int32s
     by_primal: Flags  # of each of them, whether the primal system is solved
 
     @classmethod
@@ -108,18 +108,22 @@ class _Run:
             by_primal = features_of(train.item_features).shape[1] <= counts[users]
         return cls(train, KernelMatrices(between, train, threads), threads, users, by_primal)
 
-    @property
-    def rows(self) -> tuple[Ints, Ints, Floats]:
-        """The ratings as the kernels take them."""
-        return self.train.indptr, self.train.items, self.train.values
-
     def linear(self, C: Floats) -> Model:
         """The model of a linear kernel: weights and offsets, from the primal or the dual of each user."""
         features, users = features_of(self.train.item_features), self.users[self.by_primal]
         weights = np.full((self.train.n_users, features.shape[1]), np.nan)
         offsets = np.full(self.train.n_users, np.nan)
         if len(users):
-            _succeed(kernel.primal(features.dense(), *self.rows, users, C, weights, offsets, self.threads))
+            failed = kernel.primal(
+                features=features.dense(),
+                ratings=self.train.rows,
+                users=users,
+                C=C,
+                weights=weights,
+                offsets=offsets,
+                threads=self.threads,
+            )
+            _succeed(failed)
         if not self.by_primal.all():
             users = self.users[~self.by_primal]
             coefficients, dual_offsets = self.dual(C)
@@ -135,10 +139,15 @@ class _Run:
         users = self.users[self.by_primal]
         if len(users) and len(C):
             features = features_of(self.train.item_features).dense()
-            _succeed(kernel.primal_path(features, *self.rows, users, C, errors, self.threads))
+            failed = kernel.primal_path(
+                features=features, ratings=self.train.rows, users=users, C=C, errors=errors, threads=self.threads
+            )
+            _succeed(failed)
         for part in self.matrices.parts(self.users[~self.by_primal]) if len(C) else ():
-            rows = self.train.indptr, part.rows, self.train.values
-            _succeed(kernel.dual_path(part.gram, *rows, part.users, C, errors, self.threads))
+            failed = kernel.dual_path(
+                gram=part.gram, ratings=part.ratings, users=part.users, C=C, errors=errors, threads=self.threads
+            )
+            _succeed(failed)
         return errors
 
     def dual(self, C: Floats) -> tuple[Floats, Floats]:
@@ -146,8 +155,16 @@ class _Run:
         coefficients = np.zeros(len(self.train))
         offsets = np.full(self.train.n_users, np.nan)
         for part in self.matrices.parts(self.users[~self.by_primal]):
-            rows = self.train.indptr, part.rows, self.train.values
-            _succeed(kernel.dual(part.gram, *rows, part.users, C, coefficients, offsets, self.threads))
+            failed = kernel.dual(
+                gram=part.gram,
+                ratings=part.ratings,
+                users=part.users,
+                C=C,
+                coefficients=coefficients,
+                offsets=offsets,
+                threads=self.threads,
+            )
+            _succeed(failed)
         return coefficients, offsets
 
 

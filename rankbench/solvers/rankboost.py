@@ -3,28 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from rankbench.arrays import sealed
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Int32s, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.feature_matrix import Matrix, features_of
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.metrics import evaluation as metrics_kernel
 from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.models import Stumps
 from rankbench.names import Limits, check, checked_threads
 
-_CHUNK = 1 << 15  # entries in a unit of work of a thread
 _WORTH_A_THREAD = 1 << 17  # entries per round that are worth another thread
 _ROOM = 16  # rounds that the arrays have capacity for at first
 
-Thresholds = tuple[Ints, Floats, Floats]  # of one round: each user's feature, cut and weight
+Array = TypeVar("Array", Int32s, Floats)
+Thresholds = tuple[Int32s, Floats, Floats]  # of one round: each user's feature, cut and weight
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class _Rounds:
     users with fewer than two ratings, who score NaN.
     """
 
-    features: Ints
+    features: Int32s
     cuts: Floats
     weights: Floats
 
@@ -99,12 +100,11 @@ class _Rounds:
 
     def with_round(self, number: int, thresholds: Thresholds) -> "_Rounds":
         """The thresholds with one round more, in the same arrays or, if they are full, in ones twice as large."""
-        columns = self.features, self.cuts, self.weights
+        wider = self
         if number == self.features.shape[1]:
-            columns = tuple(np.hstack([column, np.zeros_like(column)]) for column in columns)  # type: ignore[assignment]
-        for column, values in zip(columns, thresholds, strict=True):
-            column[:-2, number] = values
-        return _Rounds(*columns)
+            wider = _Rounds(_twice(self.features), _twice(self.cuts), _twice(self.weights))
+        wider.features[:-2, number], wider.cuts[:-2, number], wider.weights[:-2, number] = thresholds
+        return wider
 
     def model(self, item_features: Matrix | None, rows: Ints, rounds: int) -> Stumps:
         """The model of the first rounds; `rows` holds each user's row."""
@@ -113,27 +113,9 @@ class _Rounds:
         return Stumps(item_features, rows, self.features[:, kept], self.cuts[:, kept], self.weights[:, kept], offsets)
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """The index that a round searches for thresholds: per user and feature, the items sorted by value.
-
-    A run goes from the lowest value up or from the highest down. Both end before the largest group of equal
-    values, which need not be visited.
-    """
-
-    user_chunks: Ints  # the chunks of runs of each user
-    chunk_users: Ints
-    chunk_runs: Ints
-    starts: Ints
-    features: Ints
-    sides: Ints
-    entries: Ints
-    thresholds: Floats
-
-    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Floats]:
-        """All arrays, as the kernel takes them."""
-        chunks = self.user_chunks, self.chunk_users, self.chunk_runs
-        return *chunks, self.starts, self.features, self.sides, self.entries, self.thresholds
+def _twice(column: Array) -> Array:
+    """The array with as many columns of zeros behind it."""
+    return np.hstack([column, np.zeros_like(column)])
 
 
 def _of_users(train: Ratings, users: Ints) -> Ratings:
@@ -149,48 +131,30 @@ def _of_users(train: Ratings, users: Ints) -> Ratings:
 def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]:
     """The thresholds of each round, until none helps any user; `losses` is updated in place."""
     order = np.lexsort((train.values, train.users))
-    values = train.values[order]
+    ratings = SparseRows(indptr=train.indptr, columns=train.items[order], values=train.values[order])
     pairs = pairs_kernel.count(train.indptr, train.values).astype(np.float64)
-    runs = _runs_of(train, train.items[order], pairs, threads)
-    scores, pulls = np.zeros((2, len(train)))
     totals = np.zeros(train.n_users)
-    kept = scores, pulls, totals, losses
-    kernel.weigh(train.indptr, values, pairs, *kept, threads)
-    awake = max(1, min(threads, len(runs.entries) // _WORTH_A_THREAD))  # the bits are the same for any number
+    boosting = kernel.Boosting(ratings=ratings, pairs=pairs, totals=totals, losses=losses)
+    runs = _runs_of(train, ratings, pairs, threads)
+    kernel.weigh(boosting=boosting, threads=threads)
+    awake = max(1, min(threads, len(runs) // _WORTH_A_THREAD))  # the bits are the same for any number
     for number in count():
-        found = np.zeros(train.n_users, np.int32), np.zeros(train.n_users), np.zeros(train.n_users)
-        kernel.boost(train.indptr, values, pairs, *runs.arrays(), *kept, *found, awake)
-        if not found[-1].any():
+        features, (cuts, weights) = np.zeros(train.n_users, np.int32), np.zeros((2, train.n_users))
+        kernel.boost(boosting=boosting, runs=runs, features=features, cuts=cuts, weights=weights, threads=awake)
+        if not weights.any():
             return
-        yield found
+        yield features, cuts, weights
         if number == 0:  # only a threshold that orders all pairs correctly, or all wrongly, has this weight
-            totals[np.abs(found[-1]) > np.arctanh(1 - 0.75 / np.maximum(pairs, 1))] = 0.0
+            totals[np.abs(weights) > np.arctanh(1 - 0.75 / np.maximum(pairs, 1))] = 0.0
 
 
-def _runs_of(train: Ratings, items: Ints, pairs: Floats, threads: int) -> _Runs:
-    """The index that every round searches; `items` are the users' items by ascending rating."""
+def _runs_of(train: Ratings, ratings: SparseRows, pairs: Floats, threads: int) -> kernel.RunList:
+    """The runs that every round searches; the rows of `ratings` ascend by rating."""
     table = scipy.sparse.csr_array(train.item_features)
-    columns = table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, table.shape[1]
-    n_entries, n_runs = np.zeros((2, train.n_users), np.int64)
-    kernel.count_runs(train.indptr, items, pairs, *columns, n_entries, n_runs, threads)
-    user_entries, user_runs = (np.concatenate([[0], np.cumsum(counts)]) for counts in (n_entries, n_runs))
-    entries, thresholds = np.empty(user_entries[-1], np.int32), np.empty(user_entries[-1])
-    starts = np.empty(user_runs[-1] + 1, np.int64)
-    features, sides = np.empty(user_runs[-1], np.int32), np.empty(user_runs[-1], np.int8)
-    written = entries, thresholds, starts, features, sides
-    kernel.list_runs(train.indptr, items, pairs, *columns, user_entries, user_runs, *written, threads)
-    run_users = np.repeat(np.arange(train.n_users, dtype=np.int32), n_runs)
-    return _Runs(*_chunks(run_users, starts, user_entries, train.n_users), starts, features, sides, entries, thresholds)
-
-
-def _chunks(run_users: Ints, starts: Ints, user_entries: Ints, n_users: int) -> tuple[Ints, Ints, Ints]:
-    """Chunks of consecutive runs of one user, the units of work: their start by user, their users, their runs."""
-    parts = (starts[:-1] - user_entries[run_users]) // _CHUNK
-    first = np.ones(len(run_users), bool)
-    first[1:] = (run_users[1:] != run_users[:-1]) | (parts[1:] != parts[:-1])
-    chunk_users = run_users[first]
-    user_chunks = np.searchsorted(chunk_users, np.arange(n_users + 1))
-    return user_chunks, chunk_users, np.append(np.flatnonzero(first), len(run_users))
+    features = SparseRows(
+        indptr=table.indptr.astype(np.int64), columns=table.indices.astype(np.int32), values=table.data
+    )
+    return kernel.RunList(ratings=ratings, pairs=pairs, features=features, n_features=table.shape[1], threads=threads)
 
 
 def _hold_back(train: Ratings, share: float, rng: np.random.Generator) -> tuple[Ratings, Ratings]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.kernels.solvers import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
@@ -71,14 +72,30 @@ class RobiRank:
             return float(losses.sum() + self.lam / 2 * sum(np.nansum(np.square(block)) for block in (users, items)))
 
         yield Step(model, objective)
+        if not len(wishes):
+            return
         user_shrink, item_shrink = (self.lam / visits for visits in wishes.visits(self.draws))
+        descent = kernel.RobustDescent(
+            users=users,
+            items=items,
+            user_shrink=user_shrink,
+            item_shrink=item_shrink,
+            step=self.step,
+            decay=self.decay,
+            draws=self.draws,
+        )
         updates = 0
-        while len(wishes):
+        while True:
             weights = wishes.gains * wishes.close(users, items, threads)[0] * wishes.rivals / (np.log(2) * self.draws)
             order = rng.permutation(train.n_users).astype(np.int32)
-            rows = order, wishes.indptr, wishes.positions, weights, wishes.lists, wishes.candidates, users, items
-            eta = self.step, self.decay, updates
-            kernel.descend(*rows, user_shrink, item_shrink, self.draws, *eta, seed_of(rng))
+            kernel.descend(
+                descent=descent,
+                wishes=wishes.rows,
+                weights=weights,
+                user_order=order,
+                updates=updates,
+                seed=seed_of(rng),
+            )
             updates += len(wishes) * self.draws
             yield Step(model, objective)
 
@@ -87,15 +104,26 @@ class RobiRank:
 class Wishes:
     """The (user, item) terms of the loss, called wishes, in CSR form, with each user's list of candidates."""
 
-    indptr: Ints
-    positions: Ints  # of each wish in its user's list
+    indptr: Int64s
+    positions: Int32s  # of each wish in its user's list
     gains: Floats
-    lists: Ints  # where each user's list begins and ends
-    candidates: Ints
+    lists: Int64s  # where each user's list begins and ends
+    candidates: Int32s
     seen: Ints  # the number of lists that each item is in
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @cached_property
+    def rows(self) -> kernel.WishRows:
+        """The wishes as the kernels take them."""
+        return kernel.WishRows(
+            indptr=self.indptr,
+            places=self.positions,
+            gains=self.gains,
+            lists=self.lists,
+            candidates=self.candidates,
+        )
 
     @property
     def owners(self) -> Ints:
@@ -110,8 +138,7 @@ class Wishes:
     def close(self, users: Floats, items: Floats, threads: int) -> tuple[Floats, Floats]:
         """The optimal xi of every wish, and every user's loss."""
         xi, losses = np.empty(len(self)), np.zeros(len(self.lists))
-        wanted = self.indptr, self.positions, self.gains, self.lists, self.candidates
-        kernel.closed_form(*wanted, users, items, xi, losses, threads)
+        kernel.closed_form(wishes=self.rows, users=users, items=items, xi=xi, losses=losses, threads=threads)
         return xi, losses
 
     def visits(self, draws: int) -> tuple[Floats, Floats]:
@@ -135,7 +162,8 @@ class Wishes:
 def wishes_of(train: Ratings, among: str) -> Wishes:
     """The wishes of ratings: weighted by gain among the user's items, or equal among the whole catalogue."""
     per_user, n_items = np.diff(train.indptr), train.n_items
-    candidates: Ints
+    candidates: Int32s
+    positions: Ints
     if among == "catalogue":
         gains, positions = np.ones(len(train)), train.items
         lists = np.tile(np.array([0, n_items]), (train.n_users, 1))

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Flags, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Flags, Floats, Int32s, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.feature_matrix import features_of
 from rankbench.item_kernels import ItemKernel, KernelName
@@ -62,27 +63,39 @@ class SVRank:
         run = _Run.of(self, train, threads)
         over_few = _over_pairs if self.form == "pairs" else _over_pairs_for_a_while
         works = [over_few(run, run.users[run.few]), _over_residuals(run, run.users[~run.few])]
-        step = Step(run.model(), lambda: float(run.primal.sum()), lambda: float(run.gap.sum()))
+        step = Step(run.model(), lambda: float(run.found.primal.sum()), lambda: float(run.found.gap.sum()))
         while works:
             works = [work for work in works if next(work)]
             yield step
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
-    """The state of a fit: the model's arrays, and each user's primal value and duality gap."""
+class _Found:
+    """The model's arrays, and each user's primal value and duality gap, which are changed in place."""
 
-    solver: SVRank
-    matrices: KernelMatrices
-    train: Ratings
-    threads: int
-    users: Ints  # those with an order to learn from
-    few: Flags  # which of these have few pairs
     coefficients: Floats  # by rating
     weights: Floats | None  # by user, of a linear kernel
     offsets: Floats
     primal: Floats
     gap: Floats
+
+    @cached_property
+    def functions(self) -> kernel.Functions:
+        """All but the weights as the kernel takes them."""
+        return kernel.Functions(coefficients=self.coefficients, offsets=self.offsets, primal=self.primal, gap=self.gap)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """The state of a fit."""
+
+    solver: SVRank
+    matrices: KernelMatrices
+    train: Ratings
+    threads: int
+    users: Int32s  # those with an order to learn from
+    few: Flags  # which of these have few pairs
+    found: _Found
 
     @classmethod
     def of(cls, solver: SVRank, train: Ratings, threads: int) -> "_Run":
@@ -94,42 +107,57 @@ class _Run:
         few = counts[users] <= {"auto": _PAIRS, "pairs": np.inf, "residuals": 0}[solver.form]
         weights = np.full((train.n_users, features_of(train.item_features).shape[1]), np.nan) if linear else None
         offsets = np.full(train.n_users, np.nan)
-        figures = np.zeros(len(train)), weights, offsets, np.zeros(train.n_users), np.zeros(train.n_users)
-        matrices = KernelMatrices(between, train, threads)
-        return cls(solver, matrices, train, threads, users, few, *figures)
+        primal, gap = np.zeros((2, train.n_users))
+        return cls(
+            solver=solver,
+            matrices=KernelMatrices(between, train, threads),
+            train=train,
+            threads=threads,
+            users=users,
+            few=few,
+            found=_Found(np.zeros(len(train)), weights, offsets, primal, gap),
+        )
 
     def model(self) -> Model:
         """The model of the arrays, which later steps change in place."""
-        if self.weights is not None:
-            return UserWeights(self.train.item_features, self.weights, self.offsets)
-        return self.matrices.expansion(self.coefficients, self.offsets)
+        found = self.found
+        if found.weights is not None:
+            return UserWeights(self.train.item_features, found.weights, found.offsets)
+        return self.matrices.expansion(found.coefficients, found.offsets)
 
-    def not_done(self, users: Ints) -> Ints:
+    def not_done(self, users: Int32s) -> Int32s:
         """The users among these who have not converged."""
-        return users[self.gap[users] > self.solver.tolerance * self.primal[users]]
+        return users[self.found.gap[users] > self.solver.tolerance * self.found.primal[users]]
 
 
-def _over_pairs(run: _Run, users: Ints) -> Iterator[bool]:
+def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
     """Coordinate ascent on the pair dual, some rounds for each user per step; yields whether users remain."""
     solver, train = run.solver, run.train
     counts = np.diff(train.indptr)[users].astype(np.int64)
     sizes = counts * (counts - 1) // 2
-    starts, duals = np.zeros(train.n_users, np.int64), np.zeros(sizes.sum())
+    starts = np.zeros(train.n_users, np.int64)
     starts[users] = np.cumsum(sizes) - sizes
+    duals = kernel.PairDuals(starts=starts, values=np.zeros(sizes.sum()))
+    problem = kernel.PairProblem(C=solver.C, eps=solver.eps, tolerance=solver.tolerance, rounds=_ROUNDS)
     while len(users):
         for part in run.matrices.parts(users):
-            rows = part.gram, train.indptr, part.rows, train.values, part.users
-            limits = solver.C, solver.eps, solver.tolerance, _ROUNDS
-            found = run.coefficients, run.offsets, run.primal, run.gap
-            kernel.pair_rounds(*rows, *limits, starts[part.users], duals, *found, run.threads)
-        if run.weights is not None:
-            run.weights[users] = _weights(run, users)
+            kernel.pair_rounds(
+                problem=problem,
+                gram=part.gram,
+                ratings=part.ratings,
+                users=part.users,
+                duals=duals,
+                functions=run.found.functions,
+                threads=run.threads,
+            )
+        if run.found.weights is not None:
+            run.found.weights[users] = _weights(run, users)
         users = run.not_done(users)
         yield len(users) > 0
     yield False
 
 
-def _over_pairs_for_a_while(run: _Run, users: Ints) -> Iterator[bool]:
+def _over_pairs_for_a_while(run: _Run, users: Int32s) -> Iterator[bool]:
     """The same for some steps, after which remaining users change to residuals: a large C makes pairs slow."""
     pairs = _over_pairs(run, users)
     for _ in range(_PATIENCE):
@@ -140,14 +168,14 @@ def _over_pairs_for_a_while(run: _Run, users: Ints) -> Iterator[bool]:
     yield from _over_residuals(run, run.not_done(users))
 
 
-def _weights(run: _Run, users: Ints) -> Floats:
+def _weights(run: _Run, users: Int32s) -> Floats:
     """The weights of features of these users, from their coefficients by rating."""
     shape = run.train.n_users, run.train.n_items
-    expansion = scipy.sparse.csr_array((run.coefficients, run.train.items, run.train.indptr), shape)[users]
+    expansion = scipy.sparse.csr_array((run.found.coefficients, run.train.items, run.train.indptr), shape)[users]
     return features_of(run.train.item_features).combined(expansion)
 
 
-def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
+def _over_residuals(run: _Run, users: Int32s) -> Iterator[bool]:
     """Newton's method on the residuals, a level of smoothing for each user per step; yields whether users remain."""
     points: dict[int, SmoothedPoint] = {}
 
@@ -158,7 +186,7 @@ def _over_residuals(run: _Run, users: Ints) -> Iterator[bool]:
 
     with ThreadPoolExecutor(run.threads) as pool:
         while len(users):
-            parts = [None] if run.weights is not None else run.matrices.parts(users)
+            parts = [None] if run.found.weights is not None else run.matrices.parts(users)
             for part in parts:
                 list(pool.map(advance, [(user, part) for user in (users if part is None else part.users).tolist()]))
             users = np.array(
@@ -183,16 +211,17 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | 
         space, means = _kernel_space(part.gram, part.rows[rows])
     point = level(space, problem, start or SmoothedPoint.start(space, problem), run.solver.tolerance)
     found = point.x
-    if run.weights is None:
-        run.coefficients[rows] = found
+    into = run.found
+    if into.weights is None:
+        into.coefficients[rows] = found
     else:
-        found = run.weights[user] = found if direct else found @ own
-    run.offsets[user] = y.mean() - found @ means
-    run.primal[user], run.gap[user] = point.primal, point.gap
+        found = into.weights[user] = found if direct else found @ own
+    into.offsets[user] = y.mean() - found @ means
+    into.primal[user], into.gap[user] = point.primal, point.gap
     return point
 
 
-def _kernel_space(gram: Floats, items: Ints) -> tuple[FunctionSpace, Floats]:
+def _kernel_space(gram: Floats, items: Int32s) -> tuple[FunctionSpace, Floats]:
     """The space of the centred kernel matrix of these items, and the column means from before centring."""
     own = gram[np.ix_(items, items)]
     means = own.mean(axis=0)

@@ -4,16 +4,23 @@ import numpy as np
 import pytest
 
 from rankbench.data.views import Comparisons
-from rankbench.kernels.solvers import global_ranking
+from rankbench.kernels.shared.losses import Loss as Code
+from rankbench.kernels.solvers import global_ranking, sgd
 from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import total_loss
-from rankbench.methods.losses import LOSSES, OF_ENTRIES, OF_FACTORS, OF_ITEMS
+from rankbench.methods.losses import CODES, LOSSES
 
 MARGINS = np.array([-3.1, -0.4, 0.3, 0.9, 1.2, 5.0])
-NAMED = {loss.name: loss for loss in LOSSES}
+each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+each_margin = pytest.mark.parametrize("margin", MARGINS)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_every_code_of_the_kernels_has_one_loss():
+    assert sorted(CODES.values()) == sorted(Code)
+    assert all(CODES[loss.name] is loss.code for loss in LOSSES)
+
+
+@each_loss
 def test_slopes_and_curvatures_are_derivatives(loss):
     ahead, behind = MARGINS + 1e-6, MARGINS - 1e-6
     np.testing.assert_allclose(loss.slope(MARGINS), (loss.value(ahead) - loss.value(behind)) / 2e-6, atol=1e-8)
@@ -25,31 +32,64 @@ def one_user(margin: float) -> tuple[Comparisons, np.ndarray]:
     return Comparisons.from_triples([0], [0], [1], n_users=1, n_items=2), np.array([margin, 0.0])
 
 
-@pytest.mark.parametrize("margin", MARGINS)
-@pytest.mark.parametrize("name", OF_FACTORS)
-def test_kernels_of_factors_compute_the_loss_of_this_name(name, margin):
+@each_loss
+@each_margin
+def test_kernels_of_factors_compute_the_loss_of_this_name(loss, margin):
     train, scores = one_user(margin)
-    rows = train.indptr, train.better, train.worse
-    found = total_loss(OF_FACTORS[name], rows, np.ones((1, 1)), scores[:, None].copy(), 1)
-    assert found == pytest.approx(float(NAMED[name].value(margin)), rel=1e-12)
+    users, items = np.eye(1, 4), np.zeros((2, 4))
+    items[:, 0] = scores
+    found = total_loss(CODES[loss.name], train.rows, users, items, 1)
+    assert found == pytest.approx(float(loss.value(margin)), rel=1e-12)
 
 
-@pytest.mark.parametrize("margin", MARGINS)
-@pytest.mark.parametrize("name", OF_ENTRIES)
-def test_kernels_of_entries_compute_the_loss_of_this_name(name, margin):
+@each_loss
+@each_margin
+def test_kernels_of_descent_go_down_the_slope_of_this_name(loss, margin):
     train, scores = one_user(margin)
-    value, slopes = ComparedEntries.of(train, 1).slopes(name, scores)
-    assert value == pytest.approx(float(NAMED[name].value(margin)), rel=1e-12)
-    np.testing.assert_allclose(slopes, NAMED[name].slope(margin) * np.array([1, -1]), rtol=1e-12)
+    users, items = np.eye(1, 4), np.zeros((2, 4))
+    items[:, 0] = scores
+    descent = sgd.Descent(
+        loss=loss.code,
+        users=users,
+        items=items,
+        user_shrink=np.zeros(1),
+        item_shrink=np.zeros(2),
+        step=0.5,
+        decay=0.0,
+    )
+    sgd.serial_pass(descent=descent, comparisons=train.rows, updates=0, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(items[:, 0], scores - 0.5 * loss.slope(margin) * np.array([1, -1]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("margin", MARGINS)
-@pytest.mark.parametrize("name", OF_ITEMS)
-def test_kernels_of_item_scores_compute_the_loss_of_this_name(name, margin):
+@each_loss
+@each_margin
+def test_kernels_of_entries_compute_the_loss_of_this_name(loss, margin):
     train, scores = one_user(margin)
-    rows = global_ranking.tournament(train.better, train.worse, 2)
-    losses, gradient, diagonal = np.zeros((3, 2))
-    global_ranking.sweep(OF_ITEMS[name], *rows, scores, losses, gradient, diagonal, np.empty(len(rows[1])), 1)
-    assert losses.sum() == pytest.approx(float(NAMED[name].value(margin)), rel=1e-12)
-    np.testing.assert_allclose(gradient, NAMED[name].slope(margin) * np.array([1, -1]), rtol=1e-12)
-    np.testing.assert_allclose(diagonal, NAMED[name].curvature(margin) * np.ones(2), rtol=1e-12)
+    value, slopes = ComparedEntries.of(train, 1).slopes(loss.name, scores)
+    assert value == pytest.approx(float(loss.value(margin)), rel=1e-12)
+    np.testing.assert_allclose(slopes, loss.slope(margin) * np.array([1, -1]), rtol=1e-12)
+
+
+@each_loss
+@each_margin
+@pytest.mark.parametrize(("won", "lost"), [(1, 0), (0, 1), (3, 2)])
+def test_kernels_of_item_scores_compute_the_loss_of_this_name(loss, margin, won, lost):
+    """Item 0 won against item 1 and lost to it so often: the loss and both derivatives are the sums over them."""
+    outcome = np.array([0] * won + [1] * lost, np.int32)
+    meets = global_ranking.Tournament(better=outcome, worse=1 - outcome, n_items=2)
+    totals, curvature = np.empty((3, 2)), np.empty(2)
+    global_ranking.sweep(
+        loss=loss.code,
+        tournament=meets,
+        scores=np.array([margin, 0.0]),
+        totals=totals,
+        curvature=curvature,
+        threads=1,
+    )
+    losses, gradient, diagonal = totals
+    slope = won * loss.slope(margin) - lost * loss.slope(-margin)
+    bend = won * loss.curvature(margin) + lost * loss.curvature(-margin)
+    assert losses.sum() == pytest.approx(float(won * loss.value(margin) + lost * loss.value(-margin)), rel=1e-12)
+    np.testing.assert_allclose(gradient, slope * np.array([1, -1]), rtol=1e-12)
+    np.testing.assert_allclose(diagonal, bend * np.ones(2), rtol=1e-12)
+    np.testing.assert_array_equal(curvature, diagonal)

@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.contract import Determinism, Floats, Int32s, Int64s, Records, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
@@ -192,6 +192,17 @@ def test_the_halves_are_those_that_a_run_goes_through(schedule, train):
 # duals and vectors
 
 
+def arranged(train: Comparisons, user_order: Int32s, groups: Int32s, pair_of: Int32s) -> tuple[Records, Int64s]:
+    """The records by task, and where each task starts."""
+    return kernel.records_of(
+        comparisons=train.rows,
+        user_order=user_order,
+        item_group=groups,
+        pair_of=pair_of,
+        n_tasks=int(pair_of.max()) + 1,
+    )
+
+
 def test_a_comparison_takes_28_bytes():
     view, dual, record = 2 * np.dtype(np.int32).itemsize, np.dtype(np.float32).itemsize, kernel.RECORD.itemsize
     assert view + dual + record == 28
@@ -201,24 +212,32 @@ def test_a_comparison_takes_28_bytes():
 @pytest.mark.parametrize("rank", [1, 2, 5])
 def test_the_items_are_the_sum_of_their_examples_by_their_duals(schedule, threads, rank, train):
     """No addition is lost: what V moved by is what its duals moved by."""
-    rows = train.indptr, train.better, train.worse
     rng, lanes = np.random.default_rng(3), -(-rank // 4) * 4
     users, items = np.zeros((train.n_users, lanes)), np.zeros((train.n_items, lanes))
     users[:, :rank] = rng.standard_normal((train.n_users, rank))
     order, one_group = rng.permutation(train.n_users).astype(np.int32), np.zeros(train.n_items, np.int32)
     if schedule == "tournament":
-        groups, tasks = item_groups(train, schedule, 4), schedules.tasks(4)
         ends = np.cumsum([0, *map(len, schedules.rounds(4))])
-        records, starts = kernel.records_of(*rows, order, groups, tasks, 10)
+        records, starts = arranged(train, order, item_groups(train, schedule, 4), schedules.tasks(4))
         rounds = np.stack([ends[:-1], ends[1:]], axis=1)
     else:
-        records, _ = kernel.records_of(*rows, order, one_group, np.zeros((1, 1), np.int32), 1)
+        records, _ = arranged(train, order, one_group, np.zeros((1, 1), np.int32))
         starts, rounds = np.arange(0, len(train) + 1, 20), np.array([[0, len(train) // 20]])
+    box, vectors = kernel.Box(ridge=0.5, upper=np.inf), kernel.Vectors(users=users, items=items)
+    tasks = kernel.TaskRecords(records=records, starts=starts)
     for seed in range(5):
         if schedule == "random":
-            kernel.drawn_items_pass(0.5, np.inf, records, users, items, rng)
+            kernel.drawn_items_pass(box=box, tasks=tasks, vectors=vectors, rng=rng)
         else:
-            kernel.items_pass(0.5, np.inf, records, starts, rounds, users, items, seed, schedule == "atomic", threads)
+            kernel.items_pass(
+                box=box,
+                tasks=tasks,
+                rounds=rounds,
+                vectors=vectors,
+                seed=seed,
+                atomic=schedule == "atomic",
+                threads=threads,
+            )
     expected = np.zeros_like(items)
     moves = records["dual"][:, None].astype(float) * users[records["user"]]
     np.add.at(expected, records["better"], moves)
@@ -226,19 +245,18 @@ def test_the_items_are_the_sum_of_their_examples_by_their_duals(schedule, thread
     np.testing.assert_allclose(items, expected, rtol=1e-9, atol=1e-12)
     assert (records["dual"] > 0).mean() > 0.5
     rebuilt = np.zeros_like(items)
-    sums = kernel.items_from_duals(records, starts, rounds[:, :], users, rebuilt, 1)
+    vectors = kernel.Vectors(users=users, items=rebuilt)
+    sums = kernel.items_from_duals(tasks=tasks, rounds=rounds, vectors=vectors, threads=1)
     np.testing.assert_allclose(rebuilt, expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(sums.sum(axis=0), kernel.sums(records["dual"]), rtol=1e-12)
+    np.testing.assert_allclose(sums.sum(axis=0), kernel.sums(duals=records["dual"]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("schedule", ["tournament", "partitioned"])
 @pytest.mark.parametrize("groups", [1, 2, 5, 8])
 def test_every_comparison_has_one_record_and_no_two_tasks_of_a_round_share_an_item(schedule, groups, halves):
     train = halves[0]
-    found, tasks = item_groups(train, schedule, groups), schedules.tasks(groups)
     order = np.random.default_rng(0).permutation(train.n_users).astype(np.int32)
-    rows = train.indptr, train.better, train.worse
-    records, starts = kernel.records_of(*rows, order, found, tasks, int(tasks.max()) + 1)
+    records, starts = arranged(train, order, item_groups(train, schedule, groups), schedules.tasks(groups))
     listed = np.stack([records[name] for name in ("user", "better", "worse")])
     expected = np.stack([train.users, train.better, train.worse])
     np.testing.assert_array_equal(listed[:, np.lexsort(listed)], expected[:, np.lexsort(expected)])
@@ -257,8 +275,7 @@ def test_every_comparison_has_one_record_and_no_two_tasks_of_a_round_share_an_it
 def test_within_a_task_a_user_comes_once(halves):
     train = halves[0]
     order = np.arange(train.n_users, dtype=np.int32)[::-1].copy()
-    groups = item_groups(train, "tournament", 4)
-    records, starts = kernel.records_of(train.indptr, train.better, train.worse, order, groups, schedules.tasks(4), 10)
+    records, starts = arranged(train, order, item_groups(train, "tournament", 4), schedules.tasks(4))
     for first, end in pairwise(starts):
         assert (np.diff(records["user"][first:end]) <= 0).all()
 
@@ -268,7 +285,8 @@ def test_within_a_task_a_user_comes_once(halves):
 def test_duals_are_scaled_by_a_power_of_two_next_to_the_best(best, upper):
     """t minimises t^2/2 (size + ridge square) - t linear; where there is an upper end they may only shrink."""
     linear, square, ridge = 5.0, 4.0, 0.25
-    chosen = 2.0 ** kernel.scale_exponent(linear, square, linear / best - ridge * square, ridge, upper)
+    box, size = kernel.Box(ridge=ridge, upper=upper), linear / best - ridge * square
+    chosen = 2.0 ** kernel.scale_exponent(box=box, linear=linear, square=square, size=size)
     wanted = min(best, 1.0) if np.isfinite(upper) else best
     assert wanted / 2**0.5 <= chosen * (1 + 1e-12) <= wanted * 2**0.5 * (1 + 1e-12) or chosen == 1 == wanted
 

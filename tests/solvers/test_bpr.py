@@ -9,6 +9,7 @@ from solvers.contract import SolverContract
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
+from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import bpr as kernel
 from rankbench.solvers.bpr import BPR, positives_of
 
@@ -39,7 +40,8 @@ def draws(positives: list[int], n_items: int, times: int) -> np.ndarray:
     """What is drawn for a user with these positives, by users who are all alike."""
     indptr = np.arange(times + 1, dtype=np.int64) * len(positives)
     out = np.empty(times * len(positives), np.int32)
-    kernel.draw_negatives(indptr, np.tile(np.array(positives, np.int32), times), n_items, 7, out, 2)
+    rows = Pattern(indptr=indptr, columns=np.tile(np.array(positives, np.int32), times))
+    kernel.draw_negatives(positives=rows, n_items=n_items, seed=7, out=out, threads=2)
     return out
 
 

@@ -1,7 +1,5 @@
 """Global ranking against scikit-learn, finite differences and its own certificate."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -16,13 +14,13 @@ from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.kernels.solvers import global_ranking as kernel
+from rankbench.methods.losses import CODES
 from rankbench.solvers.global_ranking import GlobalRanking
 
 LOSSES = {
     "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
     "logistic": lambda margins: np.logaddexp(0, -margins),
 }
-CODES = {"squared-hinge": kernel.SQUARED_HINGE, "logistic": kernel.LOGISTIC}
 each_loss = pytest.mark.parametrize("loss", list(LOSSES))
 
 
@@ -169,23 +167,24 @@ def test_an_item_that_nobody_compared_has_no_score(train):
 # the kernel
 
 
-def tournament(train: Comparisons) -> tuple[Any, ...]:
-    """indptr, opponents, wins and losses: everybody against everybody, played or not."""
-    n = train.n_items
-    won = np.zeros((n, n))
-    np.add.at(won, (train.better, train.worse), 1)
-    off_diagonal = ~np.eye(n, dtype=bool)
-    indptr = np.arange(n + 1) * (n - 1)
-    return indptr, np.nonzero(off_diagonal)[1].astype(np.int32), won[off_diagonal], won.T[off_diagonal]
+def tournament(train: Comparisons) -> kernel.Tournament:
+    """The tournament of these comparisons."""
+    return kernel.Tournament(better=train.better, worse=train.worse, n_items=train.n_items)
 
 
 def swept(loss: str, train: Comparisons, scores: Floats, threads: int = 1) -> tuple[Floats, Floats, Floats, Floats]:
     """Losses, gradient and sum of curvatures per item, curvature per pair."""
-    losses, gradient, diagonal = np.empty((3, train.n_items))
-    rows = tournament(train)
-    curvature = np.empty(len(rows[1]))
-    kernel.sweep(CODES[loss], *rows, scores, losses, gradient, diagonal, curvature, threads)
-    return losses, gradient, diagonal, curvature
+    meets, totals = tournament(train), np.empty((3, train.n_items))
+    curvature = np.empty(len(meets.arrays()[1]))
+    kernel.sweep(loss=CODES[loss], tournament=meets, scores=scores, totals=totals, curvature=curvature, threads=threads)
+    return totals[0], totals[1], totals[2], curvature
+
+
+def hessian_times(train: Comparisons, curvature: Floats, direction: Floats) -> Floats:
+    """The Hessian with these curvatures times a direction."""
+    out = np.empty(train.n_items)
+    kernel.curvature_times(tournament=tournament(train), curvature=curvature, direction=direction, out=out, threads=1)
+    return out
 
 
 def crowded(items: int, comparisons: int, seed: int) -> tuple[Ints, Ints]:
@@ -199,7 +198,7 @@ def crowded(items: int, comparisons: int, seed: int) -> tuple[Ints, Ints]:
 @pytest.mark.parametrize(("items", "comparisons"), [(3, 1), (3, 40), (9, 25), (60, 5000), (500, 800)])
 def test_a_tournament_is_the_matrix_of_wins_beside_its_transpose(items, comparisons):
     better, worse = crowded(items, comparisons, items)
-    indptr, opponents, wins, losses = kernel.tournament(better, worse, items)
+    indptr, opponents, wins, losses = kernel.Tournament(better=better, worse=worse, n_items=items).arrays()
     won = coo_array((np.ones(comparisons), (better, worse)), shape=(items, items)).toarray()
     rows = np.repeat(np.arange(items), np.diff(indptr))
     np.testing.assert_array_equal(np.stack([rows, opponents]), np.nonzero(won + won.T))
@@ -220,20 +219,16 @@ def test_the_gradient_is_that_of_finite_differences(train, scores, loss):
 
 @each_loss
 def test_the_hessian_times_a_direction_is_that_of_finite_differences(train, scores, loss):
-    direction, out = np.random.default_rng(3).standard_normal(train.n_items), np.empty(train.n_items)
-    indptr, opponents, *_ = tournament(train)
-    kernel.curvature_times(indptr, opponents, swept(loss, train, scores)[3], direction, out, 1)
+    direction = np.random.default_rng(3).standard_normal(train.n_items)
+    out = hessian_times(train, swept(loss, train, scores)[3], direction)
     ahead, behind = (swept(loss, train, scores + sign * 1e-6 * direction)[1] for sign in (1, -1))
     np.testing.assert_allclose(out, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-5)
 
 
 @each_loss
 def test_the_diagonal_is_that_of_the_hessian(train, scores, loss):
-    indptr, opponents, *_ = tournament(train)
     _, _, diagonal, curvature = swept(loss, train, scores)
-    columns = np.empty((train.n_items, train.n_items))
-    for unit, column in zip(np.eye(train.n_items), columns, strict=True):
-        kernel.curvature_times(indptr, opponents, curvature, unit, column, 1)
+    columns = np.stack([hessian_times(train, curvature, unit) for unit in np.eye(train.n_items)])
     np.testing.assert_allclose(diagonal, columns.diagonal(), rtol=1e-12)
 
 

@@ -15,7 +15,7 @@ from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.kernels.solvers import sgd as kernel
-from rankbench.methods.losses import OF_FACTORS as CODES
+from rankbench.methods.losses import CODES
 from rankbench.metrics import evaluate
 from rankbench.solvers.sgd import SGD, rotation_of
 
@@ -68,13 +68,22 @@ def factors(step: Step) -> tuple[Floats, Floats]:
 # one update
 
 
-def updated(loss: str, u: Floats, v: Floats, shrink: tuple[float, Floats], step: float, **schedule: float) -> Any:
+def updated(
+    loss: str, u: Floats, v: Floats, shrink: tuple[float, Floats], step: float, decay: float = 0.0, updates: int = 0
+) -> Any:
     """User and items after a single comparison, item 0 better than item 1."""
     users, items = u[None].copy(), v.copy()
-    rows = np.array([0, 1]), np.array([0], np.int32), np.array([1], np.int32)
-    settings = {"decay": 0.0, "updates": 0, **schedule}
-    shrinks = np.array([shrink[0]]), shrink[1]
-    kernel.serial_pass(CODES[loss], *rows, users, items, *shrinks, step, rng=np.random.default_rng(0), **settings)
+    descent = kernel.Descent(
+        loss=CODES[loss],
+        users=users,
+        items=items,
+        user_shrink=np.array([shrink[0]]),
+        item_shrink=shrink[1],
+        step=step,
+        decay=decay,
+    )
+    rows = Comparisons([0, 1], [0], [1], 2).rows
+    kernel.serial_pass(descent=descent, comparisons=rows, updates=updates, rng=np.random.default_rng(0))
     return np.vstack([users, items])
 
 

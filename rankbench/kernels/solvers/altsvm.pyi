@@ -3,49 +3,32 @@
 import numpy as np
 
 from rankbench.contract import Float32s, Floats, Int32s, Int64s, Records
+from rankbench.kernels.shared.rows import ComparisonRows
+
+RECORD: np.dtype[np.void]
+
+class Box:
+    def __init__(self, *, ridge: float, upper: float) -> None: ...
+
+class Vectors:
+    def __init__(self, *, users: Floats, items: Floats) -> None: ...
+
+class TaskRecords:
+    def __init__(self, *, records: Records, starts: Int64s) -> None: ...
 
 def records_of(
-    indptr: Int64s, better: Int32s, worse: Int32s, user_order: Int32s, groups: Int32s, tasks: Int32s, n_tasks: int
-) -> None: ...
+    *, comparisons: ComparisonRows, user_order: Int32s, item_group: Int32s, pair_of: Int32s, n_tasks: int
+) -> tuple[Records, Int64s]: ...
 def items_pass(
-    ridge: float,
-    upper: float,
-    records: Records,
-    starts: Int64s,
-    rounds: Int64s,
-    users: Floats,
-    items: Floats,
-    seed: int,
-    atomic: bool,
-    threads: int,
+    *, box: Box, tasks: TaskRecords, rounds: Int64s, vectors: Vectors, seed: int, atomic: bool, threads: int
 ) -> None: ...
-def items_from_duals(
-    records: Records, starts: Int64s, rounds: Int64s, users: Floats, items: Floats, threads: int
-) -> None: ...
-def scale_exponent(linear: float, square: float, size: float, ridge: float, upper: float) -> None: ...
+def items_from_duals(*, tasks: TaskRecords, rounds: Int64s, vectors: Vectors, threads: int) -> Floats: ...
+def scale_exponent(*, box: Box, linear: float, square: float, size: float) -> int: ...
 def users_pass(
-    ridge: float,
-    upper: float,
-    indptr: Int64s,
-    better: Int32s,
-    worse: Int32s,
-    duals: Float32s,
-    users: Floats,
-    items: Floats,
-    passes: int,
-    seed: int,
-    threads: int,
+    *, box: Box, comparisons: ComparisonRows, duals: Float32s, vectors: Vectors, passes: int, seed: int, threads: int
 ) -> None: ...
-def drawn_items_pass(
-    ridge: float, upper: float, records: Records, users: Floats, items: Floats, rng: np.random.Generator
-) -> None: ...
+def drawn_items_pass(*, box: Box, tasks: TaskRecords, vectors: Vectors, rng: np.random.Generator) -> None: ...
 def drawn_users_pass(
-    ridge: float,
-    upper: float,
-    records: Records,
-    duals: Float32s,
-    users: Floats,
-    items: Floats,
-    rng: np.random.Generator,
+    *, box: Box, tasks: TaskRecords, duals: Float32s, vectors: Vectors, rng: np.random.Generator
 ) -> None: ...
-def sums(duals: Float32s) -> None: ...
+def sums(*, duals: Float32s) -> tuple[float, float]: ...

@@ -1,39 +1,15 @@
-"""MPRank's closed forms, one small system per user, users side by side."""
+"""MPRank's closed forms, one small linear system for each user, users side by side."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.contract import Floats, Int32s
+from rankbench.kernels.shared.rows import SparseRows
 
 def dual(
-    gram: Floats,
-    indptr: Int64s,
-    items: Int32s,
-    values: Floats,
-    users: Int32s,
-    C: Floats,
-    coefficients: Floats,
-    offsets: Floats,
-    threads: int,
-) -> None: ...
+    *, gram: Floats, ratings: SparseRows, users: Int32s, C: Floats, coefficients: Floats, offsets: Floats, threads: int
+) -> int: ...
 def primal(
-    features: Floats,
-    indptr: Int64s,
-    items: Int32s,
-    values: Floats,
-    users: Int32s,
-    C: Floats,
-    weights: Floats,
-    offsets: Floats,
-    threads: int,
-) -> None: ...
-def dual_path(
-    gram: Floats, indptr: Int64s, items: Int32s, values: Floats, users: Int32s, C: Floats, errors: Floats, threads: int
-) -> None: ...
+    *, features: Floats, ratings: SparseRows, users: Int32s, C: Floats, weights: Floats, offsets: Floats, threads: int
+) -> int: ...
+def dual_path(*, gram: Floats, ratings: SparseRows, users: Int32s, C: Floats, errors: Floats, threads: int) -> int: ...
 def primal_path(
-    features: Floats,
-    indptr: Int64s,
-    items: Int32s,
-    values: Floats,
-    users: Int32s,
-    C: Floats,
-    errors: Floats,
-    threads: int,
-) -> None: ...
+    *, features: Floats, ratings: SparseRows, users: Int32s, C: Floats, errors: Floats, threads: int
+) -> int: ...

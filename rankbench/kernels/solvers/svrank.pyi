@@ -1,22 +1,24 @@
 """SVRank over pairs: coordinate ascent on the dual of each user's problem, users side by side."""
 
 from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.kernels.shared.rows import SparseRows
+
+class PairProblem:
+    def __init__(self, *, C: float, eps: float, tolerance: float, rounds: int) -> None: ...
+
+class PairDuals:
+    def __init__(self, *, starts: Int64s, values: Floats) -> None: ...
+
+class Functions:
+    def __init__(self, *, coefficients: Floats, offsets: Floats, primal: Floats, gap: Floats) -> None: ...
 
 def pair_rounds(
+    *,
+    problem: PairProblem,
     gram: Floats,
-    indptr: Int64s,
-    items: Int32s,
-    values: Floats,
+    ratings: SparseRows,
     users: Int32s,
-    C: float,
-    eps: float,
-    tolerance: float,
-    rounds: int,
-    first_dual: Int64s,
-    duals: Floats,
-    coefficients: Floats,
-    offsets: Floats,
-    primal: Floats,
-    gap: Floats,
+    duals: PairDuals,
+    functions: Functions,
     threads: int,
 ) -> None: ...
