@@ -19,6 +19,7 @@ from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
 from rankbench.harness.verification import sampled, verify
+from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.study import stored_beyond
 from rankbench.report.tables import sheet, timing_notes, verdict_notes
 from rankbench.report.trials import best_first, trial_sheet, trials
@@ -45,10 +46,8 @@ class Session:
         """Run every experiment, print its table and write the report; returns the exit code."""
         chosen = chosen_experiments(names, self.selection)
         self._note_threads(chosen)
-        good = True
         try:
-            for experiment in chosen:
-                good &= self._run_alone(experiment) if len(chosen) > 1 else self._run(experiment)
+            good = self._run_each(chosen) if len(chosen) > 1 else self._run_one(chosen[0])
             if report:
                 path = write_report(self.results, complain)
                 self._say(f"report: {path.resolve()}")
@@ -86,21 +85,33 @@ class Session:
             _show_estimate(run)
         return OK
 
-    def _run_alone(self, experiment: Experiment) -> bool:
-        """Run one experiment of several; its errors are printed and do not stop the other experiments."""
-        try:
-            return self._run(experiment)
-        except UserError as error:
-            complain(f"{experiment.name}: {error}")
-        except Exception as error:
-            complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; the others go on")
-        return False
-
-    def _run(self, experiment: Experiment) -> bool:
-        """Run an experiment and print its results; returns whether all cells ended well."""
+    def _run_one(self, experiment: Experiment) -> bool:
+        """Run an experiment and print its table and all failures; returns whether there were no failures."""
         run = self._prepared(experiment)
         self._execute(run)
         return self._show(run, run.study())
+
+    def _run_each(self, chosen: list[Experiment]) -> bool:
+        """Run several experiments and print how their numbers compare with the published ones.
+
+        An error of one experiment is printed and does not stop the others; tables are left to the report.
+        """
+        found, good = [], True
+        for experiment in chosen:
+            try:
+                run = self._prepared(experiment)
+                self._execute(run)
+                found.append(run.study())
+                good &= self._show_in_brief(run, found[-1])
+            except UserError as error:
+                complain(f"{experiment.name}: {error}")
+                good = False
+            except Exception as error:
+                complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; the others go on")
+                good = False
+        if scores := scoreboard(found):
+            show_sheet(in_words(scores), score_sheet(scores))
+        return good
 
     def _prepared(self, experiment: Experiment) -> Run:
         """A run of the experiment's plan, with the stored results already read."""
@@ -144,17 +155,22 @@ class Session:
         if not self.quiet:
             for line in (*verdict_notes(found), *timing_notes(found)):
                 show(line)
-            _show_skips(run)
-            _note_trials(found)
-            _note_imports(found)
-            _note_hidden(run, found)
-        bad = [entry for entry in found.entries if entry.status not in ("ok", "pending")]
-        for entry in bad:
-            complain(f"{entry.status}: {entry.cell.label}: {entry.reason} (--retry-failed runs it again)")
-        broken = [skip for skip in found.skips if skip.failed]
-        for skip in broken:
-            complain(f"failed: {experiment.name}: {skip.text}")
-        return not bad and not broken
+            self._show_notes(run, found)
+        return _complain_of_failures(found)
+
+    def _show_in_brief(self, run: Run, found: Study) -> bool:
+        """Print how many cells ended well, and all failures; returns whether there were no failures."""
+        good = sum(1 for entry in found.entries if entry.good)
+        self._say(f"{found.name}: {good} of {len(found.entries)} cells ended well; rankbench table {found.name}")
+        if not self.quiet:
+            self._show_notes(run, found)
+        return _complain_of_failures(found)
+
+    def _show_notes(self, run: Run, found: Study) -> None:
+        _show_skips(run)
+        _note_trials(found)
+        _note_imports(found)
+        _note_hidden(run, found)
 
     def _say_how_to_resume(self, chosen: list[Experiment]) -> int:
         """Print how many results an interrupted run has kept and how to resume it; returns the exit code."""
@@ -248,6 +264,17 @@ def _show_skips(run: Run) -> None:
     for skip in run.plan.skips:
         if not skip.failed:
             show(f"skipped {run.plan.experiment.name}: {skip.text}")
+
+
+def _complain_of_failures(found: Study) -> bool:
+    """Print every cell and every part of the plan that failed; returns whether there is none."""
+    bad = [entry for entry in found.entries if entry.status not in ("ok", "pending")]
+    for entry in bad:
+        complain(f"{entry.status}: {entry.cell.label}: {entry.reason} (--retry-failed runs it again)")
+    broken = [skip for skip in found.skips if skip.failed]
+    for skip in broken:
+        complain(f"failed: {found.name}: {skip.text}")
+    return not bad and not broken
 
 
 def verified(found: Study, number: int | None, conditions: Conditions, quiet: bool) -> int:

@@ -14,6 +14,7 @@ from rankbench.metrics import RULES
 from rankbench.report.figures import COLOURS
 from rankbench.report.ranking_functions import bases
 from rankbench.report.ranking_functions import described as described_basis
+from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.sections import Section
 from rankbench.report.series import Drawing, Line
 from rankbench.report.tables import Sheet, notes, sheet
@@ -28,6 +29,7 @@ def page(sections: Sequence[Section]) -> str:
     return template.substitute(
         script=get_plotlyjs(),
         summary=escape(_summary(studies)),
+        scores=_scores(studies),
         contents="".join(map(_contents, sections)),
         sections="\n".join(map(_section, sections)),
         machines=_machines(studies),
@@ -39,6 +41,12 @@ def _summary(studies: Sequence[Study]) -> str:
     entries = [entry for study in studies for entry in study.entries]
     good = sum(1 for entry in entries if entry.good)
     return f"{len(studies)} experiments, {good} of {len(entries)} cells ended well."
+
+
+def _scores(studies: Sequence[Study]) -> str:
+    """The scoreboard over all published numbers; empty where there is none."""
+    scores = scoreboard(studies)
+    return f"<p>{escape(in_words(scores))}</p>{_table(score_sheet(scores))}" if scores else ""
 
 
 def _contents(section: Section) -> str:

@@ -8,6 +8,7 @@ from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study
 from rankbench.harness.store import ResultsFolder, write_text
 from rankbench.report.ranking_functions import bases, draw_basis
+from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
 from rankbench.report.study import studies
@@ -96,11 +97,17 @@ def _by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:
 
 
 def _index(sections: Sequence[Section]) -> str:
-    lines = ["# The reproduction as last run", ""]
+    lines = ["# The reproduction as last run", "", *_scores(sections)]
     for paper, members in _by_paper(sections).items():
         lines.append(f"- [{members[0].study.experiment.paper}]({paper}.md)")
         lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
     return "\n".join([*lines, "", "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""])
+
+
+def _scores(sections: Sequence[Section]) -> list[str]:
+    """The scoreboard over all published numbers; empty where there is none."""
+    scores = scoreboard(section.study for section in sections)
+    return [in_words(scores), "", to_markdown(score_sheet(scores))] if scores else []
 
 
 def made_on(sections: Iterable[Section]) -> list[str]:

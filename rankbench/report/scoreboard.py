@@ -1,0 +1,103 @@
+"""How the measured numbers compare with the published ones: one line per paper, and the sum of all papers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+from rankbench.harness.records import Study
+from rankbench.report.tables import Row, Sheet, rows
+
+TOTAL = "all papers"
+
+
+@dataclass(frozen=True)
+class Score:
+    """The published numbers of a paper, counted by what the measured numbers beside them say."""
+
+    paper: str
+    published: int = 0
+    inside: int = 0  # on the paper's data at its size: the published number lies in the measured 95 % interval
+    better: int = 0  # the measured interval lies on the better side of the published number
+    worse: int = 0
+    smaller: int = 0  # measured at a smaller size than the paper's, in the quick profile
+    elsewhere: int = 0  # measured on other data than the paper's
+    unjudged: int = 0  # measured without an interval, because no values for users are stored
+    missing: int = 0  # not measured yet, or the solver failed
+
+    def __add__(self, other: "Score") -> "Score":
+        """The counts of both, under the name of this one."""
+        counts = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "paper"}
+        return Score(self.paper, **counts)
+
+
+_HEADINGS = {
+    "published": "published",
+    "inside": "inside the interval",
+    "better": "better",
+    "worse": "worse",
+    "smaller": "at a smaller size",
+    "elsewhere": "on other data",
+    "unjudged": "no interval",
+    "missing": "not measured",
+}
+
+
+def scoreboard(studies: Iterable[Study]) -> list[Score]:
+    """The score of each paper that published a number, then their sum; empty where no number is published."""
+    found: dict[str, Score] = {}
+    for study in studies:
+        paper = study.experiment.paper
+        for row in rows(study):
+            if row.published is not None:
+                found[paper] = found.get(paper, Score(paper)) + _of_row(study, row)
+    if not found:
+        return []
+    return [*found.values(), sum(found.values(), Score(TOTAL))]
+
+
+def score_sheet(scores: Sequence[Score]) -> Sheet:
+    """The scores as a table; columns in which nothing is counted are left out."""
+    shown = [name for name in _HEADINGS if name == "published" or any(getattr(score, name) for score in scores)]
+    return Sheet(
+        headings=("paper", *(_HEADINGS[name] for name in shown)),
+        numeric=(False, *(True for _ in shown)),
+        lines=tuple((score.paper, *(str(getattr(score, name)) for name in shown)) for score in scores),
+        best=frozenset(),
+    )
+
+
+def in_words(scores: Sequence[Score]) -> str:
+    """The sum of the scores in one sentence."""
+    total = scores[-1]
+    judged = total.inside + total.better + total.worse
+    rest = {
+        "at a smaller size than the papers'": total.smaller,
+        "on other data": total.elsewhere,
+        "without an interval": total.unjudged,
+        "not measured": total.missing,
+    }
+    parts = [f"{count} {what}" for what, count in rest.items() if count]
+    if judged:
+        own = f"{total.inside} inside the measured 95 % interval, {total.better} better, {total.worse} worse"
+        parts.insert(0, f"{judged} on the papers' own data at their own size ({own})")
+    return f"{total.published} published numbers: {', '.join(parts)}."
+
+
+def _of_row(study: Study, row: Row) -> Score:
+    """The score of one published number."""
+    return Score("", 1, **{_kind(study, row): 1})
+
+
+def _kind(study: Study, row: Row) -> str:
+    """Which of the counts of a score a published number belongs to."""
+    if row.measured is None or row.published is None:
+        return "missing"
+    if row.elsewhere:
+        return "elsewhere"
+    if study.profile != "full":
+        return "smaller"
+    if row.low is None or row.high is None:
+        return "unjudged"
+    if row.low <= row.published <= row.high:
+        return "inside"
+    signs = {measure.label: measure.sign for measure in study.measures}
+    return "better" if (row.measured - row.published) * signs[row.metric] > 0 else "worse"
