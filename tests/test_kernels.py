@@ -25,6 +25,7 @@ from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.models import gram
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 FOLDER = Path(kernels.__file__).parent
@@ -147,8 +148,9 @@ def strictly_above(values: Floats) -> Any:
 @pytest.mark.parametrize("levels", [1, 2, 5, 1000])
 def test_strict_pairs_are_counted_like_by_brute_force(levels):
     indptr, values = ragged(200, levels)
+    ratings = SparseRows(indptr=indptr, columns=np.zeros(len(values), np.int32), values=values)
     expected = [strictly_above(values[a:b]).sum() for a, b in pairwise(indptr)]
-    np.testing.assert_array_equal(pairs.count(indptr, values), expected)
+    np.testing.assert_array_equal(pairs.count(ratings=ratings), expected)
 
 
 @pytest.mark.parametrize("levels", [1, 2, 5, 1000])
@@ -167,12 +169,12 @@ def test_sorting_is_stable(levels):
 
 def list_pairs(values: list[float], limit: int, users: int, seed: int = 0) -> Any:
     """The listed pairs of `users` users who all rate alike: users x (pairs x (better, worse))."""
-    indptr = indptr_of([len(values)] * users)
     items, all_values = np.tile(np.arange(len(values), dtype=np.int32), users), np.tile(values, users)
-    counts = pairs.count(indptr, all_values)
+    ratings = SparseRows(indptr=indptr_of([len(values)] * users), columns=items, values=all_values)
+    counts = pairs.count(ratings=ratings)
     kept = np.minimum(counts, limit)
     rng = np.random.default_rng(seed)
-    columns = pairs.list_pairs(indptr, items, all_values, counts, indptr_of(kept), rng)
+    columns = pairs.list_pairs(ratings=ratings, counts=counts, out_indptr=indptr_of(kept), rng=rng)
     return np.stack(columns, axis=1).reshape(users, -1, 2)
 
 
@@ -242,9 +244,10 @@ def test_an_expansion_is_a_sum_over_the_users_items():
 @pytest.mark.parametrize("users", [0, 1, 3])
 def test_users_without_ratings_have_no_pairs(users):
     indptr = indptr_of([0] * users)
-    counts = pairs.count(indptr, NO_VALUES)
+    ratings, rng = SparseRows(indptr=indptr, columns=NO_IDS, values=NO_VALUES), np.random.default_rng(0)
+    counts = pairs.count(ratings=ratings)
     assert counts.tolist() == [0] * users
-    better, worse = pairs.list_pairs(indptr, NO_IDS, NO_VALUES, counts, indptr, np.random.default_rng(0))
+    better, worse = pairs.list_pairs(ratings=ratings, counts=counts, out_indptr=indptr, rng=rng)
     assert len(better) == len(worse) == 0
 
 

@@ -8,6 +8,7 @@ from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.models import gram
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 
@@ -150,15 +151,18 @@ class Pairs:
 
     def setup(self, limit: int | None) -> None:
         """Ratings of five levels."""
-        self.rows = (*_rows(1000, 50, 500), np.random.default_rng(0).integers(1, 6, 50_000).astype(float))
-        self.counts = pairs.count(self.rows[0], self.rows[2])
+        indptr, items = _rows(1000, 50, 500)
+        values = np.random.default_rng(0).integers(1, 6, 50_000).astype(float)
+        self.ratings = SparseRows(indptr=indptr, columns=items, values=values)
+        self.counts = pairs.count(ratings=self.ratings)
         kept = self.counts if limit is None else np.minimum(self.counts, limit)
         self.out_indptr = np.concatenate([[0], np.cumsum(kept)])
 
     def time_count(self, limit: int | None) -> None:
         """A sort per user."""
-        pairs.count(self.rows[0], self.rows[2])
+        pairs.count(ratings=self.ratings)
 
     def time_list(self, limit: int | None) -> None:
         """Every pair looked at, all or an even sample kept."""
-        pairs.list_pairs(*self.rows, self.counts, self.out_indptr, np.random.default_rng(1))
+        rng = np.random.default_rng(1)
+        pairs.list_pairs(ratings=self.ratings, counts=self.counts, out_indptr=self.out_indptr, rng=rng)

@@ -223,7 +223,7 @@ def _levels(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats,
         if len(train)
         else 0
     )
-    pairs = pairs_kernel.count(train.indptr, train.values)
+    pairs = pairs_kernel.count(ratings=train.rows)
     return levels, np.zeros(len(train)), np.divide(1.0, pairs, out=np.zeros(train.n_users), where=pairs > 0)
 
 

@@ -59,7 +59,7 @@ class RankBoost:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The model without thresholds, then a model after each round, until no threshold helps any user."""
         threads = checked_threads(threads)
-        learners = np.flatnonzero(pairs_kernel.count(train.indptr, train.values))
+        learners = np.flatnonzero(pairs_kernel.count(ratings=train.rows))
         own, rows = _of_users(train, learners), (len(learners) + (np.diff(train.indptr) < 2)).astype(np.int32)
         rows[learners] = np.arange(len(learners))
         validated = self.rounds == "validated"
@@ -150,7 +150,7 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
     """The thresholds of each round, until none helps any user; `losses` is updated in place."""
     order = np.lexsort((train.values, train.users))
     values = train.values[order]
-    pairs = pairs_kernel.count(train.indptr, train.values).astype(np.float64)
+    pairs = pairs_kernel.count(ratings=train.rows).astype(np.float64)
     runs = _runs_of(train, train.items[order], pairs, threads)
     scores, pulls = np.zeros((2, len(train)))
     totals = np.zeros(train.n_users)
