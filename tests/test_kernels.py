@@ -6,7 +6,7 @@ import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rankbench.kernels.metrics.requests import Requests
 from scipy.stats import chisquare
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -24,6 +25,7 @@ from rankbench.contract import Floats, Ints
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
@@ -153,13 +155,21 @@ def test_strict_pairs_are_counted_like_by_brute_force(levels):
     np.testing.assert_array_equal(pairs.count(ratings=ratings), expected)
 
 
+def requests(codes: Sequence[int], places: int) -> Requests:
+    """These metrics without a cut."""
+    n = len(codes)
+    return Requests(
+        codes=np.array(codes, np.int32), cuts=np.zeros(n, np.int32), thresholds=np.zeros(n), discounts=np.ones(places)
+    )
+
+
 @pytest.mark.parametrize("levels", [1, 2, 5, 1000])
 def test_sorting_is_stable(levels):
     """A pair is wrong where scores exchange it: an unstable sort by truth would invent exchanges."""
     indptr, truth = ragged(200, levels)
     scores = np.random.default_rng(1).integers(levels, size=len(truth)).astype(float)
-    request = np.array([metrics.PAIRWISE_ERROR], np.int32), np.zeros(1, np.int32), np.zeros(1)
-    (found,) = metrics.per_user(indptr, truth, scores, *request, np.ones(201), 1)
+    rated = metrics.RatedScores(indptr=indptr, truth=truth, scores=scores)
+    (found,) = metrics.per_user(test=rated, requests=requests([Code.PAIRWISE_ERROR], 201), threads=1)
     for user, (first, end) in enumerate(pairwise(indptr)):
         above, score = strictly_above(truth[first:end]), scores[first:end]
         wrong = (above & (score[:, None] < score)).sum() + 0.5 * (above & (score[:, None] == score)).sum()
@@ -254,15 +264,15 @@ def test_users_without_ratings_have_no_pairs(users):
 @pytest.mark.parametrize("users", [0, 1, 3])
 @pytest.mark.parametrize("wanted", [0, 6])
 def test_metrics_without_users_or_ratings_or_metrics_are_empty(users, wanted):
-    request = np.arange(wanted, dtype=np.int32), np.zeros(wanted, np.int32), np.zeros(wanted)
-    values = metrics.per_user(indptr_of([0] * users), NO_VALUES, NO_VALUES, *request, np.ones(1), 2)
+    nothing = metrics.RatedScores(indptr=indptr_of([0] * users), truth=NO_VALUES, scores=NO_VALUES)
+    values = metrics.per_user(test=nothing, requests=requests(range(wanted), 1), threads=2)
     assert values.shape == (wanted, users)
     assert np.isnan(values).all()
 
 
 def test_no_metric_of_users_with_ratings_is_no_row():
-    nothing = NO_IDS, NO_IDS, NO_VALUES
-    assert metrics.per_user(indptr_of([2]), np.array([1.0, 2.0]), np.zeros(2), *nothing, np.ones(3), 2).shape == (0, 1)
+    rated = metrics.RatedScores(indptr=indptr_of([2]), truth=np.array([1.0, 2.0]), scores=np.zeros(2))
+    assert metrics.per_user(test=rated, requests=requests([], 3), threads=2).shape == (0, 1)
 
 
 @pytest.mark.parametrize("solve", [mprank.dual, mprank.primal])

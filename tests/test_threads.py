@@ -16,8 +16,10 @@ from rankbench.harness.training import fit
 from rankbench.isotonic import Blocks, OrderGraphs
 from rankbench.kernels.methods import als
 from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram, scoring, stumps
 from rankbench.metrics import METRICS, evaluate, per_user
+from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Factors
 from rankbench.names import checked_threads
 from rankbench.solvers import SOLVERS
@@ -136,8 +138,8 @@ def _gram(threads):
 def _ndcg(threads):
     view = ratings()
     scores = np.random.default_rng(0).random(len(view))
-    request = np.array([metrics.NDCG], np.int32), np.array([5], np.int32), np.zeros(1)
-    return metrics.per_user(view.indptr, view.values, scores, *request, 1 / np.log2(np.arange(2.0, 500)), threads)
+    rated = metrics.RatedScores(indptr=view.indptr, truth=view.values, scores=scores)
+    return metrics.per_user(test=rated, requests=requested([KernelRow(Code.NDCG, 5)], 500), threads=threads)
 
 
 def _stumps(threads):

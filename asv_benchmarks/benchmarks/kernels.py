@@ -2,11 +2,13 @@
 
 import numpy as np
 import scipy.sparse
+from rankbench.kernels.metrics.requests import Requests
 from threadpoolctl import threadpool_limits
 
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
@@ -135,12 +137,17 @@ class Metrics:
         """One metric, cut after ten places where it has a cut."""
         rng = np.random.default_rng(0)
         truth, scores = rng.integers(1, 6, 100_000).astype(float), rng.standard_normal(100_000)
-        request = np.array([getattr(metrics, metric)], np.int32), np.array([10], np.int32), np.array([4.0])
-        self.arguments = (np.arange(2001) * 50, truth, scores, *request, 1 / np.log2(2 + np.arange(51)), 1)
+        self.rated = metrics.RatedScores(indptr=np.arange(2001) * 50, truth=truth, scores=scores)
+        self.requests = Requests(
+            codes=np.array([Code[metric]], np.int32),
+            cuts=np.array([10], np.int32),
+            thresholds=np.array([4.0]),
+            discounts=1 / np.log2(2 + np.arange(51)),
+        )
 
     def time_per_user(self, metric: str) -> None:
         """Two sorts and a sweep per user."""
-        metrics.per_user(*self.arguments)
+        metrics.per_user(test=self.rated, requests=self.requests, threads=1)
 
 
 class Pairs:

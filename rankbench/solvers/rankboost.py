@@ -17,12 +17,14 @@ from rankbench.kernels.metrics import evaluation as metrics_kernel
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.solvers import rankboost as kernel
 from rankbench.metrics.evaluation import mean
+from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Stumps
 from rankbench.names import Limits, check, checked_threads
 
 _CHUNK = 1 << 15  # entries in a unit of work of a thread
 _WORTH_A_THREAD = 1 << 17  # entries per round that are worth another thread
 _ROOM = 16  # rounds that the arrays have capacity for at first
+_PAIRWISE_ERROR = requested([KernelRow(Code.PAIRWISE_ERROR)], 0)
 
 Thresholds = tuple[Ints, Floats, Floats]  # of one round: each user's feature, cut and weight
 
@@ -222,7 +224,5 @@ def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
 
 def _error(held: Ratings, scores: Floats, threads: int) -> float:
     """The pairwise error on held-out ratings, a tie counting one half, mean over users."""
-    codes, cuts = np.array([Code.PAIRWISE_ERROR], np.int32), np.zeros(1, np.int32)
-    return mean(
-        metrics_kernel.per_user(held.indptr, held.values, scores, codes, cuts, np.zeros(1), np.ones(1), threads)[0]
-    )
+    rated = metrics_kernel.RatedScores(indptr=held.indptr, truth=held.values, scores=scores)
+    return mean(metrics_kernel.per_user(test=rated, requests=_PAIRWISE_ERROR, threads=threads)[0])
