@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankbench.kernels.metrics.requests import Requests
 from scipy.stats import chisquare
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -26,6 +25,7 @@ from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.metrics.requests import Requests
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
@@ -216,33 +216,41 @@ def features(n: int, width: int = 7) -> Floats:
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300])
 def test_the_linear_kernel_is_that_of_numpy(n):
     x = features(n)
-    np.testing.assert_allclose(gram.linear(x, 2), x @ x.T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gram.linear(features=x, threads=2), x @ x.T, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300])
 @pytest.mark.parametrize("width", [0.3, 2.0, 50.0])
 def test_the_gaussian_kernel_is_that_of_scikit_learn(n, width):
-    products = gram.linear(features(n), 1)
-    gram.gaussian(products, width, 2)
+    products = gram.linear(features=features(n), threads=1)
+    gram.gaussian(products=products, width=width, threads=2)
     np.testing.assert_allclose(products, rbf_kernel(features(n), gamma=1 / (2 * width**2)), rtol=1e-11, atol=1e-12)
     assert (np.diagonal(products) == 1).all() and products.max() <= 1
 
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_kernel_matrices_are_the_same_bytes_on_any_number_of_threads(threads):
-    one, many = gram.linear(features(500, 40), 1), gram.linear(features(500, 40), threads)
+    one, many = (gram.linear(features=features(500, 40), threads=n) for n in (1, threads))
     assert one.tobytes() == many.tobytes()
-    gram.gaussian(one, 5.0, 1)
-    gram.gaussian(many, 5.0, threads)
+    gram.gaussian(products=one, width=5.0, threads=1)
+    gram.gaussian(products=many, width=5.0, threads=threads)
     assert one.tobytes() == many.tobytes()
 
 
 def test_an_expansion_is_a_sum_over_the_users_items():
-    matrix, rng = gram.linear(features(9), 1), np.random.default_rng(0)
-    indptr, items = indptr_of([2, 0, 3]), np.array([0, 4, 1, 5, 8], np.int32)
+    matrix, rng = gram.linear(features=features(9), threads=1), np.random.default_rng(0)
+    items = np.array([0, 4, 1, 5, 8], np.int32)
     coefficients, offsets, out = rng.standard_normal(5), rng.standard_normal(3), np.empty(27)
     users, asked = (ids.ravel().astype(np.int32) for ids in np.indices((3, 9)))
-    gram.expand(matrix, indptr, items, coefficients, offsets, users, asked, rng.permutation(27), out)
+    gram.expand(
+        gram=matrix,
+        coefficients=SparseRows(indptr=indptr_of([2, 0, 3]), columns=items, values=coefficients),
+        offsets=offsets,
+        users=users,
+        asked=asked,
+        order=rng.permutation(27),
+        out=out,
+    )
     dense = np.zeros((3, 9))
     dense[np.repeat(np.arange(3), [2, 0, 3]), items] = coefficients
     np.testing.assert_allclose(out, (dense @ matrix + offsets[:, None]).ravel(), rtol=1e-12, atol=1e-12)
@@ -314,12 +322,18 @@ def test_items_that_never_met_have_no_loss_and_no_gradient():
 
 
 def test_kernel_matrices_without_items_or_features_are_empty_or_zero():
-    assert gram.linear(np.zeros((0, 3)), 2).shape == (0, 0)
-    assert gram.linear(np.zeros((3, 0)), 2).tolist() == [[0] * 3] * 3
-    gram.gaussian(np.zeros((0, 0)), 1.0, 2)
+    assert gram.linear(features=np.zeros((0, 3)), threads=2).shape == (0, 0)
+    assert gram.linear(features=np.zeros((3, 0)), threads=2).tolist() == [[0] * 3] * 3
+    gram.gaussian(products=np.zeros((0, 0)), width=1.0, threads=2)
     out = np.empty(0)
     gram.expand(
-        np.ones((1, 1)), indptr_of([0]), NO_IDS, NO_VALUES, np.zeros(1), NO_IDS, NO_IDS, NO_IDS.astype(np.int64), out
+        gram=np.ones((1, 1)),
+        coefficients=SparseRows(indptr=indptr_of([0]), columns=NO_IDS, values=NO_VALUES),
+        offsets=np.zeros(1),
+        users=NO_IDS,
+        asked=NO_IDS,
+        order=NO_IDS.astype(np.int64),
+        out=out,
     )
     assert len(out) == 0
 

@@ -125,13 +125,14 @@ def _ridge(threads):
 def _products(threads):
     out = np.zeros((3, 200))
     rows, columns = np.random.default_rng(0).standard_normal((3, 5)), np.random.default_rng(1).random((200, 5))
-    scoring.products(rows, np.arange(3, dtype=np.int32), columns, out, threads)
+    chosen = np.arange(3, dtype=np.int32)
+    scoring.products(rows=rows, chosen=chosen, columns=columns, out=out, threads=threads)
     return out
 
 
 def _gram(threads):
-    matrix = gram.linear(np.random.default_rng(0).standard_normal((300, 4)), threads)
-    gram.gaussian(matrix, 1.0, threads)
+    matrix = gram.linear(features=np.random.default_rng(0).standard_normal((300, 4)), threads=threads)
+    gram.gaussian(products=matrix, width=1.0, threads=threads)
     return matrix
 
 
@@ -145,9 +146,9 @@ def _ndcg(threads):
 def _stumps(threads):
     out = np.zeros((2, 3))
     cuts = np.zeros((2, 1))
-    stumps.score_all(
-        np.eye(3), np.zeros((2, 1), np.int32), cuts, cuts + 1, np.zeros(2), np.arange(2, dtype=np.int32), out, threads
-    )
+    features = np.zeros((2, 1), np.int32)
+    made = stumps.Stumps(values=np.eye(3), features=features, cuts=cuts, weights=cuts + 1, offsets=np.zeros(2))
+    stumps.score_all(stumps=made, rows=np.arange(2, dtype=np.int32), out=out, threads=threads)
     return out
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import scipy.sparse
-from rankbench.kernels.metrics.requests import Requests
 from threadpoolctl import threadpool_limits
 
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.metrics.requests import Requests
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
@@ -109,22 +109,24 @@ class Gram:
         """Features and their inner products."""
         threadpool_limits(1)
         self.features = np.random.default_rng(0).standard_normal((800, 32)) / np.sqrt(32)
-        self.products = gram.linear(self.features, 1)
+        self.products = gram.linear(features=self.features, threads=1)
         few = scipy.sparse.csr_array(np.where(np.random.default_rng(1).random((800, 300)) < 0.01, 1.0, 0.0))
-        parts = [(part.indptr.astype(np.int64), part.indices, part.data) for part in (few, few.tocsc())]
-        self.few = [*parts[0], *parts[1]]
+        self.few, self.by_column = (
+            SparseRows(indptr=part.indptr.astype(np.int64), columns=part.indices, values=part.data)
+            for part in (few, few.tocsc())
+        )
 
     def time_linear(self) -> None:
         """X X^T in blocks."""
-        gram.linear(self.features, 1)
+        gram.linear(features=self.features, threads=1)
 
     def time_gaussian(self) -> None:
         """An exponential per pair of items."""
-        gram.gaussian(self.products, 1.0, 1)
+        gram.gaussian(products=self.products, width=1.0, threads=1)
 
     def time_sparse_gaussian(self) -> None:
         """From features one in a hundred of which is not zero."""
-        gram.sparse_gaussian(*self.few, 1.0, 1)
+        gram.sparse_gaussian(rows=self.few, columns=self.by_column, width=1.0, threads=1)
 
 
 class Metrics:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints, Model
+from rankbench.contract import Floats, Int32s, Int64s, Ints, Model
 from rankbench.data.views import Ratings
 from rankbench.item_kernels import ItemKernel
 from rankbench.models import KernelExpansion, KernelScores
@@ -20,7 +20,7 @@ class Shared:
 
     users: Ints
     gram: Floats
-    rows: Ints
+    rows: Int32s
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class KernelMatrices:
     threads: int
 
     @cached_property
-    def whole(self) -> tuple[Floats, Ints] | None:
+    def whole(self) -> tuple[Floats, Int32s] | None:
         """The kernel matrix between all distinct items with each item's row of it; None if they are too many."""
         features, rows = self.kernel.points(self.train.item_features)
         return (self.kernel.gram(features, self.threads), rows) if features.shape[0] <= FITS else None
@@ -67,7 +67,7 @@ class KernelMatrices:
         return KernelExpansion(train.item_features, *settings, train.indptr, train.items, coefficients, offsets)
 
 
-def _groups(indptr: Ints, items: Ints, users: Ints, n_items: int) -> Iterator[Ints]:
+def _groups(indptr: Int64s, items: Int32s, users: Ints, n_items: int) -> Iterator[Ints]:
     """The users in consecutive groups whose items together are few enough, or single users."""
     seen, count, start = np.zeros(n_items, bool), 0, 0
     for index, user in enumerate(users):
