@@ -45,12 +45,16 @@ cdef struct User:
     int32_t *previous
     int32_t *tight  # per edge: whether it is in the forest
 
-cdef struct Problem:
-    # All users' problems.
+cdef struct GraphView:
+    Py_ssize_t n_users
     const int64_t *indptr
     const int64_t *edge_indptr
     const int32_t *low
     const int32_t *high
+
+cdef struct Problem:
+    # All users' problems.
+    GraphView graphs
     const double *x
     const double *mass  # NULL: all ones
     double eps
@@ -69,7 +73,7 @@ cdef class Graphs:
     cdef const int64_t[::1] edge_indptr
     cdef const int32_t[::1] low
     cdef const int32_t[::1] high
-    cdef Py_ssize_t n_users
+    cdef GraphView view
 
     def __init__(
         self,
@@ -82,10 +86,11 @@ cdef class Graphs:
         """Take the arrays, without a copy."""
         if low.shape[0] != high.shape[0]:
             raise ValueError(f"there are {low.shape[0]} lower ends of edges but {high.shape[0]} higher ones")
-        self.n_users = count_rows(edge_indptr, low.shape[0])
+        cdef Py_ssize_t n_users = count_rows(edge_indptr, low.shape[0])
         if indptr.shape[0] != edge_indptr.shape[0]:
             raise ValueError("nodes and edges must be of as many users")
         self.indptr, self.edge_indptr, self.low, self.high = indptr, edge_indptr, low, high
+        self.view = GraphView(n_users, &indptr[0], &edge_indptr[0], first_id(low), first_id(high))
 
 
 def reduced(*, Py_ssize_t n, const int32_t[::1] low, const int32_t[::1] high, const int64_t[::1] starts) -> Flags:
@@ -159,31 +164,29 @@ def project(
     ones.
     """
     threads = team(threads)
-    cdef Py_ssize_t user, n = graphs.indptr[graphs.n_users]
+    cdef GraphView view = graphs.view
+    cdef Py_ssize_t user, n = view.indptr[view.n_users]
     if x.shape[0] != n or out.shape[0] != n or weights.shape[0] not in (0, n):
         raise ValueError(f"x, out and weights must have {n} rows")
     if duals.shape[0] != graphs.low.shape[0]:
         raise ValueError("there must be a multiplier for each edge")
-    found = np.zeros(graphs.n_users)
+    found = np.zeros(view.n_users)
     cdef double[::1] gaps = found
-    cdef Problem problem = Problem(
-        &graphs.indptr[0], &graphs.edge_indptr[0], first_id(graphs.low), first_id(graphs.high), first_value(x),
-        first_value(weights), eps, NULL, NULL,
-    )
+    cdef Problem problem = Problem(view, first_value(x), first_value(weights), eps, NULL, NULL)
     if n > 0:
         problem.out = &out[0]
     if duals.shape[0] > 0:
         problem.dual = &duals[0]
-    cdef Py_ssize_t nodes = longest_row(problem.indptr, graphs.n_users)
-    cdef Py_ssize_t edges = longest_row(problem.edge_indptr, graphs.n_users)
+    cdef Py_ssize_t nodes = longest_row(view.indptr, view.n_users)
+    cdef Py_ssize_t edges = longest_row(view.edge_indptr, view.n_users)
     cdef Arena arena = Arena(NULL, 0)
     cdef User member = _lay_out(&arena, nodes, edges)
     cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         member = _lay_out(&arena, nodes, edges)
-        for user in prange(graphs.n_users, schedule="dynamic", chunksize=1):
-            if problem.indptr[user + 1] > problem.indptr[user]:
+        for user in prange(view.n_users, schedule="dynamic", chunksize=1):
+            if view.indptr[user + 1] > view.indptr[user]:
                 gaps[user] = _project(&problem, user, member)
     return found
 
@@ -200,9 +203,10 @@ cdef User _lay_out(Arena *arena, Py_ssize_t nodes, Py_ssize_t edges) noexcept no
 
 cdef double _project(const Problem *problem, Py_ssize_t number, User user) noexcept nogil:
     """Solve one user's problem in the memory of `user`; the duality gap."""
-    cdef Py_ssize_t first = problem.indptr[number], edge = problem.edge_indptr[number]
-    user.n, user.m = problem.indptr[number + 1] - first, problem.edge_indptr[number + 1] - edge
-    user.low, user.high, user.dual = problem.low + edge, problem.high + edge, problem.dual + edge
+    cdef GraphView graphs = problem.graphs
+    cdef Py_ssize_t first = graphs.indptr[number], edge = graphs.edge_indptr[number]
+    user.n, user.m = graphs.indptr[number + 1] - first, graphs.edge_indptr[number + 1] - edge
+    user.low, user.high, user.dual = graphs.low + edge, graphs.high + edge, problem.dual + edge
     user.x, user.mass, user.eps = problem.x + first, NULL, problem.eps
     if problem.mass != NULL:
         user.mass = problem.mass + first
