@@ -10,9 +10,10 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Int32s, Int64s, Ints
 from rankbench.kernels.models import gram as gram_kernel
 from rankbench.kernels.models import scoring as scoring_kernel
+from rankbench.kernels.shared.rows import SparseRows
 
 Matrix: TypeAlias = Floats | scipy.sparse.csr_array  # a row per item
 
@@ -74,18 +75,18 @@ class DenseFeatures:
     def products_with(self, other: "Features") -> Floats:
         """The inner product of each row with each row of others, summed in the order of the features."""
         right = other.dense()
-        out = np.empty((len(self.matrix), len(right)))
-        scoring_kernel.products(self.matrix, np.arange(len(self.matrix), dtype=np.int32), right, out, 1)
+        out, chosen = np.empty((len(self.matrix), len(right))), np.arange(len(self.matrix), dtype=np.int32)
+        scoring_kernel.products(rows=self.matrix, chosen=chosen, columns=right, out=out, threads=1)
         return out
 
     def gram(self, threads: int) -> Floats:
         """X X^T."""
-        return gram_kernel.linear(self.matrix, threads)
+        return gram_kernel.linear(features=self.matrix, threads=threads)
 
     def gaussian(self, width: float, threads: int) -> Floats:
         """exp(-|x - x'|^2 / (2 width^2)) for all rows x and x'."""
-        products = gram_kernel.linear(self.matrix, threads, whole=False)
-        gram_kernel.gaussian(products, width, threads)
+        products = gram_kernel.linear(features=self.matrix, threads=threads, whole=False)
+        gram_kernel.gaussian(products=products, width=width, threads=threads)
         return products
 
     def equals(self, other: "Features") -> bool:
@@ -156,17 +157,21 @@ class SparseFeatures:
 
     def gaussian(self, width: float, threads: int) -> Floats:
         """exp(-|x - x'|^2 / (2 width^2)) for all rows x and x'."""
-        return gram_kernel.sparse_gaussian(*self.compressed(), *self.compressed_columns(), width, threads)
+        rows, columns = (
+            SparseRows(indptr=indptr, columns=ids, values=values)
+            for indptr, ids, values in (self.compressed(), self.compressed_columns())
+        )
+        return gram_kernel.sparse_gaussian(rows=rows, columns=columns, width=width, threads=threads)
 
     def equals(self, other: "Features") -> bool:
         """Whether others have the same values, each in its place."""
         return not (self.matrix != scipy.sparse.csr_array(other.matrix)).nnz
 
-    def compressed(self) -> tuple[Ints, Ints, Floats]:
+    def compressed(self) -> tuple[Int64s, Int32s, Floats]:
         """Where each row begins, its columns in ascending order and their values, for the kernels."""
         return _compressed(self.matrix)
 
-    def compressed_columns(self) -> tuple[Ints, Ints, Floats]:
+    def compressed_columns(self) -> tuple[Int64s, Int32s, Floats]:
         """Where each column begins, its rows in ascending order and their values, for the kernels."""
         return _compressed(self.matrix.T)
 
@@ -183,7 +188,7 @@ def features_of(matrix: Matrix | None) -> Features:
     return SparseFeatures(matrix if isinstance(matrix, scipy.sparse.csr_array) else scipy.sparse.csr_array(matrix))
 
 
-def _compressed(matrix: scipy.sparse.csr_array) -> tuple[Ints, Ints, Floats]:
+def _compressed(matrix: scipy.sparse.csr_array) -> tuple[Int64s, Int32s, Floats]:
     rows = scipy.sparse.csr_array(matrix)
     if not rows.has_canonical_format:
         rows = rows.copy()

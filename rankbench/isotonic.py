@@ -7,13 +7,14 @@ order is free, and keeps x.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Int32s, Int64s, Ints
 from rankbench.errors import UserError
 from rankbench.kernels.methods import isotonic as kernel
 from rankbench.kernels.methods import partial_order as dag
@@ -81,23 +82,28 @@ class Blocks:
     is little to sort. Results do not depend on it, except for rounding with weights where x has ties.
     """
 
-    indptr: Ints
-    order: Ints
-    depth: Ints
+    indptr: Int64s
+    order: Int32s
+    depth: Int32s
 
     @classmethod
     def of(cls, indptr: Ints, ratings: Floats) -> "Blocks":
         """The blocks of equal ratings of each user, whose rows are indptr[user]:indptr[user + 1]."""
-        indptr = np.ascontiguousarray(indptr, np.int64)
-        users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        bounds: Int64s = np.ascontiguousarray(indptr, np.int64)
+        users = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         rows = np.lexsort((ratings, users))
         values = np.asarray(ratings, np.float64)[rows]
         rises = np.ones(len(rows), np.int64)
         rises[1:] = (values[1:] != values[:-1]) | (users[1:] != users[:-1])
         number = np.cumsum(rises)
-        starts = indptr[users]
+        starts = bounds[users]
         depth = number - number[starts] if len(rows) else number
-        return cls(indptr, (rows - starts).astype(np.int32), depth.astype(np.int32))
+        return cls(bounds, (rows - starts).astype(np.int32), depth.astype(np.int32))
+
+    @cached_property
+    def levels(self) -> kernel.Levels:
+        """The blocks as the kernel takes them."""
+        return kernel.Levels(indptr=self.indptr, order=self.order, depth=self.depth)
 
     def project(
         self,
@@ -110,7 +116,7 @@ class Blocks:
     ) -> Floats:
         """The projection of every user's part of x; out=x works in place."""
         x, masses, out = _checked(x, eps, weights, out, len(self.order))
-        kernel.project(self.indptr, self.order, self.depth, x, masses, eps, out, checked_threads(threads))
+        kernel.project(levels=self.levels, x=x, weights=masses, eps=eps, out=out, threads=checked_threads(threads))
         return out
 
 
@@ -118,11 +124,11 @@ class Blocks:
 class OrderGraphs:
     """Each user's graph after transitive reduction, its nodes in a topological order."""
 
-    indptr: Ints
-    nodes: Ints  # the rows in the order of the nodes
-    edge_indptr: Ints
-    low: Ints  # nodes within the user
-    high: Ints
+    indptr: Int64s
+    nodes: Int64s  # the rows in the order of the nodes
+    edge_indptr: Int64s
+    low: Int32s  # nodes within the user
+    high: Int32s
 
     @classmethod
     def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "OrderGraphs":
@@ -137,11 +143,16 @@ class OrderGraphs:
         starts = np.repeat(np.asarray(indptr[:-1]), np.diff(indptr))
         return cls(
             np.ascontiguousarray(indptr, np.int64),
-            nodes + starts,
+            np.asarray(nodes + starts, np.int64),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             lows.astype(np.int32),
             highs.astype(np.int32),
         )
+
+    @cached_property
+    def graphs(self) -> dag.Graphs:
+        """The graphs as the kernel takes them."""
+        return dag.Graphs(indptr=self.indptr, edge_indptr=self.edge_indptr, low=self.low, high=self.high)
 
     @property
     def n_edges(self) -> int:
@@ -177,16 +188,21 @@ class OrderGraphs:
         """Every user's projection and duality gap; `duals` is a warm start, overwritten; out=x works in place."""
         x, masses, out = _checked(x, eps, weights, out, len(self.nodes))
         duals = np.zeros(self.n_edges) if duals is None else duals
-        gaps, found = np.zeros(len(self.indptr) - 1), np.empty(len(x))
-        if len(masses):
-            masses = masses[self.nodes]
-        kernel_arguments = (self.indptr, self.edge_indptr, self.low, self.high, x[self.nodes], masses)
-        dag.project(*kernel_arguments, eps, duals, found, gaps, checked_threads(threads))
+        found = np.empty(len(x))
+        gaps = dag.project(
+            graphs=self.graphs,
+            x=x[self.nodes],
+            weights=masses[self.nodes] if len(masses) else masses,
+            eps=eps,
+            duals=duals,
+            out=found,
+            threads=checked_threads(threads),
+        )
         out[self.nodes] = found
         return out, gaps
 
 
-def _order_of(names: Ints, low: Ints, high: Ints, user: int) -> tuple[Ints, Ints, Ints]:
+def _order_of(names: Ints, low: Ints, high: Ints, user: int) -> tuple[Int64s, Int32s, Int32s]:
     """One user's nodes in topological order, and the reduced edges between their positions there."""
     size = len(names)
     _check_edges(size, low, high, user)
@@ -194,19 +210,18 @@ def _order_of(names: Ints, low: Ints, high: Ints, user: int) -> tuple[Ints, Ints
     if (positions < 0).any():
         raise UserError(f"the order of user {user} goes in a circle: {_cycle(names[low], names[high])}")
     edges = np.unique(np.column_stack([positions[low], positions[high]]).astype(np.int64), axis=0)
-    low, high = edges.T.astype(np.int32)
+    lower, higher = (np.ascontiguousarray(ends, np.int32) for ends in edges.T)
     if size <= _REDUCIBLE:
-        low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
-        kept = dag.reduced(size, low, high, np.searchsorted(low, np.arange(size + 1)))
-        low, high = low[kept], high[kept]
-    return np.argsort(positions), low, high
+        kept = dag.reduced(n=size, low=lower, high=higher, starts=np.searchsorted(lower, np.arange(size + 1)))
+        lower, higher = lower[kept], higher[kept]
+    return np.argsort(positions), lower, higher
 
 
-def _positions(size: int, low: Ints, high: Ints) -> Ints:
+def _positions(size: int, low: Ints, high: Ints) -> Int32s:
     """Each node's position in a topological order, -1 for those behind a cycle."""
     order = np.argsort(low, kind="stable")
     starts = np.searchsorted(low[order], np.arange(size + 1))
-    return dag.topological(size, np.ascontiguousarray(high[order], np.int32), starts)
+    return dag.topological(n=size, high=np.ascontiguousarray(high[order], np.int32), starts=starts)
 
 
 def _check_edges(size: int, low: Ints, high: Ints, user: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Int32s, Ints
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features, Matrix, SparseFeatures, features_of
 from rankbench.streams import stream
@@ -28,7 +28,7 @@ class ItemKernel:
     width: float = 1.0
     degree: int = 2
 
-    def points(self, matrix: Matrix) -> tuple[Matrix, Ints]:
+    def points(self, matrix: Matrix) -> tuple[Matrix, Int32s]:
         """The distinct feature rows (moved in a way that keeps the kernel), and each item's row among them."""
         features = features_of(matrix)
         if self.name == "precomputed":
@@ -116,7 +116,7 @@ def _moved(features: Features) -> Features:
     return SparseFeatures(moved)
 
 
-def _distinct(features: Features) -> tuple[Features, Ints]:
+def _distinct(features: Features) -> tuple[Features, Int32s]:
     """The distinct rows in order of appearance, and the number of each original row among them.
 
     Rows are grouped by their product with a random vector and then compared in full; if two different rows happen

@@ -10,12 +10,13 @@ import scipy.sparse
 
 from rankbench import soundness
 from rankbench.arrays import pack, read_npz, unpack, write_npz
-from rankbench.contract import Floats, Ints, Model
+from rankbench.contract import Floats, Int32s, Int64s, Ints, Model
 from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels.models import gram as gram_kernel
 from rankbench.kernels.models import scoring as scoring_kernel
 from rankbench.kernels.models import stumps as stumps_kernel
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.names import checked_threads
 
 _ROWS = 1 << 10  # items of a user whose kernel values are made at a time
@@ -160,12 +161,21 @@ class UserWeights:
 
         return _in_blocks(block, users, items)
 
-    def _sparse(self, users: Ints, items: Ints) -> Floats:
+    def _sparse(self, users: Int32s, items: Int32s) -> Floats:
         """The same over the values that an item has."""
         table, out = scipy.sparse.csr_array(self.features), np.empty(len(users))
-        rows = table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data.astype(np.float64)
-        weights = np.ascontiguousarray(self.weights, np.float64)
-        scoring_kernel.sparse_pairs(*rows, weights, np.asarray(self.offsets, np.float64), users, items, out)
+        scoring_kernel.sparse_pairs(
+            features=SparseRows(
+                indptr=table.indptr.astype(np.int64),
+                columns=table.indices.astype(np.int32),
+                values=table.data.astype(np.float64),
+            ),
+            weights=np.ascontiguousarray(self.weights, np.float64),
+            offsets=np.asarray(self.offsets, np.float64),
+            users=users,
+            items=items,
+            out=out,
+        )
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
@@ -190,18 +200,25 @@ class KernelScores:
     """A kernel expansion per user over the items that user rated: sum_j a_j K(item, j) + offset."""
 
     gram: Floats  # K between items that differ
-    rows: Ints  # each item's row of it
-    indptr: Ints
-    rated: Ints  # the rows of what each user rated
+    rows: Int32s  # each item's row of it
+    indptr: Int64s
+    rated: Int32s  # the rows of what each user rated
     coefficients: Floats
     offsets: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """One pass over the user's expansion per pair; pairs of an item in turn, its row of the matrix in cache."""
         users, items = _pairs(users, items, len(self.offsets), len(self.rows))
-        users, asked, out = _as_kernels_take(users), self.rows[items], np.empty(len(users))
-        expansion = self.indptr, self.rated, self.coefficients, self.offsets
-        gram_kernel.expand(self.gram, *expansion, users, asked, np.argsort(asked), out)
+        asked, out = self.rows[items], np.empty(len(users))
+        gram_kernel.expand(
+            gram=self.gram,
+            coefficients=SparseRows(indptr=self.indptr, columns=self.rated, values=self.coefficients),
+            offsets=self.offsets,
+            users=_as_kernels_take(users),
+            asked=asked,
+            order=np.argsort(asked),
+            out=out,
+        )
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
@@ -292,8 +309,8 @@ class Stumps:
     """Weighted thresholds on item features per user: offset + sum_t weight_t [x_item,feature_t > cut_t]."""
 
     item_features: Any  # dense or CSR, a row per item, seen or not
-    rows: Ints  # each user's row of the thresholds
-    features: Ints  # rows x thresholds, as are cuts and weights
+    rows: Int32s  # each user's row of the thresholds
+    features: Int32s  # rows x thresholds, as are cuts and weights
     cuts: Floats
     weights: Floats
     offsets: Floats  # by row
@@ -302,14 +319,14 @@ class Stumps:
         """One pass over the user's thresholds per pair."""
         users, items = _pairs(users, items, len(self.rows), self.item_features.shape[0])
         out = np.empty(len(users))
-        stumps_kernel.score(*self._thresholds(), self.rows[users], _as_kernels_take(items), out)
+        stumps_kernel.score(stumps=self._stumps(), rows=self.rows[users], items=_as_kernels_take(items), out=out)
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """A pass over the thresholds for each of these users and each item."""
         users, threads = _asked(users, len(self.rows), threads)
         out = np.empty((len(users), self.item_features.shape[0]))
-        stumps_kernel.score_all(*self._thresholds(), self.rows[users], out, threads)
+        stumps_kernel.score_all(stumps=self._stumps(), rows=self.rows[users], out=out, threads=threads)
         return out
 
     def validate(self) -> None:
@@ -321,13 +338,19 @@ class Stumps:
         soundness.doubles("cuts", self.cuts, *shape)
         soundness.doubles("weights", self.weights, *shape)
 
-    def _thresholds(self) -> tuple[Floats, Ints, Floats, Floats, Floats]:
-        """The features as a plain array, of a CSR one only those columns that a threshold looks at."""
+    def _stumps(self) -> stumps_kernel.Stumps:
+        """The thresholds as the kernels take them, with a plain array of features: of a CSR one the columns in use."""
         values, features = self.item_features, self.features
         if scipy.sparse.issparse(values):
             used, columns = np.unique(features, return_inverse=True)
             values, features = values[:, used].toarray(), columns.reshape(features.shape).astype(np.int32)
-        return np.ascontiguousarray(values, np.float64), features, self.cuts, self.weights, self.offsets
+        return stumps_kernel.Stumps(
+            values=np.ascontiguousarray(values, np.float64),
+            features=features,
+            cuts=self.cuts,
+            weights=self.weights,
+            offsets=self.offsets,
+        )
 
 
 MODELS: dict[str, type] = {
@@ -375,8 +398,13 @@ def _unsound(path: str | Path, error: UserError) -> UserError:
 def _products(rows: Floats, chosen: Ints, columns: Floats, threads: int) -> Floats:
     """The inner products of these rows with all columns."""
     out = np.empty((len(chosen), len(columns)))
-    left, right = np.ascontiguousarray(rows, np.float64), np.ascontiguousarray(columns, np.float64)
-    scoring_kernel.products(left, _as_kernels_take(chosen), right, out, threads)
+    scoring_kernel.products(
+        rows=np.ascontiguousarray(rows, np.float64),
+        chosen=_as_kernels_take(chosen),
+        columns=np.ascontiguousarray(columns, np.float64),
+        out=out,
+        threads=threads,
+    )
     return out
 
 
@@ -409,7 +437,7 @@ def _ids(kind: str, ids: Ints, size: int | None) -> Ints:
     return found
 
 
-def _as_kernels_take(ids: Ints) -> Ints:
+def _as_kernels_take(ids: Ints) -> Int32s:
     return np.ascontiguousarray(ids, np.int32)
 
 

@@ -4,7 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,8 @@ from rankbench.contract import Floats, Ints
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.metrics.requests import Requests
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
@@ -162,8 +164,17 @@ def strictly_above(values: Floats) -> Any:
 @pytest.mark.parametrize("levels", [1, 2, 5, 1000])
 def test_strict_pairs_are_counted_like_by_brute_force(levels):
     indptr, values = ragged(200, levels)
+    ratings = SparseRows(indptr=indptr, columns=np.zeros(len(values), np.int32), values=values)
     expected = [strictly_above(values[a:b]).sum() for a, b in pairwise(indptr)]
-    np.testing.assert_array_equal(pairs.count(indptr, values), expected)
+    np.testing.assert_array_equal(pairs.count(ratings=ratings), expected)
+
+
+def requests(codes: Sequence[int], places: int) -> Requests:
+    """These metrics without a cut."""
+    n = len(codes)
+    return Requests(
+        codes=np.array(codes, np.int32), cuts=np.zeros(n, np.int32), thresholds=np.zeros(n), discounts=np.ones(places)
+    )
 
 
 @pytest.mark.parametrize("levels", [1, 2, 5, 1000])
@@ -171,8 +182,8 @@ def test_sorting_is_stable(levels):
     """A pair is wrong where scores exchange it: an unstable sort by truth would invent exchanges."""
     indptr, truth = ragged(200, levels)
     scores = np.random.default_rng(1).integers(levels, size=len(truth)).astype(float)
-    request = np.array([metrics.PAIRWISE_ERROR], np.int32), np.zeros(1, np.int32), np.zeros(1)
-    (found,) = metrics.per_user(indptr, truth, scores, *request, np.ones(201), 1)
+    rated = metrics.RatedScores(indptr=indptr, truth=truth, scores=scores)
+    (found,) = metrics.per_user(test=rated, requests=requests([Code.PAIRWISE_ERROR], 201), threads=1)
     for user, (first, end) in enumerate(pairwise(indptr)):
         above, score = strictly_above(truth[first:end]), scores[first:end]
         wrong = (above & (score[:, None] < score)).sum() + 0.5 * (above & (score[:, None] == score)).sum()
@@ -182,12 +193,12 @@ def test_sorting_is_stable(levels):
 
 def list_pairs(values: list[float], limit: int, users: int, seed: int = 0) -> Any:
     """The listed pairs of `users` users who all rate alike: users x (pairs x (better, worse))."""
-    indptr = indptr_of([len(values)] * users)
     items, all_values = np.tile(np.arange(len(values), dtype=np.int32), users), np.tile(values, users)
-    counts = pairs.count(indptr, all_values)
+    ratings = SparseRows(indptr=indptr_of([len(values)] * users), columns=items, values=all_values)
+    counts = pairs.count(ratings=ratings)
     kept = np.minimum(counts, limit)
     rng = np.random.default_rng(seed)
-    columns = pairs.list_pairs(indptr, items, all_values, counts, indptr_of(kept), rng)
+    columns = pairs.list_pairs(ratings=ratings, counts=counts, out_indptr=indptr_of(kept), rng=rng)
     return np.stack(columns, axis=1).reshape(users, -1, 2)
 
 
@@ -219,33 +230,41 @@ def features(n: int, width: int = 7) -> Floats:
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300])
 def test_the_linear_kernel_is_that_of_numpy(n):
     x = features(n)
-    np.testing.assert_allclose(gram.linear(x, 2), x @ x.T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gram.linear(features=x, threads=2), x @ x.T, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300])
 @pytest.mark.parametrize("width", [0.3, 2.0, 50.0])
 def test_the_gaussian_kernel_is_that_of_scikit_learn(n, width):
-    products = gram.linear(features(n), 1)
-    gram.gaussian(products, width, 2)
+    products = gram.linear(features=features(n), threads=1)
+    gram.gaussian(products=products, width=width, threads=2)
     np.testing.assert_allclose(products, rbf_kernel(features(n), gamma=1 / (2 * width**2)), rtol=1e-11, atol=1e-12)
     assert (np.diagonal(products) == 1).all() and products.max() <= 1
 
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_kernel_matrices_are_the_same_bytes_on_any_number_of_threads(threads):
-    one, many = gram.linear(features(500, 40), 1), gram.linear(features(500, 40), threads)
+    one, many = (gram.linear(features=features(500, 40), threads=n) for n in (1, threads))
     assert one.tobytes() == many.tobytes()
-    gram.gaussian(one, 5.0, 1)
-    gram.gaussian(many, 5.0, threads)
+    gram.gaussian(products=one, width=5.0, threads=1)
+    gram.gaussian(products=many, width=5.0, threads=threads)
     assert one.tobytes() == many.tobytes()
 
 
 def test_an_expansion_is_a_sum_over_the_users_items():
-    matrix, rng = gram.linear(features(9), 1), np.random.default_rng(0)
-    indptr, items = indptr_of([2, 0, 3]), np.array([0, 4, 1, 5, 8], np.int32)
+    matrix, rng = gram.linear(features=features(9), threads=1), np.random.default_rng(0)
+    items = np.array([0, 4, 1, 5, 8], np.int32)
     coefficients, offsets, out = rng.standard_normal(5), rng.standard_normal(3), np.empty(27)
     users, asked = (ids.ravel().astype(np.int32) for ids in np.indices((3, 9)))
-    gram.expand(matrix, indptr, items, coefficients, offsets, users, asked, rng.permutation(27), out)
+    gram.expand(
+        gram=matrix,
+        coefficients=SparseRows(indptr=indptr_of([2, 0, 3]), columns=items, values=coefficients),
+        offsets=offsets,
+        users=users,
+        asked=asked,
+        order=rng.permutation(27),
+        out=out,
+    )
     dense = np.zeros((3, 9))
     dense[np.repeat(np.arange(3), [2, 0, 3]), items] = coefficients
     np.testing.assert_allclose(out, (dense @ matrix + offsets[:, None]).ravel(), rtol=1e-12, atol=1e-12)
@@ -257,24 +276,25 @@ def test_an_expansion_is_a_sum_over_the_users_items():
 @pytest.mark.parametrize("users", [0, 1, 3])
 def test_users_without_ratings_have_no_pairs(users):
     indptr = indptr_of([0] * users)
-    counts = pairs.count(indptr, NO_VALUES)
+    ratings, rng = SparseRows(indptr=indptr, columns=NO_IDS, values=NO_VALUES), np.random.default_rng(0)
+    counts = pairs.count(ratings=ratings)
     assert counts.tolist() == [0] * users
-    better, worse = pairs.list_pairs(indptr, NO_IDS, NO_VALUES, counts, indptr, np.random.default_rng(0))
+    better, worse = pairs.list_pairs(ratings=ratings, counts=counts, out_indptr=indptr, rng=rng)
     assert len(better) == len(worse) == 0
 
 
 @pytest.mark.parametrize("users", [0, 1, 3])
 @pytest.mark.parametrize("wanted", [0, 6])
 def test_metrics_without_users_or_ratings_or_metrics_are_empty(users, wanted):
-    request = np.arange(wanted, dtype=np.int32), np.zeros(wanted, np.int32), np.zeros(wanted)
-    values = metrics.per_user(indptr_of([0] * users), NO_VALUES, NO_VALUES, *request, np.ones(1), 2)
+    nothing = metrics.RatedScores(indptr=indptr_of([0] * users), truth=NO_VALUES, scores=NO_VALUES)
+    values = metrics.per_user(test=nothing, requests=requests(range(wanted), 1), threads=2)
     assert values.shape == (wanted, users)
     assert np.isnan(values).all()
 
 
 def test_no_metric_of_users_with_ratings_is_no_row():
-    nothing = NO_IDS, NO_IDS, NO_VALUES
-    assert metrics.per_user(indptr_of([2]), np.array([1.0, 2.0]), np.zeros(2), *nothing, np.ones(3), 2).shape == (0, 1)
+    rated = metrics.RatedScores(indptr=indptr_of([2]), truth=np.array([1.0, 2.0]), scores=np.zeros(2))
+    assert metrics.per_user(test=rated, requests=requests([], 3), threads=2).shape == (0, 1)
 
 
 @pytest.mark.parametrize("users", [0, 3])
@@ -345,12 +365,18 @@ def test_items_without_a_comparison_have_no_loss_and_no_gradient():
 
 
 def test_kernel_matrices_without_items_or_features_are_empty_or_zero():
-    assert gram.linear(np.zeros((0, 3)), 2).shape == (0, 0)
-    assert gram.linear(np.zeros((3, 0)), 2).tolist() == [[0] * 3] * 3
-    gram.gaussian(np.zeros((0, 0)), 1.0, 2)
+    assert gram.linear(features=np.zeros((0, 3)), threads=2).shape == (0, 0)
+    assert gram.linear(features=np.zeros((3, 0)), threads=2).tolist() == [[0] * 3] * 3
+    gram.gaussian(products=np.zeros((0, 0)), width=1.0, threads=2)
     out = np.empty(0)
     gram.expand(
-        np.ones((1, 1)), indptr_of([0]), NO_IDS, NO_VALUES, np.zeros(1), NO_IDS, NO_IDS, NO_IDS.astype(np.int64), out
+        gram=np.ones((1, 1)),
+        coefficients=SparseRows(indptr=indptr_of([0]), columns=NO_IDS, values=NO_VALUES),
+        offsets=np.zeros(1),
+        users=NO_IDS,
+        asked=NO_IDS,
+        order=NO_IDS.astype(np.int64),
+        out=out,
     )
     assert len(out) == 0
 

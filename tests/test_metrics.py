@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
-from rankbench.kernels.metrics import evaluation as kernel
+from rankbench.kernels.metrics.codes import Code
 from rankbench.metrics import METRICS, RULES, evaluate, mean, metric, per_user, unusable
 from rankbench.models import ItemScores
 
@@ -739,8 +739,8 @@ def test_each_metric_is_listed_under_its_own_name_and_code():
     assert all(name == record.name and record.formula for name, record in METRICS.items())
     shared = Counter(record.code for record in METRICS.values())
     assert {code: count for code, count in shared.items() if count > 1} == {
-        kernel.PAIRWISE_ERROR: 3,  # its complement, and comparisons
-        kernel.MAGNITUDE_1: 2,  # M1D is a cost function
+        Code.PAIRWISE_ERROR: 3,  # its complement, and comparisons
+        Code.MAGNITUDE_1: 2,  # M1D is a cost function
     }
     assert {name for name in METRICS if metric(name).takes} == {name for name in METRICS if METRICS[name].choices}
 

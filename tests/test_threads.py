@@ -16,8 +16,10 @@ from rankbench.harness.training import fit
 from rankbench.isotonic import Blocks, OrderGraphs
 from rankbench.kernels.methods import als
 from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram, scoring, stumps
 from rankbench.metrics import METRICS, evaluate, per_user
+from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Factors
 from rankbench.names import checked_threads
 from rankbench.solvers import SOLVERS
@@ -121,29 +123,30 @@ def _ridge(threads):
 def _products(threads):
     out = np.zeros((3, 200))
     rows, columns = np.random.default_rng(0).standard_normal((3, 5)), np.random.default_rng(1).random((200, 5))
-    scoring.products(rows, np.arange(3, dtype=np.int32), columns, out, threads)
+    chosen = np.arange(3, dtype=np.int32)
+    scoring.products(rows=rows, chosen=chosen, columns=columns, out=out, threads=threads)
     return out
 
 
 def _gram(threads):
-    matrix = gram.linear(np.random.default_rng(0).standard_normal((300, 4)), threads)
-    gram.gaussian(matrix, 1.0, threads)
+    matrix = gram.linear(features=np.random.default_rng(0).standard_normal((300, 4)), threads=threads)
+    gram.gaussian(products=matrix, width=1.0, threads=threads)
     return matrix
 
 
 def _ndcg(threads):
     view = ratings()
     scores = np.random.default_rng(0).random(len(view))
-    request = np.array([metrics.NDCG], np.int32), np.array([5], np.int32), np.zeros(1)
-    return metrics.per_user(view.indptr, view.values, scores, *request, 1 / np.log2(np.arange(2.0, 500)), threads)
+    rated = metrics.RatedScores(indptr=view.indptr, truth=view.values, scores=scores)
+    return metrics.per_user(test=rated, requests=requested([KernelRow(Code.NDCG, 5)], 500), threads=threads)
 
 
 def _stumps(threads):
     out = np.zeros((2, 3))
     cuts = np.zeros((2, 1))
-    stumps.score_all(
-        np.eye(3), np.zeros((2, 1), np.int32), cuts, cuts + 1, np.zeros(2), np.arange(2, dtype=np.int32), out, threads
-    )
+    features = np.zeros((2, 1), np.int32)
+    made = stumps.Stumps(values=np.eye(3), features=features, cuts=cuts, weights=cuts + 1, offsets=np.zeros(2))
+    stumps.score_all(stumps=made, rows=np.arange(2, dtype=np.int32), out=out, threads=threads)
     return out
 
 

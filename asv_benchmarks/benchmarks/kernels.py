@@ -7,6 +7,8 @@ from threadpoolctl import threadpool_limits
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.metrics import evaluation as metrics
+from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.metrics.requests import Requests
 from rankbench.kernels.models import gram
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
@@ -142,22 +144,24 @@ class Gram:
         """Features and their inner products."""
         threadpool_limits(1)
         self.features = np.random.default_rng(0).standard_normal((800, 32)) / np.sqrt(32)
-        self.products = gram.linear(self.features, 1)
+        self.products = gram.linear(features=self.features, threads=1)
         few = scipy.sparse.csr_array(np.where(np.random.default_rng(1).random((800, 300)) < 0.01, 1.0, 0.0))
-        parts = [(part.indptr.astype(np.int64), part.indices, part.data) for part in (few, few.tocsc())]
-        self.few = [*parts[0], *parts[1]]
+        self.few, self.by_column = (
+            SparseRows(indptr=part.indptr.astype(np.int64), columns=part.indices, values=part.data)
+            for part in (few, few.tocsc())
+        )
 
     def time_linear(self) -> None:
         """X X^T in blocks."""
-        gram.linear(self.features, 1)
+        gram.linear(features=self.features, threads=1)
 
     def time_gaussian(self) -> None:
         """An exponential per pair of items."""
-        gram.gaussian(self.products, 1.0, 1)
+        gram.gaussian(products=self.products, width=1.0, threads=1)
 
     def time_sparse_gaussian(self) -> None:
         """From features one in a hundred of which is not zero."""
-        gram.sparse_gaussian(*self.few, 1.0, 1)
+        gram.sparse_gaussian(rows=self.few, columns=self.by_column, width=1.0, threads=1)
 
 
 class Metrics:
@@ -170,12 +174,17 @@ class Metrics:
         """One metric, cut after ten places where it has a cut."""
         rng = np.random.default_rng(0)
         truth, scores = rng.integers(1, 6, 100_000).astype(float), rng.standard_normal(100_000)
-        request = np.array([getattr(metrics, metric)], np.int32), np.array([10], np.int32), np.array([4.0])
-        self.arguments = (np.arange(2001) * 50, truth, scores, *request, 1 / np.log2(2 + np.arange(51)), 1)
+        self.rated = metrics.RatedScores(indptr=np.arange(2001) * 50, truth=truth, scores=scores)
+        self.requests = Requests(
+            codes=np.array([Code[metric]], np.int32),
+            cuts=np.array([10], np.int32),
+            thresholds=np.array([4.0]),
+            discounts=1 / np.log2(2 + np.arange(51)),
+        )
 
     def time_per_user(self, metric: str) -> None:
         """Two sorts and a sweep per user."""
-        metrics.per_user(*self.arguments)
+        metrics.per_user(test=self.rated, requests=self.requests, threads=1)
 
 
 class Pairs:
@@ -186,15 +195,18 @@ class Pairs:
 
     def setup(self, limit: int | None) -> None:
         """Ratings of five levels."""
-        self.rows = (*_rows(1000, 50, 500), np.random.default_rng(0).integers(1, 6, 50_000).astype(float))
-        self.counts = pairs.count(self.rows[0], self.rows[2])
+        indptr, items = _rows(1000, 50, 500)
+        values = np.random.default_rng(0).integers(1, 6, 50_000).astype(float)
+        self.ratings = SparseRows(indptr=indptr, columns=items, values=values)
+        self.counts = pairs.count(ratings=self.ratings)
         kept = self.counts if limit is None else np.minimum(self.counts, limit)
         self.out_indptr = np.concatenate([[0], np.cumsum(kept)])
 
     def time_count(self, limit: int | None) -> None:
         """A sort per user."""
-        pairs.count(self.rows[0], self.rows[2])
+        pairs.count(ratings=self.ratings)
 
     def time_list(self, limit: int | None) -> None:
         """Every pair looked at, all or an even sample kept."""
-        pairs.list_pairs(*self.rows, self.counts, self.out_indptr, np.random.default_rng(1))
+        rng = np.random.default_rng(1)
+        pairs.list_pairs(ratings=self.ratings, counts=self.counts, out_indptr=self.out_indptr, rng=rng)

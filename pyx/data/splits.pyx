@@ -1,22 +1,35 @@
-"""The draws behind the splits: rows dealt out to parts, and rated items set against unrated ones."""
+"""The random draws that splits are made of: rows dealt out to parts, and rated items compared with unrated ones."""
 
 import numpy as np
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from numpy.random cimport bitgen_t
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, longs
 from rankbench.kernels.shared.draws cimport below, below64, bit_generator
+from rankbench.kernels.shared.rows cimport Pattern, longest_row
 from rankbench.kernels.shared.sorting cimport sort32
 
+cdef struct Rated:
+    # The items of one user, ascending.
+    uint32_t n
+    const int32_t *items
 
-def deal(const int64_t[::1] indptr, const int64_t[:, ::1] quotas, rng):
-    """The part of every row: of a group's rows, quotas[group, part] go to each part, the others to none.
+cdef struct Listed:
+    # Where the comparisons of one user go.
+    int64_t n
+    int32_t *better
+    int32_t *worse
 
-    Walking the rows, each goes to a part with probability (places left there) / (rows left), so every way
-    to deal them is as likely as any other. What goes to none has the number of parts as its part.
+
+def deal(*, const int64_t[::1] indptr, const int64_t[:, ::1] quotas, rng) -> Int8s:
+    """The part of every row: of a group's rows, quotas[group, part] go to each part, and the others to none.
+
+    A row that goes to none has the number of parts as its part. Rows are walked in order, and each goes to a part
+    with probability (places left in that part) / (rows left in the group): every way to deal the rows is as likely
+    as any other. O(parts) for each row.
     """
     cdef Py_ssize_t n_groups = indptr.shape[0] - 1, group, row
     labels = np.empty(indptr[n_groups], np.int8)
@@ -33,37 +46,45 @@ def deal(const int64_t[::1] indptr, const int64_t[:, ::1] quotas, rng):
 
 
 def against_unrated(
-    const int64_t[::1] indptr, const int32_t[::1] items, Py_ssize_t n_items, const int64_t[::1] out_indptr, rng
-):
-    """(better, worse): random items of each user over random items not theirs, with replacement, in order.
+    *, Pattern rated, Py_ssize_t n_items, const int64_t[::1] out_indptr, rng
+) -> tuple[Int32s, Int32s]:
+    """Better and worse items: random items of each user against random items that the user has not, in order.
 
-    A user has out_indptr's number of comparisons; it must be zero for who has no item or all of them. The
-    items not theirs are never listed: O(log n) finds the k-th of them.
+    Both are drawn with replacement. A user has out_indptr[user + 1] - out_indptr[user] comparisons, which must be
+    zero for who has no item or all of them. The items that a user has not are never listed: O(log n) finds the k-th
+    of them.
     """
-    cdef Py_ssize_t n_users = indptr.shape[0] - 1, user, longest = 0
+    cdef Py_ssize_t n_users = rated.view.n, user, first
+    if out_indptr.shape[0] != n_users + 1:
+        raise ValueError("there must be a number of comparisons for each user")
     better = np.empty(out_indptr[n_users], np.int32)
     worse = np.empty(out_indptr[n_users], np.int32)
     cdef int32_t[::1] to_better = better, to_worse = worse
     cdef bitgen_t *bits = bit_generator(rng)
-    for user in range(n_users):
-        longest = max(longest, <Py_ssize_t> (indptr[user + 1] - indptr[user]))
-    cdef int64_t *tally = <int64_t *> malloc((longest + 1) * sizeof(int64_t))
-    if tally == NULL:
-        raise MemoryError
+    cdef Py_ssize_t longest = longest_row(rated.view.indptr, n_users)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef int64_t *tally = longs(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, 1)
+    cdef Listed listed
+    arena = scratch.share(0)
+    tally = longs(&arena, longest)
     with rng.bit_generator.lock, nogil:
         for user in range(n_users):
-            if out_indptr[user + 1] > out_indptr[user]:
-                _compare_one_user(
-                    bits, &items[indptr[user]], <uint32_t> (indptr[user + 1] - indptr[user]), <uint32_t> n_items,
-                    out_indptr[user + 1] - out_indptr[user], tally,
-                    &to_better[out_indptr[user]], &to_worse[out_indptr[user]],
-                )  # fmt: skip
-    free(tally)
+            first = out_indptr[user]
+            if out_indptr[user + 1] > first:
+                listed = Listed(out_indptr[user + 1] - first, &to_better[first], &to_worse[first])
+                _compare(bits, _of_user(rated, user), <uint32_t> n_items, listed, tally)
     return better, worse
 
 
+cdef inline Rated _of_user(Pattern rated, Py_ssize_t user) noexcept nogil:
+    """The items of one user."""
+    cdef Py_ssize_t first = rated.view.indptr[user]
+    return Rated(<uint32_t> (rated.view.indptr[user + 1] - first), rated.view.columns + first)
+
+
 cdef inline int8_t _part(int64_t *left, int n_parts, int64_t drawn) noexcept nogil:
-    """The part among whose places the drawn one is; the place is taken."""
+    """The part that has the drawn place, of all places that are left; the place is taken."""
     cdef int part
     for part in range(n_parts):
         if drawn < left[part]:
@@ -73,33 +94,33 @@ cdef inline int8_t _part(int64_t *left, int n_parts, int64_t drawn) noexcept nog
     return <int8_t> n_parts
 
 
-cdef void _compare_one_user(
-    bitgen_t *bits, const int32_t *items, uint32_t n_rated, uint32_t n_items, int64_t wanted, int64_t *tally,
-    int32_t *better, int32_t *worse,
-) noexcept nogil:
-    """One user's comparisons: how often each item is drawn, then so many opponents for it, ascending."""
+cdef void _compare(bitgen_t *bits, Rated user, uint32_t n_items, Listed listed, int64_t *tally) noexcept nogil:
+    """Fill in one user's comparisons: how often each item is drawn, then so many opponents for it, ascending.
+
+    Invariant: the first `place` comparisons are those of the items before i, in their final order.
+    """
     cdef int64_t i, k, _, place = 0
-    memset(tally, 0, n_rated * sizeof(int64_t))
-    for _ in range(wanted):
-        tally[below(bits, n_rated)] += 1
-    for i in range(n_rated):
+    memset(tally, 0, user.n * sizeof(int64_t))
+    for _ in range(listed.n):
+        tally[below(bits, user.n)] += 1
+    for i in range(user.n):
         for k in range(place, place + tally[i]):
-            better[k] = items[i]
-            worse[k] = _unrated(items, n_rated, below(bits, n_items - n_rated))
-        sort32(worse + place, <size_t> tally[i])
+            listed.better[k] = user.items[i]
+            listed.worse[k] = _unrated(user, below(bits, n_items - user.n))
+        sort32(listed.worse + place, <size_t> tally[i])
         place += tally[i]
 
 
-cdef inline int32_t _unrated(const int32_t *items, uint32_t n_rated, uint32_t k) noexcept nogil:
-    """The k-th item that is not among the ascending `items`, counted from 0.
+cdef inline int32_t _unrated(Rated user, uint32_t k) noexcept nogil:
+    """The k-th item that the user has not, counted from 0.
 
     Before items[i] there are items[i] - i such items; the answer is k plus the number of items with at
     most k of them before.
     """
-    cdef uint32_t low = 0, high = n_rated, middle
+    cdef uint32_t low = 0, high = user.n, middle
     while low < high:
         middle = (low + high) // 2
-        if <uint32_t> items[middle] - middle <= k:
+        if <uint32_t> user.items[middle] - middle <= k:
             low = middle + 1
         else:
             high = middle

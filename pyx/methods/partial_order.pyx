@@ -2,11 +2,12 @@
 
     min_z 1/2 sum_i w_i (z_i - x_i)^2   such that   z_low + eps <= z_high for every edge (low, high)
 
-With a multiplier a_e >= 0 per edge, w_i (z_i - x_i) = (M a)_i, the sum of the a of the edges that enter i
-less those that leave it. A dual active-set method (Goldfarb and Idnani 1983) on trees: the edges held
-tight make a forest, each of whose trees moves as one; a violated edge pulls its two trees towards
-each other until it is tight too and joins them, and an edge whose multiplier falls to zero on the way
-lets go. Every step raises the dual value, and the end is exact. It is PAV where the order is a chain.
+With a multiplier a_e >= 0 per edge, w_i (z_i - x_i) = (M a)_i, the sum of the a of the edges that enter i less those
+that leave it. The method is a dual active-set method (Goldfarb and Idnani 1983) on trees. The active edges, whose
+constraints hold with equality, form a forest, and the nodes of a tree move together. A violated edge moves its two
+trees towards each other until its constraint holds, and then joins them; an edge whose multiplier falls to zero on the
+way leaves the forest. Every step raises the dual value, and the end is exact up to rounding. Where the order is a
+chain, this is pooling adjacent violators (PAV).
 """
 
 import numpy as np
@@ -14,9 +15,11 @@ import numpy as np
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
 cdef double _TIGHT = 1e-13  # a violation below this, relative to the size of the numbers, is none
 
@@ -24,7 +27,7 @@ cdef enum:
     _PASSES = 10_000  # over the edges; a gap that is still too wide then is reported as it is
 
 cdef struct User:
-    # One user's problem, and the thread's own scratch.
+    # One user's problem, and the scratch memory of the thread that solves it.
     Py_ssize_t n, m
     const int32_t *low
     const int32_t *high
@@ -40,42 +43,88 @@ cdef struct User:
     int32_t *first  # per node: its first slot; edge e has slot 2 e at its low end, 2 e + 1 at its high one
     int32_t *next  # per slot, -1 at the end
     int32_t *previous
-    int32_t *tight  # per edge
+    int32_t *tight  # per edge: whether it is in the forest
+
+cdef struct GraphView:
+    Py_ssize_t n_users
+    const int64_t *indptr
+    const int64_t *edge_indptr
+    const int32_t *low
+    const int32_t *high
+
+cdef struct Problem:
+    # All users' problems.
+    GraphView graphs
+    const double *x
+    const double *mass  # NULL: all ones
+    double eps
+    double *dual
+    double *out
 
 
-def reduced(Py_ssize_t n, const int32_t[::1] low, const int32_t[::1] high, const int64_t[::1] starts):
+cdef class Graphs:
+    """Each user's partial order as a graph: user u has the edges low[e] < high[e], e from edge_indptr[u] on.
+
+    Its nodes are numbered within the user, so that every edge points to a higher number; there are
+    indptr[u + 1] - indptr[u] of them. A user's edges come by ascending lower end.
+    """
+
+    cdef const int64_t[::1] indptr
+    cdef const int64_t[::1] edge_indptr
+    cdef const int32_t[::1] low
+    cdef const int32_t[::1] high
+    cdef GraphView view
+
+    def __init__(
+        self,
+        *,
+        const int64_t[::1] indptr,
+        const int64_t[::1] edge_indptr,
+        const int32_t[::1] low,
+        const int32_t[::1] high,
+    ):
+        """Take the arrays, without a copy."""
+        if low.shape[0] != high.shape[0]:
+            raise ValueError(f"there are {low.shape[0]} lower ends of edges but {high.shape[0]} higher ones")
+        cdef Py_ssize_t n_users = count_rows(edge_indptr, low.shape[0])
+        if indptr.shape[0] != edge_indptr.shape[0]:
+            raise ValueError("nodes and edges must be of as many users")
+        self.indptr, self.edge_indptr, self.low, self.high = indptr, edge_indptr, low, high
+        self.view = GraphView(n_users, &indptr[0], &edge_indptr[0], first_id(low), first_id(high))
+
+
+def reduced(*, Py_ssize_t n, const int32_t[::1] low, const int32_t[::1] high, const int64_t[::1] starts) -> Flags:
     """Which edges a transitive reduction keeps: those that no longer path replaces.
 
     Nodes are numbered so that edges point to higher numbers; edges are grouped by `low`, and ascend in
     `high` within a group. O(m n / 64), with a bit per pair of nodes.
+    Invariant: the bits of each node that has been visited say to which nodes a path leads from there.
     """
     cdef Py_ssize_t words = (n + 63) // 64, node, edge, word
     kept = np.zeros(low.shape[0], np.uint8)
     cdef unsigned char[::1] keep = kept
-    cdef uint64_t *above = <uint64_t *> calloc(max(n * words, 1), sizeof(uint64_t))
+    cdef uint64_t[::1] above = np.zeros(max(n * words, 1), np.uint64)
     cdef uint64_t *mine
     cdef uint64_t *theirs
-    if above == NULL:
-        raise MemoryError
     with nogil:
         for node in range(n - 1, -1, -1):
-            mine = above + node * words
+            mine = &above[0] + node * words
             for edge in range(starts[node], starts[node + 1]):
                 if mine[high[edge] >> 6] >> (high[edge] & 63) & 1:
                     continue  # a path leads there already
                 keep[edge] = 1
-                theirs = above + high[edge] * words
+                theirs = &above[0] + high[edge] * words
                 for word in range(words):
                     mine[word] |= theirs[word]
                 mine[high[edge] >> 6] |= (<uint64_t> 1) << (high[edge] & 63)
-    free(above)
     return kept.view(bool)
 
 
-def topological(Py_ssize_t n, const int32_t[::1] high, const int64_t[::1] starts):
-    """Every node's place in an order in which edges point up (Kahn), -1 for those behind a cycle.
+def topological(*, Py_ssize_t n, const int32_t[::1] high, const int64_t[::1] starts) -> Int32s:
+    """Every node's place in an order in which edges point up, -1 for those behind a cycle; O(n + m) (Kahn 1962).
 
-    Edges are grouped by their lower node; O(n + m).
+    Edges are grouped by their lower node. Invariant: the queue holds the nodes that no edge enters from a node
+    without a place, and waiting[node] counts the edges that do.
     """
     places = np.full(n, -1, np.int32)
     cdef int32_t[::1] place = places
@@ -100,68 +149,72 @@ def topological(Py_ssize_t n, const int32_t[::1] high, const int64_t[::1] starts
 
 
 def project(
-    const int64_t[::1] indptr,
-    const int64_t[::1] edge_indptr,
-    const int32_t[::1] low,
-    const int32_t[::1] high,
+    *,
+    Graphs graphs,
     const double[::1] x,
     const double[::1] weights,
     double eps,
     double[::1] duals,
     double[::1] out,
-    double[::1] gaps,
     int threads,
-):
-    """Every user's projection, feasible to rounding, and its duality gap; `duals` start and end the search.
+) -> Floats:
+    """Write every user's projection to `out`, feasible up to rounding; the duality gap of each.
 
-    Nodes are numbered within the user so that every edge points to a higher number; no weights are all
+    The search starts from the multipliers in `duals`, and leaves there those that it has found. No weights are all
     ones.
     """
     threads = team(threads)
-    cdef Py_ssize_t n_users = indptr.shape[0] - 1, user
-    cdef Py_ssize_t nodes = np.diff(indptr).max(initial=0) + 1, edges = np.diff(edge_indptr).max(initial=0) + 1
-    cdef Py_ssize_t room = 3 * nodes * sizeof(double) + (3 * nodes + 5 * edges + 1) * sizeof(int32_t)
-    cdef bint weighted = weights.shape[0] > 0
-    room += (-room) % sizeof(double)
-    cdef char *memory = <char *> malloc(threads * room)
-    cdef User *members = <User *> malloc(threads * sizeof(User))
-    cdef User *member = members
-    try:
-        if memory == NULL or members == NULL:
-            raise MemoryError
-        with nogil, parallel(num_threads=threads):
-            member = &members[thread_id()]
-            _lay_out(member, memory + thread_id() * room, nodes, edges)
-            for user in prange(n_users, schedule="dynamic", chunksize=1):
-                member.n = indptr[user + 1] - indptr[user]
-                member.m = edge_indptr[user + 1] - edge_indptr[user]
-                member.eps = eps
-                if member.n > 0:
-                    member.x = &x[indptr[user]]
-                    member.mass = &weights[indptr[user]] if weighted else NULL
-                    if member.m > 0:
-                        member.low, member.high = &low[edge_indptr[user]], &high[edge_indptr[user]]
-                        member.dual = &duals[edge_indptr[user]]
-                    gaps[user] = _solve(member, &out[indptr[user]])
-    finally:
-        free(memory)
-        free(members)
+    cdef GraphView view = graphs.view
+    cdef Py_ssize_t user, n = view.indptr[view.n_users]
+    if x.shape[0] != n or out.shape[0] != n or weights.shape[0] not in (0, n):
+        raise ValueError(f"x, out and weights must have {n} rows")
+    if duals.shape[0] != graphs.low.shape[0]:
+        raise ValueError("there must be a multiplier for each edge")
+    found = np.zeros(view.n_users)
+    cdef double[::1] gaps = found
+    cdef Problem problem = Problem(view, first_value(x), first_value(weights), eps, NULL, NULL)
+    if n > 0:
+        problem.out = &out[0]
+    if duals.shape[0] > 0:
+        problem.dual = &duals[0]
+    cdef Py_ssize_t nodes = longest_row(view.indptr, view.n_users)
+    cdef Py_ssize_t edges = longest_row(view.edge_indptr, view.n_users)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef User member = _lay_out(&arena, nodes, edges)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        member = _lay_out(&arena, nodes, edges)
+        for user in prange(view.n_users, schedule="dynamic", chunksize=1):
+            if view.indptr[user + 1] > view.indptr[user]:
+                gaps[user] = _project(&problem, user, member)
+    return found
 
 
-cdef void _lay_out(User *user, char *memory, Py_ssize_t nodes, Py_ssize_t edges) noexcept nogil:
-    user.z = <double *> memory
-    user.load = user.z + nodes
-    user.repaired = user.load + nodes
-    user.queue = <int32_t *> (user.repaired + nodes)
-    user.above = user.queue + nodes
-    user.first = user.above + nodes
-    user.next = user.first + nodes
-    user.previous = user.next + 2 * edges
-    user.tight = user.previous + 2 * edges
+cdef User _lay_out(Arena *arena, Py_ssize_t nodes, Py_ssize_t edges) noexcept nogil:
+    """Room for a user with so many nodes and edges, who has no problem yet."""
+    cdef User user
+    memset(&user, 0, sizeof(User))
+    user.z, user.load, user.repaired = floats(arena, nodes), floats(arena, nodes), floats(arena, nodes)
+    user.queue, user.above, user.first = ints(arena, nodes), ints(arena, nodes), ints(arena, nodes)
+    user.next, user.previous, user.tight = ints(arena, 2 * edges), ints(arena, 2 * edges), ints(arena, edges)
+    return user
+
+
+cdef double _project(const Problem *problem, Py_ssize_t number, User user) noexcept nogil:
+    """Solve one user's problem in the memory of `user`; the duality gap."""
+    cdef GraphView graphs = problem.graphs
+    cdef Py_ssize_t first = graphs.indptr[number], edge = graphs.edge_indptr[number]
+    user.n, user.m = graphs.indptr[number + 1] - first, graphs.edge_indptr[number + 1] - edge
+    user.low, user.high, user.dual = graphs.low + edge, graphs.high + edge, problem.dual + edge
+    user.x, user.mass, user.eps = problem.x + first, NULL, problem.eps
+    if problem.mass != NULL:
+        user.mass = problem.mass + first
+    return _solve(&user, problem.out + first)
 
 
 cdef double _solve(User *user, double *out) noexcept nogil:
-    """Tighten violated edges, pass after pass, until none is left; the projection goes to `out`."""
+    """Tighten violated edges, pass after pass, until none is left, and write the projection to `out`; the gap."""
     cdef Py_ssize_t _turn, i, e
     cdef double size = 1.0
     for i in range(user.n):
@@ -192,11 +245,12 @@ cdef bint _pass(User *user, double tiny) noexcept nogil:
 
 
 cdef inline double _mass(const User *user, Py_ssize_t node) noexcept nogil:
+    """The weight of a node."""
     return user.mass[node] if user.mass != NULL else 1.0
 
 
 cdef void _start(User *user) noexcept nogil:
-    """Begin at the forest that the given duals stand on, less the edges that pull the wrong way here."""
+    """Begin at the forest of the edges whose given multipliers are positive, less those that turn negative here."""
     cdef Py_ssize_t i, e
     cdef bint again = True
     for i in range(user.n):
@@ -218,6 +272,7 @@ cdef void _start(User *user) noexcept nogil:
 
 
 cdef bint _connected(User *user, Py_ssize_t one, Py_ssize_t other) noexcept nogil:
+    """Whether two nodes are in the same tree."""
     cdef Py_ssize_t place, count = _gather(user, one, 0)
     for place in range(count):
         if user.queue[place] == other:
@@ -226,7 +281,7 @@ cdef bint _connected(User *user, Py_ssize_t one, Py_ssize_t other) noexcept nogi
 
 
 cdef void _settle(User *user) noexcept nogil:
-    """For the forest as it is, the best position of each tree and the multipliers that hold it."""
+    """Put each tree of the forest at its best position, and give its edges the multipliers that go with it."""
     cdef Py_ssize_t root, place, count, node
     cdef double total
     for root in range(user.n):
@@ -248,7 +303,7 @@ cdef void _settle(User *user) noexcept nogil:
 
 
 cdef void _pull(User *user, Py_ssize_t count) noexcept nogil:
-    """The multipliers of a tree: what its subtrees are displaced by. Borrows `repaired`."""
+    """Set the multipliers of a tree: an edge's is the force on the subtree below it. Overwrites `repaired`."""
     cdef Py_ssize_t place, node
     for place in range(count):
         node = user.queue[place]
@@ -265,12 +320,13 @@ cdef inline bint _enters(const User *user, Py_ssize_t node) noexcept nogil:
 
 
 cdef inline Py_ssize_t _parent(const User *user, Py_ssize_t node) noexcept nogil:
+    """The node at the other end of the edge to a node's parent."""
     cdef Py_ssize_t edge = user.above[node]
     return user.low[edge] if user.high[edge] == node else user.high[edge]
 
 
 cdef void _link(User *user, Py_ssize_t edge) noexcept nogil:
-    """Hold an edge tight: put its slots at the head of its ends' lists."""
+    """Add an edge to the forest: put its slots at the head of its ends' lists."""
     cdef Py_ssize_t slot, node
     for slot in range(2 * edge, 2 * edge + 2):
         node = user.high[edge] if slot & 1 else user.low[edge]
@@ -282,7 +338,7 @@ cdef void _link(User *user, Py_ssize_t edge) noexcept nogil:
 
 
 cdef void _unlink(User *user, Py_ssize_t edge) noexcept nogil:
-    """Let an edge go."""
+    """Remove an edge from the forest."""
     cdef Py_ssize_t slot, node
     for slot in range(2 * edge, 2 * edge + 2):
         node = user.high[edge] if slot & 1 else user.low[edge]
@@ -297,7 +353,7 @@ cdef void _unlink(User *user, Py_ssize_t edge) noexcept nogil:
 
 
 cdef Py_ssize_t _gather(User *user, Py_ssize_t root, Py_ssize_t start) noexcept nogil:
-    """The tree of a node into queue[start:], parents before children; its end."""
+    """Write the tree of a node to queue[start:], parents before children; its end."""
     cdef Py_ssize_t place = start, end = start + 1, node, other
     cdef int32_t slot
     user.queue[start], user.above[root] = <int32_t> root, -1
@@ -316,7 +372,7 @@ cdef Py_ssize_t _gather(User *user, Py_ssize_t root, Py_ssize_t start) noexcept 
 
 
 cdef void _weigh(User *user, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-    """The mass of every subtree of queue[start:end]."""
+    """Set the load of every node of queue[start:end] to the mass of its subtree."""
     cdef Py_ssize_t place
     for place in range(start, end):
         user.load[user.queue[place]] = _mass(user, user.queue[place])
@@ -325,7 +381,10 @@ cdef void _weigh(User *user, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
 
 
 cdef void _tighten(User *user, Py_ssize_t edge) noexcept nogil:
-    """Raise the multiplier of a violated edge until it is tight, letting go of what falls to zero."""
+    """Raise the multiplier of a violated edge until it is tight; edges whose multipliers fall to zero are removed.
+
+    Invariant: the tree of the low end stands in queue[:middle], that of the high end in queue[middle:end].
+    """
     cdef Py_ssize_t low = user.low[edge], high = user.high[edge], middle, end, blocking
     cdef double step, full
     while True:
@@ -350,6 +409,7 @@ cdef void _tighten(User *user, Py_ssize_t edge) noexcept nogil:
 
 
 cdef bint _among(const User *user, Py_ssize_t node, Py_ssize_t count) noexcept nogil:
+    """Whether a node is in queue[:count]."""
     cdef Py_ssize_t place
     for place in range(count):
         if user.queue[place] == node:
@@ -360,10 +420,10 @@ cdef bint _among(const User *user, Py_ssize_t node, Py_ssize_t count) noexcept n
 cdef Py_ssize_t _blocking(
     const User *user, Py_ssize_t start, Py_ssize_t end, bint falls, double *step, Py_ssize_t blocking
 ) noexcept nogil:
-    """The edge whose multiplier is first at zero when the tree moves, if that is within `step`, which it cuts.
+    """The edge whose multiplier is first at zero when the tree moves, else `blocking`; `step` is cut to there.
 
-    A tree that falls releases edges that enter a subtree, one that rises those that leave it, each by
-    the subtree's share of the tree's mass.
+    A tree that falls lowers the multipliers of edges that enter a subtree, one that rises those of edges that leave
+    it, each by the subtree's share of the tree's mass.
     """
     cdef Py_ssize_t place, node
     cdef double reach, whole = user.load[user.queue[start]]
@@ -387,10 +447,10 @@ cdef void _move(User *user, Py_ssize_t start, Py_ssize_t end, double shift) noex
 
 
 cdef void _take_over(User *user, Py_ssize_t edge) noexcept nogil:
-    """Both ends hang on one tree: send force round the circle until an edge of it lets go.
+    """Raise the multiplier of an edge both of whose ends are in one tree, until an edge of the cycle falls to zero.
 
-    The queue holds the tree from the edge's low end. On the way down from its high end, edges that point
-    to the node they are left from release what the new edge takes over.
+    The queue holds the tree with the edge's low end as its root. On the path from the high end to the root, an edge
+    that enters the node from its parent loses what the new edge gains; one that leaves the node gains as much.
     """
     cdef Py_ssize_t node = user.high[edge], blocking = -1
     cdef double step = INFINITY

@@ -1,16 +1,16 @@
-"""Ranking metrics per user over CSR arrays, candidates the user's own held-out items, users side by side.
+"""Ranking metrics of each user whose candidates are the user's own held-out items, with users side by side.
 
 Definitions stand in rankbench/metrics/records.py. Each user is looked at once, and no more is sorted than the
-metrics asked for need: NDCG, precision and their like at a cut take the best few only; pair counts deal the
-scores out by truth and count exchanges while they sort them, O(n log n); the rest are sweeps.
+metrics asked for need. NDCG, precision and other metrics with a cut take the best few items only. Pairs in the wrong
+order are counted by sorting: scores are dealt out by falling truth, and each exchange on the way to falling scores is
+a wrong pair, O(n log n). The rest are sweeps over sorted items.
 """
 
 import numpy as np
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, NAN, fabs, isfinite, sqrt
-from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t
 
 from rankbench.kernels.metrics.codes cimport (
     BOTH_ERROR,
@@ -23,8 +23,6 @@ from rankbench.kernels.metrics.codes cimport (
     MAGNITUDE_1,
     MAGNITUDE_2,
     MISRANKING,
-    NDCG,
-    NDCG_LINEAR,
     ONE_SIDED_1,
     ONE_SIDED_2,
     ORDERED_PAIRS,
@@ -32,16 +30,7 @@ from rankbench.kernels.metrics.codes cimport (
     TEST_TRAIN_ERROR,
     TEST_TRAIN_PAIRS,
 )
-from rankbench.kernels.shared.lanes cimport total
-from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.metrics.places cimport (
-    PY_SSIZE_T_MAX,
-    Places,
-    Request,
-    furthest,
-    metric_of_places,
-    of_places,
-)
+from rankbench.kernels.metrics.places cimport PY_SSIZE_T_MAX, Depth, Places, deepened, metric_of_places, of_places
 from rankbench.kernels.metrics.ranked cimport (
     LEVELS,
     Item,
@@ -55,11 +44,15 @@ from rankbench.kernels.metrics.ranked cimport (
     sort_items,
     take_best,
 )
+from rankbench.kernels.metrics.requests cimport Request, RequestView, Requests, request_at
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
+from rankbench.kernels.shared.lanes cimport total
+from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport count_rows, first_value
 
 cdef struct Needs:
     # What the metrics asked for have to know about a user.
-    Py_ssize_t places  # how many of the best items; 0: none
-    Py_ssize_t highest  # how many of the highest truths; 0: none
+    Depth depth
     bint pairs
     bint train_pairs
     bint residuals
@@ -77,14 +70,8 @@ cdef struct Rows:
     const double *truth
     const double *scores
 
-cdef struct User:
-    # One user's held-out and training ratings, and the thread's own memory.
-    Rows test
-    Rows train
-    Places places
-    Pairs own  # of two held-out items
-    Pairs train_own  # of two training items
-    Pairs both  # of any two of both
+cdef struct Memory:
+    # Scratch memory of one thread, for one user.
     Item *items  # held-out ones best first
     Item *scratch
     Item *spare
@@ -94,144 +81,168 @@ cdef struct User:
     double *values
     double *scratch_values
     double *joined  # truths and scores of both parts
-    Py_ssize_t *starts
+    int64_t *starts
 
-cdef enum:
-    _BYTES = 3 * sizeof(Item) + sizeof(Tie) + 6 * sizeof(double) + sizeof(Py_ssize_t)  # of memory for each item
+cdef struct User:
+    # One user's held-out and training ratings, and what is known about them.
+    Rows test
+    Rows train
+    Memory memory
+    Places places
+    Pairs own  # of two held-out items
+    Pairs train_own  # of two training items
+    Pairs both  # of any two of both
 
 
-def per_user(
-    const int64_t[::1] indptr,
-    const double[::1] truth,
-    const double[::1] scores,
-    const int32_t[::1] codes,
-    const int32_t[::1] cuts,
-    const double[::1] thresholds,
-    const double[::1] discounts,
-    int threads,
-    const int64_t[::1] train_indptr=None,
-    const double[::1] train_truth=None,
-    const double[::1] train_scores=None,
-):
-    """metrics x users; NaN where a user has no value. `scores` must hold no NaN."""
+cdef class RatedScores:
+    """The ratings of each user with a model's scores of the same items: those from indptr[u] to indptr[u + 1] are u's.
+
+    No score is NaN.
+    """
+
+    cdef const int64_t[::1] indptr
+    cdef const double[::1] truth
+    cdef const double[::1] scores
+    cdef Py_ssize_t n_users
+
+    def __init__(self, *, const int64_t[::1] indptr, const double[::1] truth, const double[::1] scores):
+        """Take the arrays, without a copy."""
+        if truth.shape[0] != scores.shape[0]:
+            raise ValueError(f"there are {truth.shape[0]} ratings but {scores.shape[0]} scores")
+        self.n_users = count_rows(indptr, truth.shape[0])
+        self.indptr, self.truth, self.scores = indptr, truth, scores
+
+
+def per_user(*, RatedScores test, Requests requests, int threads, RatedScores train=None) -> Floats:
+    """Each metric for each user, metrics x users; NaN where a user has no value.
+
+    `train` holds the same users' training ratings, which metrics of pairs with training items need.
+    """
     threads = team(threads)
-    cdef Py_ssize_t n_users = indptr.shape[0] - 1, n_metrics = codes.shape[0], user, m
-    cdef bint trained = train_indptr is not None
-    result = np.full((n_metrics, n_users), np.nan)
+    cdef Py_ssize_t n_users = test.n_users, user, longest = _longest(test, train) + 1
+    cdef Needs needs = _needs(&requests.view)
+    result = np.full((requests.view.n, n_users), np.nan)
     cdef double[:, ::1] out = result
-    if n_metrics == 0:
+    if requests.view.n == 0:
         return result
-    counts = np.diff(indptr) + (np.diff(train_indptr) if trained else 0)
-    cdef Py_ssize_t longest = counts.max(initial=0) + 1
-    cdef char *memory = <char *> malloc(threads * longest * _BYTES)
-    cdef User *members = <User *> malloc(threads * sizeof(User))
-    cdef Request *requests = <Request *> malloc(n_metrics * sizeof(Request))
-    cdef User *member = members
-    cdef Needs needs
-    try:
-        if memory == NULL or members == NULL or requests == NULL:
-            raise MemoryError
-        for m in range(n_metrics):
-            requests[m] = Request(codes[m], cuts[m], thresholds[m])
-        needs = _needs(requests, n_metrics)
-        if needs.train_pairs and not trained:
-            raise ValueError("pairs with training items need the training ratings")
-        with nogil, parallel(num_threads=threads):
-            member = &members[thread_id()]
-            _lay_out(member, memory + thread_id() * longest * _BYTES, longest)
-            for user in prange(n_users, schedule="dynamic", chunksize=64):
-                member.test = _rows(indptr, truth, scores, user)
-                member.train = _rows(train_indptr, train_truth, train_scores, user) if trained else Rows(0, NULL, NULL)
-                if member.test.n > 0:
-                    _prepare(member, needs)
-                    for m in range(n_metrics):
-                        out[m, user] = _metric(member, requests[m], &discounts[0])
-    finally:
-        free(memory)
-        free(members)
-        free(requests)
+    if needs.train_pairs and train is None:
+        raise ValueError("pairs with training items need the training ratings")
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory memory = _lay_out(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        memory = _lay_out(&arena, longest)
+        for user in prange(n_users, schedule="dynamic", chunksize=64):
+            if test.indptr[user + 1] > test.indptr[user]:
+                _measure(
+                    _of_user(test, user), _of_user(train, user) if needs.train_pairs else Rows(0, NULL, NULL), memory,
+                    needs, &requests.view, &out[0, user], n_users,
+                )
     return result
 
 
-cdef Rows _rows(
-    const int64_t[::1] indptr, const double[::1] truth, const double[::1] scores, Py_ssize_t user
-) noexcept nogil:
-    cdef Py_ssize_t first = indptr[user], n = indptr[user + 1] - indptr[user]
-    return Rows(n, &truth[first], &scores[first]) if n > 0 else Rows(0, NULL, NULL)
+cdef Py_ssize_t _longest(RatedScores test, RatedScores train) except -1:
+    """The most ratings of any user, training ratings included."""
+    cdef Py_ssize_t user, n, longest = 0
+    if train is not None and train.n_users != test.n_users:
+        raise ValueError(f"{test.n_users} users have held-out ratings but {train.n_users} have training ratings")
+    for user in range(test.n_users):
+        n = test.indptr[user + 1] - test.indptr[user]
+        if train is not None:
+            n += train.indptr[user + 1] - train.indptr[user]
+        longest = max(longest, n)
+    return longest
 
 
-cdef void _lay_out(User *user, char *memory, Py_ssize_t n) noexcept nogil:
-    """Hand a thread's memory to its user."""
-    user.items = <Item *> memory
-    user.scratch = user.items + n
-    user.spare = user.scratch + n
-    user.ties = <Tie *> (user.spare + n)
-    user.highest = <double *> (user.ties + n)
-    user.residuals = user.highest + n
-    user.values = user.residuals + n
-    user.scratch_values = user.values + n
-    user.joined = user.scratch_values + n
-    user.starts = <Py_ssize_t *> (user.joined + 2 * n)
+cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
+    """Room for users with fewer than n ratings."""
+    return Memory(
+        <Item *> taken(arena, n, sizeof(Item)), <Item *> taken(arena, n, sizeof(Item)),
+        <Item *> taken(arena, n, sizeof(Item)), <Tie *> taken(arena, n, sizeof(Tie)), floats(arena, n),
+        floats(arena, n), floats(arena, n), floats(arena, n), floats(arena, 2 * n), longs(arena, n),
+    )
 
 
-cdef Needs _needs(const Request *requests, Py_ssize_t n) noexcept nogil:
+cdef inline Rows _of_user(RatedScores rated, Py_ssize_t user) noexcept nogil:
+    """The ratings of one user."""
+    cdef Py_ssize_t first = rated.indptr[user]
+    return Rows(
+        rated.indptr[user + 1] - first, first_value(rated.truth) + first, first_value(rated.scores) + first
+    )
+
+
+cdef Needs _needs(const RequestView *asked) noexcept nogil:
     """The least that serves all of the metrics."""
-    cdef Needs needs = Needs(0, 0, False, False, False)
+    cdef Needs needs = Needs(Depth(0, 0), False, False, False)
     cdef Py_ssize_t m
-    cdef int code
-    for m in range(n):
-        code = requests[m].code
-        if of_places(code):
-            needs.places = max(needs.places, furthest(requests[m]))
-            if code == NDCG or code == NDCG_LINEAR:
-                needs.highest = max(needs.highest, furthest(requests[m]))
-        elif code in (TEST_TRAIN_ERROR, BOTH_ERROR, TEST_TRAIN_PAIRS, BOTH_PAIRS):
+    cdef Request request
+    for m in range(asked.n):
+        request = request_at(asked, m)
+        if of_places(request.code):
+            needs.depth = deepened(needs.depth, request)
+        elif request.code in (TEST_TRAIN_ERROR, BOTH_ERROR, TEST_TRAIN_PAIRS, BOTH_PAIRS):
             needs.pairs = needs.train_pairs = True
-        elif code in (MAGNITUDE_1, INSENSITIVE_1, INSENSITIVE_2):
+        elif request.code in (MAGNITUDE_1, INSENSITIVE_1, INSENSITIVE_2):
             needs.residuals = True
-        elif code == SPEARMAN:
-            needs.places = needs.highest = PY_SSIZE_T_MAX
-        elif code in (HINGE_RANK_1, HINGE_RANK_2, ONE_SIDED_1, ONE_SIDED_2):
-            needs.places = PY_SSIZE_T_MAX
-        elif code != MAGNITUDE_2:
+        elif request.code == SPEARMAN:
+            needs.depth = Depth(PY_SSIZE_T_MAX, PY_SSIZE_T_MAX)
+        elif request.code in (HINGE_RANK_1, HINGE_RANK_2, ONE_SIDED_1, ONE_SIDED_2):
+            needs.depth.places = PY_SSIZE_T_MAX
+        elif request.code != MAGNITUDE_2:
             needs.pairs = True
     return needs
 
 
+cdef void _measure(
+    Rows test, Rows train, Memory memory, Needs needs, const RequestView *asked, double *out, Py_ssize_t stride
+) noexcept nogil:
+    """Write one user's metrics to out[0], out[stride], ..."""
+    cdef User user
+    cdef Py_ssize_t m
+    user.test, user.train, user.memory = test, train, memory
+    _prepare(&user, needs)
+    for m in range(asked.n):
+        out[m * stride] = _metric(&user, request_at(asked, m), asked.discounts)
+
+
 cdef void _prepare(User *user, Needs needs) noexcept nogil:
     """Sort and count what is needed."""
+    cdef Memory memory = user.memory
     cdef Py_ssize_t n = user.test.n, known, i
     if needs.pairs:
-        user.own = _pairs_of(user, user.test)
+        user.own = _pairs_of(&memory, user.test)
     if needs.train_pairs:
-        user.train_own = _pairs_of(user, user.train)
-        user.both = _pairs_of(user, _join_rows(user))
+        user.train_own = _pairs_of(&memory, user.train)
+        user.both = _pairs_of(&memory, _join_rows(user))
     if needs.residuals:
         for i in range(n):
-            user.residuals[i] = user.test.scores[i] - user.test.truth[i]
-        sort_falling(user.residuals, user.scratch_values, n)
-    if needs.highest > 0:
-        highest_truths(user.test.truth, n, min(needs.highest, n), user.highest, user.scratch_values)
-    if needs.places > 0:
-        known = take_best(user.test.scores, user.test.truth, n, needs.places, user.items, user.scratch)
+            memory.residuals[i] = user.test.scores[i] - user.test.truth[i]
+        sort_falling(memory.residuals, memory.scratch_values, n)
+    if needs.depth.highest > 0:
+        highest_truths(user.test.truth, n, min(needs.depth.highest, n), memory.highest, memory.scratch_values)
+    if needs.depth.places > 0:
+        known = take_best(user.test.scores, user.test.truth, n, needs.depth.places, memory.items, memory.scratch)
         user.places = Places(
-            False, n, n, user.test.truth, user.highest, user.items, user.ties, find_ties(user.items, known, user.ties)
+            False, n, n, user.test.truth, memory.highest, memory.items, memory.ties,
+            find_ties(memory.items, known, memory.ties),
         )
 
 
 cdef Rows _join_rows(User *user) noexcept nogil:
-    """The held-out and the training ratings side by side."""
+    """The held-out and the training ratings, one after the other."""
     cdef Py_ssize_t n = user.test.n + user.train.n, i
     for i in range(user.test.n):
-        user.joined[i] = user.test.truth[i]
-        user.joined[n + i] = user.test.scores[i]
+        user.memory.joined[i] = user.test.truth[i]
+        user.memory.joined[n + i] = user.test.scores[i]
     for i in range(user.train.n):
-        user.joined[user.test.n + i] = user.train.truth[i]
-        user.joined[n + user.test.n + i] = user.train.scores[i]
-    return Rows(n, user.joined, user.joined + n)
+        user.memory.joined[user.test.n + i] = user.train.truth[i]
+        user.memory.joined[n + user.test.n + i] = user.train.scores[i]
+    return Rows(n, user.memory.joined, user.memory.joined + n)
 
 
 cdef double _metric(User *user, Request request, const double *discounts) noexcept nogil:
+    """One metric of a user for whom all that it needs has been prepared."""
     if of_places(request.code):
         return metric_of_places(&user.places, request, discounts)
     if request.code == KENDALL:
@@ -246,25 +257,26 @@ cdef double _metric(User *user, Request request, const double *discounts) noexce
 # ---- pairs ----
 
 
-cdef Pairs _pairs_of(User *user, Rows rows) noexcept nogil:
-    """Knight 1966: of scores dealt out by falling truth, those are wrong that sorting must exchange; O(n log n).
+cdef Pairs _pairs_of(Memory *memory, Rows rows) noexcept nogil:
+    """The numbers of pairs among these ratings, O(n log n) (Knight 1966).
 
-    Invariant of the merging: `source` holds the scores, falling within each of the groups between the starts,
-    and what was exchanged between levels of the same group is counted.
+    Scores are dealt out by falling truth; the pairs that sorting by falling score must then exchange are wrong.
+    Invariant of the merging: `source` holds the scores, falling within each of the groups between the starts, and
+    the exchanges between levels of the same group have been counted.
     """
     cdef double everything = _all_pairs(rows.n), same_truth = 0.0, same_both = 0.0, same_score
-    cdef Py_ssize_t groups = _deal(user, rows), group, first, n
+    cdef Py_ssize_t groups = _deal(memory, rows), group, first, n
     cdef Pairs pairs = Pairs(0.0, 0.0, 0.0, 0.0)
-    cdef double *source = user.values
-    cdef double *target = user.scratch_values
+    cdef double *source = memory.values
+    cdef double *target = memory.scratch_values
     cdef double *swap
     for group in range(groups):
-        first, n = user.starts[group], user.starts[group + 1] - user.starts[group]
+        first, n = memory.starts[group], memory.starts[group + 1] - memory.starts[group]
         sort_falling(source + first, target + first, n)
         same_truth += _all_pairs(n)
         same_both += _tied_pairs(source + first, n)
     while groups > 1:
-        pairs.wrong += <double> _merge_groups(source, target, user.starts, groups)
+        pairs.wrong += <double> _merge_groups(source, target, memory.starts, groups)
         groups = (groups + 1) // 2
         swap = source
         source = target
@@ -276,33 +288,36 @@ cdef Pairs _pairs_of(User *user, Rows rows) noexcept nogil:
     return pairs
 
 
-cdef Py_ssize_t _deal(User *user, Rows rows) noexcept nogil:
-    """Put the scores by falling truth, and the start of each level; how many levels. By sorting, if many."""
+cdef Py_ssize_t _deal(Memory *memory, Rows rows) noexcept nogil:
+    """Arrange the scores by falling truth, and note where each level of truth begins; how many levels there are.
+
+    A few levels are found one after the other, O(n) each; where there are many, the ratings are sorted.
+    """
     cdef double level = INFINITY
     cdef Py_ssize_t levels = 0, filled = 0, i
     while filled < rows.n and levels < LEVELS:
-        user.starts[levels] = filled
+        memory.starts[levels] = filled
         levels += 1
         level = highest_below(rows.truth, rows.n, level)
         for i in range(rows.n):
-            user.values[filled] = rows.scores[i]
+            memory.values[filled] = rows.scores[i]
             filled += rows.truth[i] == level
     if filled < rows.n:
         for i in range(rows.n):
-            user.spare[i] = Item(rows.truth[i], rows.scores[i])
-        sort_items(user.spare, user.scratch, rows.n)
+            memory.spare[i] = Item(rows.truth[i], rows.scores[i])
+        sort_items(memory.spare, memory.scratch, rows.n)
         levels = 0
         for i in range(rows.n):
-            user.values[i] = user.spare[i].truth
-            if i == 0 or user.spare[i].score != user.spare[i - 1].score:
-                user.starts[levels] = i
+            memory.values[i] = memory.spare[i].truth
+            if i == 0 or memory.spare[i].score != memory.spare[i - 1].score:
+                memory.starts[levels] = i
                 levels += 1
-    user.starts[levels] = rows.n
+    memory.starts[levels] = rows.n
     return levels
 
 
 cdef int64_t _merge_groups(
-    double *source, double *target, Py_ssize_t *starts, Py_ssize_t groups
+    double *source, double *target, int64_t *starts, Py_ssize_t groups
 ) noexcept nogil:
     """Merge groups two by two and keep the starts of what they become; how many scores were exchanged."""
     cdef int64_t exchanges = 0
@@ -317,6 +332,7 @@ cdef int64_t _merge_groups(
 
 
 cdef double _all_pairs(Py_ssize_t n) noexcept nogil:
+    """n (n - 1) / 2."""
     return 0.5 * <double> n * <double> (n - 1)
 
 
@@ -332,7 +348,7 @@ cdef double _tied_pairs(const double *values, Py_ssize_t n) noexcept nogil:
 
 
 cdef double _of_pairs(const User *user, int code) noexcept nogil:
-    """Shares and numbers of pairs; what couples held-out with training items is all less those of either."""
+    """A share or a number of pairs; those of a held-out and a training item are all less those within either part."""
     cdef Pairs pairs = user.own
     if code in (TEST_TRAIN_ERROR, TEST_TRAIN_PAIRS):
         pairs = _less(_less(user.both, user.own), user.train_own)
@@ -346,6 +362,7 @@ cdef double _of_pairs(const User *user, int code) noexcept nogil:
 
 
 cdef Pairs _less(Pairs one, Pairs other) noexcept nogil:
+    """The difference, number by number."""
     return Pairs(
         one.ordered - other.ordered, one.distinct - other.distinct, one.tied - other.tied, one.wrong - other.wrong
     )
@@ -366,13 +383,13 @@ cdef double _kendall_tau_b(Pairs pairs) noexcept nogil:
 
 cdef double _spearman(User *user) noexcept nogil:
     """Pearson's correlation of mid-ranks; 0 for constant scores, as a random order earns."""
-    cdef Py_ssize_t n = user.test.n, levels = _levels(user.highest, n, user.spare), first = 0, end, i
+    cdef Py_ssize_t n = user.test.n, levels = _levels(user.memory.highest, n, user.memory.spare), first = 0, end, i
     cdef double middle = 0.5 * (n - 1), x, y, xx = 0.0, yy = 0.0, xy = 0.0
     while first < n:
-        end = end_of_tie(user.items, first, n)
+        end = end_of_tie(user.memory.items, first, n)
         y = 0.5 * (first + end - 1) - middle
         for i in range(first, end):
-            x = _mid_rank(user.spare, levels, user.items[i].truth) - middle
+            x = _mid_rank(user.memory.spare, levels, user.memory.items[i].truth) - middle
             xx += x * x
             yy += y * y
             xy += x * y
@@ -394,7 +411,7 @@ cdef Py_ssize_t _levels(const double *truths, Py_ssize_t n, Item *levels) noexce
 
 
 cdef double _mid_rank(const Item *levels, Py_ssize_t n, double truth) noexcept nogil:
-    """The mid-rank of a truth, found by halving."""
+    """The mid-rank of a truth, by binary search."""
     cdef Py_ssize_t low = 0, half
     while n > 1:
         half = n // 2
@@ -430,15 +447,16 @@ cdef double _magnitude(User *user, Request request) noexcept nogil:
     if code == MAGNITUDE_2:
         return 2.0 / n * _squared_deviations(user.test)
     if code == MAGNITUDE_1:
-        return 2.0 / (n * n) * _beyond(user.residuals, user.test.n, 0.0, 1)
+        return 2.0 / (n * n) * _beyond(user.memory.residuals, user.test.n, 0.0, 1)
     if code in (INSENSITIVE_1, INSENSITIVE_2):
-        return 2.0 / (n * n) * _beyond(user.residuals, user.test.n, request.threshold, code - INSENSITIVE_1 + 1)
+        return 2.0 / (n * n) * _beyond(user.memory.residuals, user.test.n, request.threshold, code - INSENSITIVE_1 + 1)
     if code in (HINGE_RANK_1, HINGE_RANK_2):
         return 2.0 / (n * n) * _over_exchanges(user, False, code - HINGE_RANK_1 + 1)
     return 2.0 / (n * n) * _over_exchanges(user, True, code - ONE_SIDED_1 + 1)
 
 
 cdef inline void _join(Group *group, double value) noexcept nogil:
+    """Add a value to a group."""
     cdef double off = value - group.mean
     group.n += 1.0
     group.mean += off / group.n
@@ -480,16 +498,16 @@ cdef double _beyond(const double *falling, Py_ssize_t n, double eps, int power) 
 cdef double _over_exchanges(User *user, bint residuals, int power) noexcept nogil:
     """sum over pairs in the wrong order of |v_j - v_i|^power, v the scores or the residuals; O(n log n).
 
-    A merge sort by falling truth of the items, which stand best first. Whoever comes from the left has been
-    exchanged with all that came from the right before, whose truths are higher and whose v are lower.
+    A merge sort by falling truth of the items, which stand best first. An item that is taken from the left run has
+    been exchanged with all those taken from the right run before it, whose truths are higher and whose v are lower.
     """
     cdef double sum_ = 0.0
     cdef Py_ssize_t n = user.test.n, width = 1, start, i
-    cdef Item *source = user.spare
-    cdef Item *target = user.scratch
+    cdef Item *source = user.memory.spare
+    cdef Item *target = user.memory.scratch
     cdef Item *swap
     for i in range(n):
-        source[i] = user.items[i]
+        source[i] = user.memory.items[i]
         source[i].score -= source[i].truth if residuals else 0.0
     while width < n:
         start = 0
@@ -508,7 +526,10 @@ cdef double _over_exchanges(User *user, bint residuals, int power) noexcept nogi
 cdef double _merge_exchanged(
     const Item *source, Item *target, Py_ssize_t middle, Py_ssize_t n, int power
 ) noexcept nogil:
-    """Merge two runs of falling truth; the sum over the exchanged pairs."""
+    """Merge two runs of falling truth; the sum over the exchanged pairs.
+
+    Invariant: `exchanged` holds what has been taken from the right run.
+    """
     cdef Group exchanged = Group(0.0, 0.0, 0.0)
     cdef double sum_ = 0.0
     cdef Py_ssize_t left = 0, right = middle, place

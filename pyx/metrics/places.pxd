@@ -1,5 +1,6 @@
-# Metrics of places, from the ties of one user's candidates; ties count what they earn on average over
-# all of their orders, each as likely. Definitions stand in rankbench/metrics/records.py.
+# Metrics of places (ranks counted from 0), from the ties of one user's candidates. Candidates of equal score are
+# tied: they earn what they earn on average over all of their orders, each as likely as any other. The definitions
+# of the metrics stand in rankbench/metrics/records.py.
 
 from libc.math cimport NAN
 
@@ -13,11 +14,7 @@ from rankbench.kernels.metrics.codes cimport (
     RECIPROCAL_RANK,
 )
 from rankbench.kernels.metrics.ranked cimport Item, Tie
-
-cdef struct Request:
-    int code
-    Py_ssize_t cut  # places that count; 0: all
-    double threshold  # the least truth that is relevant; eps of INSENSITIVE
+from rankbench.kernels.metrics.requests cimport Request
 
 cdef struct Places:
     bint whole  # whether all items of the catalogue are candidates
@@ -28,6 +25,11 @@ cdef struct Places:
     const Item *items  # the held-out ones best first, as far as any cut goes
     const Tie *ties  # best first; those without a held-out item may be missing
     Py_ssize_t n_ties
+
+cdef struct Depth:
+    # How far metrics of places look at one user's candidates.
+    Py_ssize_t places  # how many of the best candidates; 0: none
+    Py_ssize_t highest  # how many of the highest truths; 0: none
 
 cdef extern from "<math.h>" nogil:
     double exp2(double)
@@ -46,6 +48,13 @@ cdef inline Py_ssize_t furthest(Request request) noexcept nogil:
     if request.code == AUC or request.cut == 0:
         return PY_SSIZE_T_MAX
     return request.cut
+
+
+cdef inline Depth deepened(Depth depth, Request request) noexcept nogil:
+    """The depth that also serves this metric of places; NDCG needs the highest truths for the best order."""
+    cdef Py_ssize_t reach = furthest(request)
+    cdef bint ideal = request.code == NDCG or request.code == NDCG_LINEAR
+    return Depth(max(depth.places, reach), max(depth.highest, reach) if ideal else depth.highest)
 
 
 cdef inline double metric_of_places(const Places *user, Request request, const double *discounts) noexcept nogil:
@@ -73,17 +82,19 @@ cdef inline double relevant_truths(const double *truth, Py_ssize_t n, double thr
 
 
 cdef inline double _ratio(double part, double whole) noexcept nogil:
+    """part / whole, NaN for a whole of 0."""
     return part / whole if whole > 0.0 else NAN
 
 
 cdef inline double _gain(double truth, bint linear) noexcept nogil:
+    """What an item of this truth earns: 2^truth - 1, or the truth itself."""
     return truth if linear else exp2(truth) - 1.0
 
 
 cdef inline double _dcg_ratio(
     const Places *user, Py_ssize_t cut, bint linear, const double *discounts
 ) noexcept nogil:
-    """sum over the first places of gain x discount, over the same with the best order; NaN if that is 0."""
+    """sum over the first places of gain x discount, divided by that of the best order; NaN if that is 0."""
     cdef double ideal = 0.0, found = 0.0, gain = 0.0, share
     cdef Py_ssize_t t, i
     cdef Tie tie
@@ -177,7 +188,11 @@ cdef inline double _average_precision(const Places *user, Py_ssize_t cut, double
 
 
 cdef inline double _auc(const Places *user, double threshold) noexcept nogil:
-    """Share of the pairs of a relevant and another candidate with the relevant one first; NaN without any."""
+    """Share of the pairs of a relevant and another candidate with the relevant one first; NaN without any.
+
+    Invariant: `earlier` is how many relevant candidates stand before this tie, `wrong` how many pairs of a
+    relevant one and another before it there are up to there, a pair within a tie counting one half.
+    """
     cdef double wrong = 0.0, earlier = 0.0, relevant, pairs
     cdef Py_ssize_t t
     cdef Tie tie

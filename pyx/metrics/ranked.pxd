@@ -1,4 +1,5 @@
-# One user's candidates best first: pairs of score and truth, sorted without the GIL or an allocation.
+# One user's candidates in falling order of score: pairs of score and truth, sorted without the GIL, in memory that
+# the caller brings.
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
@@ -24,8 +25,8 @@ ctypedef fused Sortable:
     Item
     double
 
-# The sort below runs without a branch that depends on the numbers sorted: of random ones a processor would
-# guess every second wrong. Up to RUN numbers go each to the place that the count of those before it says.
+# The sort below has no branch that depends on the numbers sorted: of random ones a processor would mispredict every
+# second. Each of up to RUN numbers goes to the place that the count of those before it gives.
 
 
 cdef inline void sort_items(Item *items, Item *scratch, Py_ssize_t n) noexcept nogil:
@@ -44,7 +45,7 @@ cdef inline void sort_items(Item *items, Item *scratch, Py_ssize_t n) noexcept n
 
 
 cdef inline void sort_falling(Sortable *entries, Sortable *scratch, Py_ssize_t n) noexcept nogil:
-    """Falling keys. Invariant of the merging: `source` holds sorted runs of `width`."""
+    """Arrange the entries by falling key, O(n log n). Invariant: `source` holds sorted runs of `width`."""
     cdef Py_ssize_t start = 0, width = RUN
     cdef Sortable *source = scratch
     cdef Sortable *target = entries
@@ -67,6 +68,10 @@ cdef inline void sort_falling(Sortable *entries, Sortable *scratch, Py_ssize_t n
 
 
 cdef inline void _sort_run(Sortable *entries, Sortable *sorted_run, Py_ssize_t n) noexcept nogil:
+    """Copy up to RUN entries in falling order of key; equal keys stay as they stood.
+
+    Invariant: place[j] is the place of entry j among the first i, for all j below i.
+    """
     cdef Py_ssize_t place[RUN]
     cdef Py_ssize_t i, j, above, own
     for i in range(n):
@@ -131,8 +136,9 @@ cdef inline double _threshold(
 ) noexcept nogil:
     """A score that at least `places` of the n reach, mostly not twice as many.
 
-    Again and again those below the mean leave, as long as enough stay. One in eight must leave at least,
-    so that all rounds together take O(n); where that fails (ties, outliers, infinities) more are kept.
+    In each round the scores below the mean are dropped, as long as enough stay. At least one in eight must be
+    dropped, so that all rounds together take O(n); where that fails (ties, outliers, infinities) more are kept.
+    Invariant: `source` holds the n scores that reach `least`, and n >= places.
     """
     cdef double least = -INFINITY, mean, score
     cdef const double *source = scores

@@ -1,7 +1,7 @@
-"""Kernel matrices between items, and expansions over them.
+"""Kernel matrices between items, and scores that are weighted sums of kernel values.
 
-Rows are made in blocks of fixed size, one BLAS call on one thread each: how many threads share the
-blocks cannot change a bit.
+A matrix is computed in blocks of rows of fixed size, each by one BLAS call on one thread, so that no bit depends on
+how many threads share the blocks.
 """
 
 import numpy as np
@@ -9,26 +9,37 @@ import numpy as np
 from cython.parallel cimport parallel, prange
 from libc.math cimport exp
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.blas cimport multiply_transposed
 from rankbench.kernels.shared.lanes cimport dot_at
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport SparseRows, SparseView
 
 cdef enum:
-    _BLOCK = 128
-    _TILE = 8
+    _BLOCK = 128  # rows that one thread computes at a time
+    _TILE = 8  # rows and columns of what is mirrored at a time: a cache line of doubles
 
-cdef struct Sparse:
-    # Rows or columns of a sparse matrix, one after the other, with the ids of what they cross
-    const int64_t *starts
-    const int32_t *ids
-    const double *values
+cdef struct Points:
+    # The rows of a sparse matrix, between which the Gaussian kernel is computed.
+    Py_ssize_t n
+    const double *squares  # |x|^2
+    const double *alone  # exp(scale |x|^2)
+    double scale  # -1 / (2 width^2)
+
+cdef struct Memory:
+    # Scratch memory of one thread, for one row of the kernel matrix.
+    double *products  # with the rows met
+    int32_t *met  # per row, the last row that met it
+    int32_t *others  # the rows met by the one at hand
 
 
-def linear(const double[:, ::1] features, int threads, bint whole=True):
-    """K = X X^T; not whole, only what lies up to the diagonal is sure to be there, as `gaussian` needs it."""
+def linear(*, const double[:, ::1] features, int threads, bint whole=True) -> Floats:
+    """K = X X^T; not whole, only the part up to the diagonal is sure to be filled, which is all that `gaussian` reads.
+
+    n^2 features flops for the part up to the diagonal, in blocks, and a pass over memory for the other part.
+    """
     threads = team(threads)
     cdef Py_ssize_t n = features.shape[0], block, blocks = (n + _BLOCK - 1) // _BLOCK, end, strip
     result = np.zeros((n, n))
@@ -46,8 +57,8 @@ def linear(const double[:, ::1] features, int threads, bint whole=True):
     return result
 
 
-def gaussian(double[:, ::1] products, double width, int threads):
-    """K = exp(-|x - y|^2 / (2 width^2)) in place of the inner products X X^T."""
+def gaussian(*, double[:, ::1] products, double width, int threads):
+    """Replace the inner products X X^T by K = exp(-|x - y|^2 / (2 width^2)), with n^2 / 2 exponentials."""
     threads = team(threads)
     cdef Py_ssize_t n = products.shape[0], strip, strips = (n + _TILE - 1) // _TILE
     cdef double[::1] squares = np.diagonal(products).copy()
@@ -56,76 +67,78 @@ def gaussian(double[:, ::1] products, double width, int threads):
         _gaussian_strip(&products[0, 0], &squares[0], n, strip * _TILE, scale)
 
 
-def sparse_gaussian(
-    const int64_t[::1] row_starts, const int32_t[::1] columns, const double[::1] row_values,
-    const int64_t[::1] column_starts, const int32_t[::1] rows, const double[::1] column_values,
-    double width, int threads,
-):
-    """The same from features in CSR, given by columns too: only who has some column in common costs an exponential."""
+def sparse_gaussian(*, SparseRows rows, SparseRows columns, double width, int threads) -> Floats:
+    """K = exp(-|x - y|^2 / (2 width^2)) between the rows of a sparse matrix, which is given by columns too.
+
+    Only pairs of rows with an entry in a common column cost an exponential each.
+    """
     threads = team(threads)
-    cdef Py_ssize_t n = row_starts.shape[0] - 1, row
+    cdef Py_ssize_t n = rows.view.n, row
     result = np.empty((n, n))
-    if row_values.shape[0] == 0:
+    if rows.values.shape[0] == 0:
         result.fill(1.0)
         return result
     cdef double[:, ::1] out = result
     cdef double[::1] squares = np.zeros(n)
     cdef double scale = -0.5 / (width * width)
-    cdef Sparse by_row = Sparse(&row_starts[0], &columns[0], &row_values[0])
-    cdef Sparse by_column = Sparse(&column_starts[0], &rows[0], &column_values[0])
     for row in range(n):
-        squares[row] = _square(&by_row, row)
+        squares[row] = _square(&rows.view, row)
     cdef double[::1] alone = np.exp(np.multiply(squares, scale))
-    cdef double *memory = <double *> malloc(threads * 2 * n * sizeof(double))
-    cdef double *products = memory
-    cdef int32_t *met = NULL
-    if memory == NULL:
-        raise MemoryError
+    cdef Points points = Points(n, &squares[0], &alone[0], scale)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory memory = _lay_out(&arena, n)
+    cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
-        products = memory + thread_id() * 2 * n
-        met = <int32_t *> (products + n)
-        memset(met, -1, n * sizeof(int32_t))
+        arena = scratch.share(thread_id())
+        memory = _lay_out(&arena, n)
+        memset(memory.met, -1, n * sizeof(int32_t))
         for row in prange(n, schedule="dynamic", chunksize=_BLOCK):
-            _sparse_gaussian_row(
-                &by_row, &by_column, row, &squares[0], &alone[0], n, scale, products, met, met + n, &out[row, 0]
-            )
-    free(memory)
+            _sparse_gaussian_row(&points, &rows.view, &columns.view, row, memory, &out[row, 0])
     return result
 
 
 def expand(
+    *,
     const double[:, ::1] gram,
-    const int64_t[::1] indptr,
-    const int32_t[::1] items,
-    const double[::1] coefficients,
+    SparseRows coefficients,
     const double[::1] offsets,
     const int32_t[::1] users,
     const int32_t[::1] asked,
     const int64_t[::1] order,
     double[::1] out,
 ):
-    """out_p = sum over the user's items j of a_j K(asked_p, j), plus the user's offset, for the pairs in this order."""
+    """Fill out[p] with sum_j a_j K(asked[p], j) + offset, over the items j of users[p], for the pairs p in this order.
+
+    Row u of `coefficients` holds the a_j of user u. Pairs of the same asked item find its row of K in the cache if
+    they stand together in `order`.
+    """
     cdef Py_ssize_t place, pair, first
     cdef int32_t user
     with nogil:
         for place in range(order.shape[0]):
             pair = order[place]
             user = users[pair]
-            first = indptr[user]
+            first = coefficients.view.indptr[user]
             out[pair] = offsets[user]
-            if indptr[user + 1] > first:
+            if coefficients.view.indptr[user + 1] > first:
                 out[pair] += dot_at(
-                    &coefficients[first], &gram[asked[pair], 0], &items[first], indptr[user + 1] - first
+                    coefficients.view.values + first, &gram[asked[pair], 0], coefficients.view.columns + first,
+                    coefficients.view.indptr[user + 1] - first,
                 )
+
+
+cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
+    """Room for one row of a kernel matrix between n points."""
+    return Memory(floats(arena, n), ints(arena, n), ints(arena, n))
 
 
 cdef void _gaussian_strip(
     double *matrix, const double *squares, Py_ssize_t n, Py_ssize_t first, double scale
 ) noexcept nogil:
-    """Rows first .. first + _TILE - 1 up to the diagonal, and their mirror image beyond it.
+    """Compute rows first .. first + _TILE - 1 up to the diagonal, and their mirror image beyond it.
 
-    A strip reads only what lies before the diagonal of its own rows, which no other strip writes; it goes
-    tile by tile, so that the mirrored columns stay in cache.
+    A strip reads only what lies before the diagonal of its own rows, which no other strip writes: strips may run
+    side by side. It goes tile by tile, so that the mirrored columns stay in the cache.
     """
     cdef Py_ssize_t tile, i, j, end = min(first + _TILE, n)
     cdef double value
@@ -137,44 +150,48 @@ cdef void _gaussian_strip(
                 matrix[j * n + i] = value
 
 
-cdef double _square(const Sparse *matrix, Py_ssize_t row) noexcept nogil:
+cdef double _square(const SparseView *matrix, Py_ssize_t row) noexcept nogil:
     """|x|^2, summed in the order of `_sparse_gaussian_row`, so that equal rows are at distance zero."""
     cdef double square = 0.0
     cdef Py_ssize_t at
-    for at in range(matrix.starts[row], matrix.starts[row + 1]):
+    for at in range(matrix.indptr[row], matrix.indptr[row + 1]):
         square += matrix.values[at] * matrix.values[at]
     return square
 
 
 cdef void _sparse_gaussian_row(
-    const Sparse *by_row, const Sparse *by_column, Py_ssize_t row, const double *squares, const double *alone,
-    Py_ssize_t n, double scale, double *products, int32_t *met, int32_t *others, double *out,
+    const Points *shared, const SparseView *by_row, const SparseView *by_column, Py_ssize_t row, Memory memory,
+    double *out,
 ) noexcept nogil:
-    """One row of K: the product of what both have alone, unless they meet in a column.
+    """Compute one row of K: exp(scale |x|^2) exp(scale |y|^2) where x and y have no column in common.
 
-    met[j] is the last row that j met; others are those that this one meets, with their inner products.
+    Invariant: met[j] is the last row with a column in common with row j; where it is this one, products[j] is their
+    inner product so far, and j is among the first `count` of `others`.
     """
+    cdef Points points = shared[0]
     cdef Py_ssize_t count = 0, at, place, column
     cdef int32_t j
-    for at in range(by_row.starts[row], by_row.starts[row + 1]):
-        column = by_row.ids[at]
-        for place in range(by_column.starts[column], by_column.starts[column + 1]):
-            j = by_column.ids[place]
-            if met[j] != row:
-                met[j] = <int32_t> row
-                others[count] = j
+    for at in range(by_row.indptr[row], by_row.indptr[row + 1]):
+        column = by_row.columns[at]
+        for place in range(by_column.indptr[column], by_column.indptr[column + 1]):
+            j = by_column.columns[place]
+            if memory.met[j] != row:
+                memory.met[j] = <int32_t> row
+                memory.others[count] = j
                 count += 1
-                products[j] = 0.0
-            products[j] += by_row.values[at] * by_column.values[place]
-    for place in range(n):
-        out[place] = alone[row] * alone[place]
+                memory.products[j] = 0.0
+            memory.products[j] += by_row.values[at] * by_column.values[place]
+    for place in range(points.n):
+        out[place] = points.alone[row] * points.alone[place]
     for place in range(count):
-        j = others[place]
-        out[j] = exp(scale * max(0.0, squares[row] + squares[j] - 2.0 * products[j]))
+        j = memory.others[place]
+        out[j] = exp(
+            points.scale * max(0.0, points.squares[row] + points.squares[j] - 2.0 * memory.products[j])
+        )
 
 
 cdef void _mirror_strip(double *matrix, Py_ssize_t n, Py_ssize_t first) noexcept nogil:
-    """What stands beyond the diagonal, from rows first .. first + _TILE - 1 before it, tile by tile."""
+    """Copy rows first .. first + _TILE - 1 up to the diagonal to the columns beyond it, tile by tile."""
     cdef Py_ssize_t tile, i, j, end = min(first + _TILE, n)
     for tile in range(first // _TILE + 1):
         for i in range(first, end):

@@ -1,69 +1,85 @@
-"""Inner products of some rows with all columns, the scores of a block of users for the whole catalogue; or of pairs.
+"""Inner products: of some rows with all columns, as scores of a block of users for the whole catalogue; or of pairs.
 
-BLAS takes half the time where it has wider instructions than the portable build; but how it sums depends on
-where in the matrix a pair stands, so that equal vectors need not tie. Here the sum of a pair runs over its
-coordinates in order, and its bits depend on the two vectors alone.
+BLAS takes half the time where it has wider instructions than the portable build. But the order in which it sums
+depends on where in the matrix a pair stands, so that items of equal vectors need not tie. Here the sum of a pair runs
+over its coordinates in order, and its bits depend on the two vectors alone.
 """
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int32_t
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport SparseRows
 
 cdef enum:
     _STRIP = 64  # columns packed at a time, for all rows
 
 
 def products(
+    *,
     const double[:, ::1] rows,
     const int32_t[::1] chosen,
     const double[:, ::1] columns,
     double[:, ::1] out,
     int threads,
 ):
-    """Fill out[a, j] with rows[chosen[a]] . columns[j]."""
+    """Fill out[a, j] with rows[chosen[a]] . columns[j], in 2 rank flops each.
+
+    Threads share strips of _STRIP columns. A strip is packed once for all chosen rows.
+    """
     threads = team(threads)
-    cdef Py_ssize_t rank = columns.shape[1], n = columns.shape[0], strip, strips = (n + _STRIP - 1) // _STRIP
-    cdef Py_ssize_t size = rank * _STRIP + 1
-    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
-    cdef double *packed = memory
-    if memory == NULL:
-        raise MemoryError
-    if rank > 0 and chosen.shape[0] > 0:
-        with nogil, parallel(num_threads=threads):
-            packed = memory + thread_id() * size
-            for strip in prange(strips, schedule="static"):
-                _pack(&columns[strip * _STRIP, 0], min(<Py_ssize_t> _STRIP, n - strip * _STRIP), rank, packed)
-                _multiply(rows, chosen, packed, min(<Py_ssize_t> _STRIP, n - strip * _STRIP), out, strip * _STRIP)
-    else:
+    cdef Py_ssize_t rank = columns.shape[1], strip, strips = (columns.shape[0] + _STRIP - 1) // _STRIP
+    cdef Arena arena = Arena(NULL, 0)
+    cdef double *packed = _lay_out(&arena, rank)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    if rank == 0 or chosen.shape[0] == 0:
         out[:, :] = 0.0
-    free(memory)
+        return
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        packed = _lay_out(&arena, rank)
+        for strip in prange(strips, schedule="static"):
+            _fill_strip(rows, chosen, columns, strip * _STRIP, packed, out)
 
 
 def sparse_pairs(
-    const int64_t[::1] indptr,
-    const int32_t[::1] columns,
-    const double[::1] values,
+    *,
+    SparseRows features,
     const double[:, ::1] weights,
     const double[::1] offsets,
     const int32_t[::1] users,
     const int32_t[::1] items,
     double[::1] out,
 ):
-    """out_p = item row . user's weights + the user's offset, the items' rows in CSR, summed in their order."""
+    """Fill out[p] with features[items[p]] . weights[users[p]] + offsets[users[p]], summed in the order of the row."""
     cdef Py_ssize_t pair, place
     cdef double total
     with nogil:
         for pair in range(out.shape[0]):
             total = 0.0
-            for place in range(indptr[items[pair]], indptr[items[pair] + 1]):
-                total = total + values[place] * weights[users[pair], columns[place]]
+            for place in range(features.view.indptr[items[pair]], features.view.indptr[items[pair] + 1]):
+                total = total + features.view.values[place] * weights[users[pair], features.view.columns[place]]
             out[pair] = total + offsets[users[pair]]
 
 
+cdef double *_lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
+    """Room for a packed strip."""
+    return floats(arena, rank * _STRIP)
+
+
+cdef void _fill_strip(
+    const double[:, ::1] rows, const int32_t[::1] chosen, const double[:, ::1] columns, Py_ssize_t first,
+    double *packed, double[:, ::1] out,
+) noexcept nogil:
+    """The products of all chosen rows with up to _STRIP columns, from column `first` on."""
+    cdef Py_ssize_t n = min(<Py_ssize_t> _STRIP, columns.shape[0] - first)
+    _pack(&columns[first, 0], n, columns.shape[1], packed)
+    _multiply(rows, chosen, packed, n, out, first)
+
+
 cdef void _pack(const double *columns, Py_ssize_t n, Py_ssize_t rank, double *packed) noexcept nogil:
-    """A strip of columns coordinate by coordinate, zeros where there is none."""
+    """Copy n columns to a strip, coordinate by coordinate; a strip has _STRIP columns, those beyond n are zeros."""
     cdef Py_ssize_t j, k
     for j in range(_STRIP):
         for k in range(rank):
@@ -74,7 +90,10 @@ cdef void _multiply(
     const double[:, ::1] rows, const int32_t[::1] chosen, const double *packed, Py_ssize_t n,
     double[:, ::1] out, Py_ssize_t first,
 ) noexcept nogil:
-    """All rows times a packed strip of n columns; four coordinates at a time, added one after the other."""
+    """Multiply all chosen rows by a packed strip of n columns; four coordinates at a time, added one after the other.
+
+    Invariant: sums[j] is the product of the row with column j of the strip over the coordinates before k.
+    """
     cdef double sums[_STRIP]
     cdef double a, b, c, d
     cdef const double *strip

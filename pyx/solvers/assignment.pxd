@@ -1,14 +1,15 @@
 # The order of n items that is worth most: an assignment problem whose matrix is never formed.
 #
 # Item t at place l is worth weight_l f_t - discount_l gain_t, and only the first k places have a discount.
-# Without discounts the best order is by falling f, and its dual prices are known in closed form; so the
-# places from k on start out matched, and each of the first k is added by a shortest augmenting path
+# Without discounts the best order is by falling f, and the dual variables (prices) of that order are known in closed
+# form. So the places from k on start out matched, and each of the first k is added by a shortest augmenting path
 # (Jonker and Volgenant 1987; Crouse 2016): O(k n^2) at worst instead of O(n^3).
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 
-from rankbench.kernels.shared.sorting cimport argsort
+from rankbench.kernels.shared.arena cimport Arena, floats, ints
+from rankbench.kernels.shared.sorting cimport argsort, in_order
 
 cdef struct Assignment:
     Py_ssize_t n
@@ -26,36 +27,27 @@ cdef struct Assignment:
     int32_t *left  # items that the search has not reached yet
     int32_t *order
 
-cdef enum:
-    DOUBLES = 5  # for each item
-    INTEGERS = 5
 
-
-cdef inline void lay_out_assignment(
-    Assignment *a, double *doubles, int32_t *integers, Py_ssize_t longest
+cdef inline Assignment lay_out_assignment(
+    Arena *arena, Py_ssize_t longest, const double *weights, const double *discounts, Py_ssize_t k
 ) noexcept nogil:
-    """Hand memory to an assignment of up to `longest` items."""
-    a.f = doubles
-    a.gains = doubles + longest
-    a.item_prices = doubles + 2 * longest
-    a.place_prices = doubles + 3 * longest
-    a.distances = doubles + 4 * longest
-    a.place_of = integers
-    a.item_of = integers + longest
-    a.before = integers + 2 * longest
-    a.left = integers + 3 * longest
-    a.order = integers + 4 * longest
+    """Room for an assignment of up to `longest` items to places with these weights, of which k have a discount."""
+    return Assignment(
+        0, k, weights, discounts, floats(arena, longest), floats(arena, longest), floats(arena, longest),
+        floats(arena, longest), floats(arena, longest), ints(arena, longest), ints(arena, longest),
+        ints(arena, longest), ints(arena, longest), ints(arena, longest),
+    )
 
 
 cdef inline void best_places(
     Assignment *a, const double *f, const double *gains, Py_ssize_t n, int32_t *places
 ) noexcept nogil:
-    """Each item's place in the order that is worth most; of k and n the lesser counts."""
+    """Write each item's place in the order that is worth most to `places`; if k exceeds n, n counts instead."""
     cdef Py_ssize_t k = min(a.k, n), t, place
     a.n = n
+    in_order(a.order, n)
     for t in range(n):
         a.distances[t] = -f[t]
-        a.order[t] = <int32_t> t
     argsort(a.distances, a.order, a.left, n)
     for t in range(n):
         a.f[t] = f[a.order[t]]
@@ -75,12 +67,15 @@ cdef inline void best_places(
 
 
 cdef inline void _add_place(Assignment *a, int32_t added) noexcept nogil:
-    """Match one place more. Invariant: no price is too low, item + place >= worth; matched ones are exact."""
+    """Match one place more, along the shortest path from it to an item that is free.
+
+    Invariant: item price + place price >= worth for every item and place, with equality for matched ones.
+    """
     cdef Py_ssize_t n_left = a.n, nearest, j
     cdef int32_t place = added, t = -1
     cdef double far = 0.0
+    in_order(a.left, a.n)
     for j in range(a.n):
-        a.left[j] = <int32_t> j
         a.distances[j] = INFINITY
     a.place_prices[added] = 0.0
     while True:
@@ -113,7 +108,10 @@ cdef inline void _add_place(Assignment *a, int32_t added) noexcept nogil:
 cdef inline Py_ssize_t _relax(
     Assignment *a, int32_t place, double far, Py_ssize_t n_left
 ) noexcept nogil:
-    """Paths that go on from this place; which of the items that are left is nearest now, a free one on a tie."""
+    """Extend the paths from this place; which of the items that are left is nearest, a free one on a tie.
+
+    Invariant: distances[t] is the length of the shortest path found to item t, of which before[t] is the last place.
+    """
     cdef double weight = a.weights[place], discount = a.discounts[place] if place < min(a.k, a.n) else 0.0
     cdef double start = far + a.place_prices[place], distance, least = INFINITY
     cdef Py_ssize_t j, nearest = 0

@@ -1,25 +1,38 @@
-# The dual of a bundle method: weights of the planes below a convex loss, on the simplex.
+# The dual problem of a bundle method (Teo et al. 2010): weights of the cutting planes below a convex loss, on the
+# simplex, that is not negative and with sum 1.
 #
-# For min over w of lam/2 |w|^2 + max_t (a_t . w + b_t) it is max over beta of b . beta - |A' beta|^2 / (2 lam),
-# and w = -A' beta / lam (Teo et al. 2010).
+# The problem is min over w of lam/2 |w|^2 + max_t (a_t . w + b_t), with a plane a_t . w + b_t for each t. Its dual is
+# max over beta of b . beta - |A' beta|^2 / (2 lam), with the a_t as the rows of A, and w = -A' beta / lam.
+
+cdef struct Planes:
+    Py_ssize_t n
+    const double *products  # products[s * stride + t] = a_s . a_t
+    Py_ssize_t stride
+    const double *offsets  # b
+    double lam
 
 
 cdef inline double _curvature(
     const double *products, Py_ssize_t stride, Py_ssize_t s, Py_ssize_t t
 ) noexcept nogil:
-    """|a_s - a_t|^2"""
+    """|a_s - a_t|^2."""
     return products[s * stride + s] + products[t * stride + t] - 2.0 * products[s * stride + t]
 
 
 cdef inline double weigh_planes(
-    const double *products, Py_ssize_t stride, const double *offsets, double lam, Py_ssize_t n,
-    double tolerance, double *beta, double *slopes,
+    const Planes *shared, double tolerance, double *beta, double *slopes
 ) noexcept nogil:
-    """Move weight to the plane that is most above the model from the one that gains most by it; the dual's value.
+    """Improve the weights in `beta` until the dual's derivative is within `tolerance`; the dual's value.
 
-    products[s, t] = a_s . a_t; slopes is scratch. Invariant: slopes = products beta / lam - offsets, and
-    beta stays on the simplex, so that whatever is returned is a lower bound.
+    Each turn moves weight to the plane that is highest at the current w, from the plane for which the dual gains most.
+    A turn costs O(n). Invariant: slopes = products beta / lam - offsets, and beta stays on the simplex, so that the
+    value returned is a lower bound of the minimum. `slopes` is scratch memory for n values.
     """
+    cdef Planes planes = shared[0]
+    cdef Py_ssize_t n = planes.n, stride = planes.stride
+    cdef const double *products = planes.products
+    cdef const double *offsets = planes.offsets
+    cdef double lam = planes.lam
     cdef Py_ssize_t s, t, up, down, _turn
     cdef double curvature, step, gain, worst, most, value = 0.0
     for s in range(n):

@@ -1,6 +1,7 @@
-"""CofiRank's losses of a user's scores, and the bundle method for every user's vector.
+"""CofiRank's losses of a user's scores, and the bundle method for the vector of each user.
 
-A loss is convex in the scores f of a user's items; each returns its value and fills in a subgradient.
+A loss is convex in the scores f of the items that a user rated. Each function for a loss returns its value and fills
+in a subgradient.
 """
 
 import numpy as np
@@ -8,142 +9,217 @@ import numpy as np
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
-from rankbench.kernels.solvers.assignment cimport DOUBLES, INTEGERS, Assignment, best_places, lay_out_assignment
-from rankbench.kernels.solvers.bundle cimport weigh_planes
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.sorting cimport argsort
+from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_value, longest_row
+from rankbench.kernels.shared.sorting cimport argsort, in_order
+from rankbench.kernels.solvers.assignment cimport Assignment, best_places, lay_out_assignment
+from rankbench.kernels.solvers.bundle cimport Planes, weigh_planes
 
-NDCG, ORDINAL, REGRESSION = range(3)
-
-cdef enum Loss:
-    _NDCG, _ORDINAL, _REGRESSION
+cpdef enum Loss:
+    NDCG
+    ORDINAL
+    REGRESSION
 
 cdef struct User:
-    # One user's rows; what `targets` and `scale` are depends on the loss.
+    # One user's rows; what they hold depends on the loss, as `Problem` says.
+    Loss loss
     Py_ssize_t n
     const int32_t *items
-    const double *targets  # ndcg: gain over the ideal DCG; ordinal: the number of the level; regression: the rating
-    const double *anchors  # ndcg: the mean weight of the item's places in the orders that are right
-    double scale  # ndcg: 1, or 0 if nothing is to be gained; ordinal: 1 / pairs, or 0 if there are none
+    const double *targets
+    const double *anchors
+    double scale
+
+cdef struct Search:
+    # What decides when a user's vector is good enough.
+    Py_ssize_t rank
+    double lam
+    double tolerance  # relative duality gap
+    Py_ssize_t most_planes
+
+cdef struct Found:
+    double objective
+    double gap
 
 cdef struct Memory:
-    # What one thread works with.
+    # Scratch memory of one thread.
     Assignment assignment
-    double *f
+    double *f  # scores of the user's items
     double *slopes
-    double *counts
+    double *counts  # per level of rating
     double *rows  # the vectors of the user's items
     double *planes
-    double *products
+    double *products  # of planes
     double *offsets
-    double *beta
+    double *beta  # weights of the planes
     double *spare
-    double *point
+    double *point  # where the loss is looked at
     int32_t *places
     int32_t *order
     int32_t *scratch
 
 
+cdef class Problem:
+    """A loss with all that it needs to know about the ratings: row u of `rows` holds user u's items with their targets.
+
+    - ndcg: targets are gains over the ideal DCG, anchors the mean weight of the item's places in the orders that are
+      right, scales 1, or 0 for a user with nothing to gain. Place p has weights[p] and, if it is one of the first,
+      discounts[p].
+    - ordinal: targets are the numbers of the levels of rating, scales 1 / pairs, or 0 for a user without pairs.
+    - regression: targets are the ratings.
+    """
+
+    cdef Loss loss
+    cdef SparseRows rows
+    cdef const double[::1] anchors
+    cdef const double[::1] scales
+    cdef const double[::1] weights
+    cdef const double[::1] discounts
+    cdef Py_ssize_t longest  # the most rows of any user
+
+    def __init__(
+        self,
+        *,
+        Loss loss,
+        SparseRows rows,
+        const double[::1] anchors,
+        const double[::1] scales,
+        const double[::1] weights,
+        const double[::1] discounts,
+    ):
+        """Take the arrays, without a copy."""
+        if anchors.shape[0] != rows.values.shape[0] or scales.shape[0] != rows.view.n:
+            raise ValueError("there must be an anchor for each rating and a scale for each user")
+        self.longest = longest_row(rows.view.indptr, rows.view.n)
+        if weights.shape[0] < self.longest:
+            raise ValueError("there must be a weight for each place")
+        self.loss, self.rows = loss, rows
+        self.anchors, self.scales, self.weights, self.discounts = anchors, scales, weights, discounts
+
+
 def losses(
-    int loss,
-    const int64_t[::1] indptr,
-    const int32_t[::1] items,
-    const double[::1] targets,
-    const double[::1] anchors,
-    const double[::1] scales,
-    const double[::1] weights,
-    const double[::1] discounts,
+    *,
+    Problem problem,
     const double[:, ::1] users,
     const double[:, ::1] factors,
     double[::1] out,
     double[::1] slopes,
     int threads,
 ):
-    """Each user's loss, and its slope along each of the user's scores."""
+    """Fill `out` with each user's loss, and `slopes` with its slope along each of the user's scores."""
     threads = team(threads)
-    cdef Py_ssize_t longest = np.diff(indptr).max(initial=1), rank = factors.shape[1]
+    cdef Py_ssize_t rank = factors.shape[1], first
+    cdef const int64_t *indptr = problem.rows.view.indptr
     cdef int user
-    cdef Memory *members = _memory(threads, longest, rank, 0, weights, discounts)
-    cdef Memory *own = members
+    _check_ranks(users, factors)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory own = _lay_out(&arena, problem, rank, 0)
+    cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
-        own = &members[thread_id()]
+        arena = scratch.share(thread_id())
+        own = _lay_out(&arena, problem, rank, 0)
         for user in prange(<int> users.shape[0], schedule="dynamic", chunksize=8):
+            first = indptr[user]
             out[user] = 0.0
-            if indptr[user + 1] > indptr[user]:
+            if indptr[user + 1] > first:
                 out[user] = _loss_at(
-                    loss, _user(indptr, items, targets, anchors, scales, user), &users[user, 0],
-                    &factors[0, 0], rank, own, &slopes[indptr[user]],
+                    _of_user(problem, user), &users[user, 0], &factors[0, 0], rank, &own, &slopes[first]
                 )
-    _release(members, threads)
 
 
 def users_half(
-    int loss,
-    const int64_t[::1] indptr,
-    const int32_t[::1] items,
-    const double[::1] targets,
-    const double[::1] anchors,
-    const double[::1] scales,
-    const double[::1] weights,
-    const double[::1] discounts,
+    *,
+    Problem problem,
     double[:, ::1] users,
     const double[:, ::1] factors,
     double lam,
     double tolerance,
     int most_planes,
-    double[::1] objectives,
-    double[::1] gaps,
     int threads,
-):
-    """For each user min over u of loss(u) + lam/2 |u|^2, from the u that is there, and how far it may still be."""
+) -> tuple[Floats, Floats]:
+    """Minimise loss(u) + lam/2 |u|^2 for each user, from the u in `users` and in place; objectives and duality gaps."""
     threads = team(threads)
-    cdef Py_ssize_t longest = np.diff(indptr).max(initial=1), rank = factors.shape[1]
+    objectives, gaps = np.zeros(users.shape[0]), np.zeros(users.shape[0])
+    cdef double[::1] objective = objectives, gap = gaps
+    cdef const int64_t *indptr = problem.rows.view.indptr
+    cdef Search search = Search(factors.shape[1], lam, tolerance, most_planes)
+    cdef Found found
     cdef int user
-    cdef Memory *members = _memory(threads, longest, rank, most_planes, weights, discounts)
-    cdef Memory *own = members
+    _check_ranks(users, factors)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory own = _lay_out(&arena, problem, search.rank, most_planes)
+    cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
-        own = &members[thread_id()]
+        arena = scratch.share(thread_id())
+        own = _lay_out(&arena, problem, search.rank, most_planes)
         for user in prange(<int> users.shape[0], schedule="dynamic", chunksize=8):
-            objectives[user] = 0.0
-            gaps[user] = 0.0
             if indptr[user + 1] > indptr[user]:
-                _bundle(
-                    loss, _user(indptr, items, targets, anchors, scales, user), &users[user, 0],
-                    &factors[0, 0], rank, lam, tolerance, most_planes, own, &objectives[user], &gaps[user],
-                )
-    _release(members, threads)
+                found = _bundle(_of_user(problem, user), &users[user, 0], &factors[0, 0], search, &own)
+                objective[user] = found.objective
+                gap[user] = found.gap
+    return objectives, gaps
 
 
 def item_slopes(
-    const int64_t[::1] indptr,
-    const int32_t[::1] raters,
+    *,
+    Pattern raters,
     const int64_t[::1] places,
     const double[::1] slopes,
     const double[:, ::1] users,
     double[:, ::1] out,
     int threads,
 ):
-    """sum over an item's raters of slope times vector; `places` says where a slope stands among the users' rows."""
+    """Fill out[item] with the sum over the item's raters of slope times the rater's vector.
+
+    `places` says where the slope of each entry of `raters` stands in `slopes`, which is in the order of the users.
+    """
     threads = team(threads)
     cdef Py_ssize_t item, k
     cdef int64_t row
     for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         for k in range(out.shape[1]):
             out[item, k] = 0.0
-        for row in range(indptr[item], indptr[item + 1]):
+        for row in range(raters.view.indptr[item], raters.view.indptr[item + 1]):
             for k in range(out.shape[1]):
-                out[item, k] += slopes[places[row]] * users[raters[row], k]
+                out[item, k] += slopes[places[row]] * users[raters.view.columns[row], k]
 
 
 def weigh(
-    const double[:, ::1] products, const double[::1] offsets, double lam, double tolerance, double[::1] beta
-):
-    """Optimise the planes' weights in place; the dual's value, a lower bound of the objective."""
+    *, const double[:, ::1] products, const double[::1] offsets, double lam, double tolerance, double[::1] beta
+) -> float:
+    """Optimise the weights of the planes in `beta`; the dual's value, a lower bound of the objective."""
     cdef double[::1] spare = np.empty(max(1, offsets.shape[0]))
-    return weigh_planes(
-        &products[0, 0], products.shape[1], &offsets[0], lam, offsets.shape[0], tolerance, &beta[0], &spare[0]
+    cdef Planes planes = Planes(offsets.shape[0], &products[0, 0], products.shape[1], &offsets[0], lam)
+    return weigh_planes(&planes, tolerance, &beta[0], &spare[0])
+
+
+cdef int _check_ranks(const double[:, ::1] users, const double[:, ::1] factors) except -1:
+    """ValueError where the vectors of users and items are not as long."""
+    if users.shape[1] != factors.shape[1]:
+        raise ValueError(f"users have rank {users.shape[1]}, items have rank {factors.shape[1]}")
+    return 0
+
+
+cdef inline User _of_user(Problem problem, Py_ssize_t user) noexcept nogil:
+    """The rows of one user."""
+    cdef Py_ssize_t first = problem.rows.view.indptr[user]
+    return User(
+        problem.loss, problem.rows.view.indptr[user + 1] - first, problem.rows.view.columns + first,
+        problem.rows.view.values + first, first_value(problem.anchors) + first, problem.scales[user],
+    )
+
+
+cdef Memory _lay_out(Arena *arena, Problem problem, Py_ssize_t rank, Py_ssize_t planes) noexcept nogil:
+    """Room for the user with the most rows, and for so many planes."""
+    cdef Py_ssize_t n = problem.longest
+    return Memory(
+        lay_out_assignment(
+            arena, n, first_value(problem.weights), first_value(problem.discounts), problem.discounts.shape[0]
+        ),
+        floats(arena, n), floats(arena, n), floats(arena, n + 1), floats(arena, rank * n), floats(arena, planes * rank),
+        floats(arena, planes * planes), floats(arena, planes), floats(arena, planes), floats(arena, planes),
+        floats(arena, rank), ints(arena, n), ints(arena, n), ints(arena, n),
     )
 
 
@@ -151,20 +227,20 @@ def weigh(
 
 
 cdef double _loss_at(
-    int loss, User user, const double *u, const double *factors, Py_ssize_t rank, Memory *own, double *slopes
+    User user, const double *u, const double *factors, Py_ssize_t rank, Memory *own, double *slopes
 ) noexcept nogil:
     """The loss of the scores u . m_j."""
     cdef Py_ssize_t j
     for j in range(user.n):
         own.f[j] = _dot(u, factors + user.items[j] * rank, rank)
-    return _loss(loss, user, own, slopes)
+    return _loss(user, own, slopes)
 
 
-cdef double _loss(int loss, User user, Memory *own, double *slopes) noexcept nogil:
+cdef double _loss(User user, Memory *own, double *slopes) noexcept nogil:
     """The loss of the scores in `own.f`."""
-    if loss == _NDCG:
+    if user.loss == NDCG:
         return _ndcg(user, own, slopes)
-    if loss == _ORDINAL:
+    if user.loss == ORDINAL:
         return _ordinal(user, own, slopes)
     return _regression(user, own, slopes)
 
@@ -186,13 +262,13 @@ cdef double _ndcg(User user, Memory *own, double *slopes) noexcept nogil:
 cdef double _ordinal(User user, Memory *own, double *slopes) noexcept nogil:
     """The mean over pairs y_i < y_k of max(0, 1 - (f_k - f_i)); O(n log n + n levels).
 
-    Once from below, where a better item meets all worse ones that are not a margin below it, and once from
-    above; counts[level] holds how many of a level the sweep has passed.
+    One sweep from below, in which each better item meets all worse ones that are not a margin of 1 below it, and one
+    from above, in which each worse item meets the better ones.
     """
     cdef Py_ssize_t n = user.n, j
     cdef double violated
+    in_order(own.order, n)
     for j in range(n):
-        own.order[j] = <int32_t> j
         slopes[j] = 0.0
     argsort(own.f, own.order, own.scratch, n)
     violated = _sweep(user, own, slopes, True)
@@ -205,7 +281,11 @@ cdef double _ordinal(User user, Memory *own, double *slopes) noexcept nogil:
 
 
 cdef double _sweep(User user, Memory *own, double *slopes, bint better) noexcept nogil:
-    """Take from each better item, or give to each worse one, the number of its pairs within the margin; their sum."""
+    """Take from each better item, or give to each worse one, the number of its pairs within the margin; their sum.
+
+    Invariant: counts[level] is how many items of this level the sweep has not passed; those passed are a margin of 1
+    or more away from the item at hand, and so from all that follow.
+    """
     cdef Py_ssize_t n = user.n, place, passed = 0, level, mine
     cdef int32_t j, other
     cdef double sum_ = 0.0, pairs
@@ -214,7 +294,7 @@ cdef double _sweep(User user, Memory *own, double *slopes, bint better) noexcept
     for place in range(n):
         level = <Py_ssize_t> user.targets[place]
         own.counts[level] += 1.0
-    for place in range(n):  # counts: of those that the sweep has not passed
+    for place in range(n):
         j = own.order[place if better else n - 1 - place]
         while passed < n:
             other = own.order[passed if better else n - 1 - passed]
@@ -245,54 +325,52 @@ cdef double _regression(User user, Memory *own, double *slopes) noexcept nogil:
 # ---- one user's vector ----
 
 
-cdef void _bundle(
-    int loss, User user, double *u, const double *factors, Py_ssize_t rank, double lam,
-    double tolerance, Py_ssize_t most_planes, Memory *own, double *objective, double *gap,
-) noexcept nogil:
-    """Planes are added where the model of planes has its minimum; u is the best point seen.
+cdef Found _bundle(User user, double *u, const double *factors, Search search, Memory *own) noexcept nogil:
+    """Move u to the point of least objective that is found; that objective, and its duality gap.
 
-    Invariant: the planes lie below the loss, so the dual's value lies below the minimum.
+    Each turn adds a plane where the maximum of the planes plus lam/2 |w|^2 has its minimum.
+    Invariant: the planes lie below the loss, so the dual's value, `bound`, lies below the minimum; u is the best
+    point seen, and `best` its objective.
     """
     cdef double value, best, bound = -INFINITY
-    cdef Py_ssize_t planes = 1, k, t
+    cdef Py_ssize_t rank = search.rank, k, t
+    cdef Planes planes = Planes(1, own.products, search.most_planes, own.offsets, search.lam)
     for t in range(user.n):
         for k in range(rank):
             own.rows[t * rank + k] = factors[user.items[t] * rank + k]
     for k in range(rank):
         own.point[k] = u[k]
     own.beta[0] = 1.0
-    best = _add_plane(loss, user, rank, lam, 0, most_planes, own)
+    best = _add_plane(user, search, 0, own)
     while True:
         bound = weigh_planes(
-            own.products, most_planes, own.offsets, lam, planes,
-            0.1 * max(tolerance * fabs(best), min(fabs(best), best - bound)), own.beta, own.spare,
+            &planes, 0.1 * max(search.tolerance * fabs(best), min(fabs(best), best - bound)), own.beta, own.spare
         )
-        if best - bound <= tolerance * fabs(best) or planes == most_planes:
+        if best - bound <= search.tolerance * fabs(best) or planes.n == search.most_planes:
             break
         for k in range(rank):
             own.point[k] = 0.0
-            for t in range(planes):
-                own.point[k] -= own.beta[t] * own.planes[t * rank + k] / lam
-        value = _add_plane(loss, user, rank, lam, planes, most_planes, own)
-        own.beta[planes] = 0.0
-        planes += 1
+            for t in range(planes.n):
+                own.point[k] -= own.beta[t] * own.planes[t * rank + k] / search.lam
+        value = _add_plane(user, search, planes.n, own)
+        own.beta[planes.n] = 0.0
+        planes.n += 1
         if value < best:
             best = value
             for k in range(rank):
                 u[k] = own.point[k]
-    objective[0], gap[0] = best, max(0.0, best - bound)
+    return Found(best, max(0.0, best - bound))
 
 
-cdef double _add_plane(
-    int loss, User user, Py_ssize_t rank, double lam, Py_ssize_t at, Py_ssize_t stride, Memory *own
-) noexcept nogil:
-    """The plane that touches the loss at the point, and its products with the planes before; the objective there."""
+cdef double _add_plane(User user, Search search, Py_ssize_t at, Memory *own) noexcept nogil:
+    """Add the plane that touches the loss at the point, with its products with those before; the objective there."""
+    cdef Py_ssize_t rank = search.rank, stride = search.most_planes
     cdef double *plane = own.planes + at * rank
     cdef double value
     cdef Py_ssize_t j, k, t
     for j in range(user.n):
         own.f[j] = _dot(own.point, own.rows + j * rank, rank)
-    value = _loss(loss, user, own, own.slopes)
+    value = _loss(user, own, own.slopes)
     for k in range(rank):
         plane[k] = 0.0
     for j in range(user.n):
@@ -302,73 +380,13 @@ cdef double _add_plane(
     for t in range(at + 1):
         own.products[at * stride + t] = _dot(plane, own.planes + t * rank, rank)
         own.products[t * stride + at] = own.products[at * stride + t]
-    return value + 0.5 * lam * _dot(own.point, own.point, rank)
+    return value + 0.5 * search.lam * _dot(own.point, own.point, rank)
 
 
 cdef inline double _dot(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
+    """x . y, summed one after the other, and not in the lanes of `shared/lanes`, whose bits differ."""
     cdef double sum_ = 0.0
     cdef Py_ssize_t k
     for k in range(n):
         sum_ += x[k] * y[k]
     return sum_
-
-
-# ---- views and memory ----
-
-
-cdef inline User _user(
-    const int64_t[::1] indptr, const int32_t[::1] items, const double[::1] targets,
-    const double[::1] anchors, const double[::1] scales, Py_ssize_t user,
-) noexcept nogil:
-    cdef Py_ssize_t first = indptr[user]
-    return User(indptr[user + 1] - first, &items[first], &targets[first], &anchors[first], scales[user])
-
-
-cdef Memory *_memory(
-    int threads, Py_ssize_t longest, Py_ssize_t rank, Py_ssize_t planes,
-    const double[::1] weights, const double[::1] discounts,
-) except NULL:
-    """Each thread's own, in one block."""
-    cdef Py_ssize_t doubles = (DOUBLES + 3 + rank) * longest + 1 + planes * (rank + planes + 3) + rank
-    cdef Py_ssize_t integers = (INTEGERS + 3) * longest, thread
-    cdef Memory *members = <Memory *> malloc(threads * sizeof(Memory))
-    cdef char *block = <char *> malloc(threads * (doubles * sizeof(double) + integers * sizeof(int32_t)))
-    cdef Memory *own
-    if members == NULL or block == NULL:
-        free(members)
-        free(block)
-        raise MemoryError
-    for thread in range(threads):
-        own = &members[thread]
-        _lay_out(
-            own, <double *> block + thread * doubles,
-            <int32_t *> (<double *> block + threads * doubles) + thread * integers, longest, rank, planes,
-        )
-        own.assignment.weights = &weights[0]
-        own.assignment.discounts = &discounts[0]
-        own.assignment.k = discounts.shape[0]
-    return members
-
-
-cdef void _lay_out(
-    Memory *own, double *doubles, int32_t *integers, Py_ssize_t longest, Py_ssize_t rank, Py_ssize_t planes
-) noexcept nogil:
-    own.f = doubles  # the first of the first thread's is the block itself
-    own.slopes = own.f + longest
-    own.counts = own.slopes + longest
-    own.rows = own.counts + longest + 1
-    own.planes = own.rows + rank * longest
-    own.products = own.planes + planes * rank
-    own.offsets = own.products + planes * planes
-    own.beta = own.offsets + planes
-    own.spare = own.beta + planes
-    own.point = own.spare + planes
-    own.places = integers
-    own.order = integers + longest
-    own.scratch = integers + 2 * longest
-    lay_out_assignment(&own.assignment, own.point + rank, integers + 3 * longest, longest)
-
-
-cdef void _release(Memory *members, int threads) noexcept:
-    free(members[0].f)
-    free(members)

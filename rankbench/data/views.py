@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.arrays import Arrays, is_sealed, sealed, unpack
-from rankbench.contract import Flags, Floats, Ints, Solver
+from rankbench.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Matrix
@@ -27,15 +27,15 @@ class Ratings:
     publication, by which a split can be written out and made again elsewhere.
     """
 
-    indptr: Ints
-    items: Ints
+    indptr: Int64s
+    items: Int32s
     values: Floats
     n_items: int
     item_features: ItemFeatures = None
     feature_names: Labels = None
     user_ids: Labels = None
     item_ids: Labels = None
-    folds: Ints | None = None
+    folds: Int8s | None = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, items=np.int32, values=np.float64)
@@ -69,8 +69,8 @@ class Ratings:
         _check_lengths("users", users, "values", values)
         order = _order(n_items, users, items)
         folds = None if folds is None else np.asarray(folds)[order]
-        items, values = _arranged(items, order), _arranged(values, order)
-        return cls(_indptr(users, n_users), items, values, n_items, item_features, folds=folds, **labels)
+        columns = _arranged(items, order), _arranged(values, order)
+        return cls(_indptr(users, n_users), *columns, n_items, item_features, folds=folds, **labels)
 
     @property
     def n_users(self) -> int:
@@ -78,7 +78,7 @@ class Ratings:
         return len(self.indptr) - 1
 
     @property
-    def users(self) -> Ints:
+    def users(self) -> Int32s:
         """The user of every row."""
         return users_of(self.indptr)
 
@@ -114,7 +114,7 @@ class Ratings:
 
     def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
         """The strict pairs that the ratings imply; with a limit, at most so many per user, drawn by `rng`."""
-        counts = pairs_kernel.count(self.indptr, self.values)
+        counts = pairs_kernel.count(ratings=self.rows)
         if limit is not None and limit < 0:
             raise UserError(f"limit={limit} is out of range: must be at least 0")
         if limit is None:
@@ -124,7 +124,7 @@ class Ratings:
         else:
             kept = np.minimum(counts, limit)
         indptr = np.concatenate([[0], np.cumsum(kept)])
-        better, worse = pairs_kernel.list_pairs(self.indptr, self.items, self.values, counts, indptr, rng)
+        better, worse = pairs_kernel.list_pairs(ratings=self.rows, counts=counts, out_indptr=indptr, rng=rng)
         labels = {name: getattr(self, name) for name in LABELS}
         return Comparisons(indptr, sealed(better), sealed(worse), self.n_items, self.item_features, **labels)
 
@@ -133,9 +133,9 @@ class Ratings:
 class Comparisons:
     """Which of two items each user preferred; per user in the order (better, worse), repeats allowed."""
 
-    indptr: Ints
-    better: Ints
-    worse: Ints
+    indptr: Int64s
+    better: Int32s
+    worse: Int32s
     n_items: int
     item_features: ItemFeatures = None
     feature_names: Labels = None
@@ -170,8 +170,8 @@ class Comparisons:
         _check_lengths("users", users, "better", better)
         _check_lengths("users", users, "worse", worse)
         order = np.lexsort((worse, better, users))
-        better, worse = _arranged(better, order), _arranged(worse, order)
-        return cls(_indptr(users, n_users), better, worse, n_items, item_features, **labels)
+        columns = _arranged(better, order), _arranged(worse, order)
+        return cls(_indptr(users, n_users), *columns, n_items, item_features, **labels)
 
     @property
     def n_users(self) -> int:
@@ -179,7 +179,7 @@ class Comparisons:
         return len(self.indptr) - 1
 
     @property
-    def users(self) -> Ints:
+    def users(self) -> Int32s:
         """The user of every row."""
         return users_of(self.indptr)
 
@@ -379,7 +379,7 @@ def _sizes(kind: str, users: Ints, items: dict[str, Ints], n_users: int | None, 
     return n_users, n_items
 
 
-def _indptr(users: Ints, n_users: int) -> Ints:
+def _indptr(users: Ints, n_users: int) -> Int64s:
     counts = np.bincount(np.asarray(users, np.int64), minlength=n_users)
     return np.concatenate([[0], np.cumsum(counts)])
 
@@ -397,5 +397,5 @@ def _arranged(column: Any, order: Any) -> Any:
     return column if isinstance(order, slice) else sealed(column[order])
 
 
-def _take_indptr(indptr: Ints, rows: Ints) -> Ints:
+def _take_indptr(indptr: Int64s, rows: Ints) -> Int64s:
     return np.searchsorted(rows, indptr)

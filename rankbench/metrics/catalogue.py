@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints, Model, ScoresAll
+from rankbench.contract import Floats, Int32s, Int64s, Model, ScoresAll
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels.metrics import catalogue as kernel
-from rankbench.metrics.rows import KernelRow, columns, discounts, scores_of
+from rankbench.kernels.shared.rows import Pattern
+from rankbench.metrics.rows import KernelRow, requested, scores_of
 
 _BLOCK = 1 << 20  # scores held at a time, 8 MiB; a single user's may be more
 
@@ -20,21 +21,26 @@ _BLOCK = 1 << 20  # scores held at a time, 8 MiB; a single user's may be more
 def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: View) -> Floats:
     """rows x users; candidates are all items without a training rating, and those held out."""
     values = np.full((len(rows), test.n_users), np.nan)
-    seen_indptr, seen = seen_items(train)
-    codes, cuts, thresholds = columns(rows)
-    discounted = discounts(test.n_items)
+    indptr, items = seen_items(train)
+    held_out, seen = test.rows, Pattern(indptr=indptr, columns=items)
+    requests = requested(rows, test.n_items)
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     size = max(1, _BLOCK // max(1, test.n_items))
     for first in range(0, len(users), size):
         block = users[first : first + size]
         kernel.per_user(
-            _scores(model, block, test.n_items, threads), block, test.indptr, test.items, test.values,
-            seen_indptr, seen, codes, cuts, thresholds, discounted, values, threads,
-        )  # fmt: skip
+            scores=_scores(model, block, test.n_items, threads),
+            users=block,
+            held_out=held_out,
+            seen=seen,
+            requests=requests,
+            out=values,
+            threads=threads,
+        )
     return values
 
 
-def seen_items(train: View) -> tuple[Ints, Ints]:
+def seen_items(train: View) -> tuple[Int64s, Int32s]:
     """indptr and items, ascending, of what each user has rated; of comparisons both items count."""
     if isinstance(train, Ratings):
         return train.indptr, train.items
@@ -43,13 +49,13 @@ def seen_items(train: View) -> tuple[Ints, Ints]:
     return indptr, (pairs % train.n_items).astype(np.int32)
 
 
-def _pairs(train: Comparisons) -> Ints:
+def _pairs(train: Comparisons) -> Int64s:
     """user x items + item of every pair that occurs, ascending, each once."""
     users = train.users.astype(np.int64) * train.n_items
     return np.unique(np.concatenate([users + train.better, users + train.worse]))
 
 
-def _scores(model: Model, users: Ints, n_items: int, threads: int) -> Floats:
+def _scores(model: Model, users: Int32s, n_items: int, threads: int) -> Floats:
     """users x items, by the model's own way if it has one, else pair by pair."""
     if not isinstance(model, ScoresAll):
         items = np.tile(np.arange(n_items, dtype=np.int32), len(users))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels.metrics import evaluation as kernel
 from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.metrics.requests import Requests
 
 _WITH_TRAINING = {Code.TEST_TRAIN_ERROR, Code.BOTH_ERROR, Code.TEST_TRAIN_PAIRS, Code.BOTH_PAIRS}
 _NO_LIMIT = np.iinfo(np.int32).max  # no user has more items
@@ -26,30 +26,32 @@ class KernelRow:
     whole: bool = False  # whether all items of the catalogue are candidates
 
 
-def columns(rows: Sequence[KernelRow]) -> tuple[Ints, Ints, Floats]:
-    """Codes, cuts and thresholds as the kernels take them."""
-    return (
-        np.array([row.code for row in rows], np.int32),
-        np.array([min(row.cut, _NO_LIMIT) for row in rows], np.int32),
-        np.array([row.threshold for row in rows], np.float64),
+def requested(rows: Sequence[KernelRow], positions: int) -> Requests:
+    """The rows as the kernels are asked for them, for users with at most so many candidates.
+
+    NDCG discounts position p, counted from 1, by 1 / log2(1 + p).
+    """
+    return Requests(
+        codes=np.array([row.code for row in rows], np.int32),
+        cuts=np.array([min(row.cut, _NO_LIMIT) for row in rows], np.int32),
+        thresholds=np.array([row.threshold for row in rows], np.float64),
+        discounts=1 / np.log2(2 + np.arange(positions + 1)),
     )
-
-
-def discounts(positions: int) -> Floats:
-    """1 / log2(1 + position) for the first positions, counted from 1; at least one."""
-    discounted: Floats = 1 / np.log2(2 + np.arange(positions + 1))
-    return discounted
 
 
 def rated(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: Ratings | None) -> Floats:
     """rows x users, candidates the user's own held-out items."""
-    scores = scores_of(model, test.users, test.items)
-    codes, cuts, thresholds = columns(rows)
-    discounted = discounts(int(np.diff(test.indptr).max(initial=0)))
-    own = partial(kernel.per_user, test.indptr, test.values, scores, codes, cuts, thresholds, discounted, threads)
-    if train is None or _WITH_TRAINING.isdisjoint(codes.tolist()):
-        return own()
-    return own(train.indptr, train.values, scores_of(model, train.users, train.items))
+    requests = requested(rows, int(np.diff(test.indptr).max(initial=0)))
+    own = _scored(model, test)
+    if train is None or _WITH_TRAINING.isdisjoint(row.code for row in rows):
+        return kernel.per_user(test=own, requests=requests, threads=threads)
+    return kernel.per_user(test=own, requests=requests, threads=threads, train=_scored(model, train))
+
+
+def _scored(model: Model, ratings: Ratings) -> kernel.RatedScores:
+    """The ratings with the model's scores, as the kernels take them."""
+    scores = scores_of(model, ratings.users, ratings.items)
+    return kernel.RatedScores(indptr=ratings.indptr, truth=ratings.values, scores=scores)
 
 
 def scores_of(model: Model, users: Ints, items: Ints) -> Floats:

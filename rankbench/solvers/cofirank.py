@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Flags, Floats, Ints, Step
+from rankbench.contract import Determinism, Flags, Floats, Step
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
-_LOSSES = {"ndcg": kernel.NDCG, "ordinal": kernel.ORDINAL, "regression": kernel.REGRESSION}
+_LOSSES = {"ndcg": kernel.Loss.NDCG, "ordinal": kernel.Loss.ORDINAL, "regression": kernel.Loss.REGRESSION}
 _SPREAD = 0.3  # standard deviation of users' vectors at the start around their common one
 
 
@@ -89,14 +91,8 @@ def _known(vectors: Floats, known: Flags) -> Floats:
 class Problem:
     """The loss of all users' ratings in the kernel's form, with an index by item."""
 
-    loss: int
-    indptr: Ints
-    items: Ints
-    targets: Floats
-    anchors: Floats
-    scales: Floats
-    weights: Floats
-    discounts: Floats
+    losses_of: kernel.Problem
+    n_ratings: int
     by_item: ByItem
     lam: float
     threads: int
@@ -108,32 +104,41 @@ class Problem:
         weights = np.arange(1.0, longest + 1) ** -0.25
         discounts = 1 / np.log2(np.arange(2.0, min(k, longest) + 2))
         makers = {"ndcg": _gains, "ordinal": _levels, "regression": _ratings}
-        rows = makers[loss](train, weights, discounts)
-        return cls(
-            _LOSSES[loss], train.indptr, train.items, *rows, weights, discounts, train.by_item(), lam, threads
-        )  # fmt: skip
-
-    def rows(self) -> tuple[int, Ints, Ints, Floats, Floats, Floats, Floats, Floats]:
-        """The first arguments of every kernel."""
-        ratings = self.loss, self.indptr, self.items
-        return *ratings, self.targets, self.anchors, self.scales, self.weights, self.discounts
+        targets, anchors, scales = makers[loss](train, weights, discounts)
+        losses_of = kernel.Problem(
+            loss=_LOSSES[loss],
+            rows=SparseRows(indptr=train.indptr, columns=train.items, values=targets),
+            anchors=anchors,
+            scales=scales,
+            weights=weights,
+            discounts=discounts,
+        )
+        return cls(losses_of, len(train), train.by_item(), lam, threads)
 
     def losses(self, users: Floats, items: Floats) -> tuple[Floats, Floats]:
         """Each user's loss, with its slope by each rating's score."""
-        losses, slopes = np.empty(len(users)), np.empty(len(self.items))
-        kernel.losses(*self.rows(), users, items, losses, slopes, self.threads)
+        losses, slopes = np.empty(len(users)), np.empty(self.n_ratings)
+        kernel.losses(
+            problem=self.losses_of, users=users, factors=items, out=losses, slopes=slopes, threads=self.threads
+        )
         return losses, slopes
+
+    @cached_property
+    def raters(self) -> Pattern:
+        """The users who rated each item, as the kernel takes them."""
+        return Pattern(indptr=self.by_item.indptr, columns=self.by_item.users)
 
     def item_slopes(self, slopes: Floats, users: Floats) -> Floats:
         """The gradient of the losses by each item's vector."""
-        index = self.by_item
-        out = np.empty((len(index.indptr) - 1, users.shape[1]))
-        kernel.item_slopes(index.indptr, index.users, index.rows, slopes, users, out, self.threads)
+        out = np.empty((len(self.by_item.indptr) - 1, users.shape[1]))
+        kernel.item_slopes(
+            raters=self.raters, places=self.by_item.rows, slopes=slopes, users=users, out=out, threads=self.threads
+        )
         return out
 
     def objective(self, users: Floats, items: Floats) -> float:
         """The objective, losses plus lam/2 times both sides' squared norms."""
-        if not len(self.items):
+        if not self.n_ratings:
             return 0.0
         squares = np.square(users).sum() + np.square(items).sum()
         return float(self.losses(users, items)[0].sum() + self.lam / 2 * squares)
@@ -151,8 +156,15 @@ class Half:
 def users_half(problem: Problem, users: Floats, items: Floats, tolerance: float, planes: int) -> Half:
     """The users' vectors that minimise the objective given the items'."""
     point = users.copy()
-    objectives, gaps = np.zeros((2, len(users)))
-    kernel.users_half(*problem.rows(), point, items, problem.lam, tolerance, planes, objectives, gaps, problem.threads)
+    objectives, gaps = kernel.users_half(
+        problem=problem.losses_of,
+        users=point,
+        factors=items,
+        lam=problem.lam,
+        tolerance=tolerance,
+        most_planes=planes,
+        threads=problem.threads,
+    )
     return Half(point, float(objectives.sum()), float(gaps.sum()))
 
 
@@ -173,11 +185,11 @@ def items_half(problem: Problem, users: Floats, items: Floats, tolerance: float,
         products[made, : made + 1] = products[: made + 1, made] = slopes[: made + 1] @ slope
         known = slice(made + 1)
         bound = kernel.weigh(
-            products,
-            offsets[known],
-            problem.lam,
-            0.1 * max(tolerance * abs(least), min(abs(least), least - bound)),
-            beta,
+            products=products,
+            offsets=offsets[known],
+            lam=problem.lam,
+            tolerance=0.1 * max(tolerance * abs(least), min(abs(least), least - bound)),
+            beta=beta,
         )
         if least - bound <= tolerance * abs(least):
             break
@@ -223,7 +235,7 @@ def _levels(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats,
         if len(train)
         else 0
     )
-    pairs = pairs_kernel.count(train.indptr, train.values)
+    pairs = pairs_kernel.count(ratings=train.rows)
     return levels, np.zeros(len(train)), np.divide(1.0, pairs, out=np.zeros(train.n_users), where=pairs > 0)
 
 

@@ -18,11 +18,13 @@ from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import rankboost as kernel
 from rankbench.metrics.evaluation import mean
+from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Stumps
 from rankbench.names import Limits, check, checked_threads
 
 _WORTH_A_THREAD = 1 << 17  # entries per round that are worth another thread
 _ROOM = 16  # rounds that the arrays have capacity for at first
+_PAIRWISE_ERROR = requested([KernelRow(Code.PAIRWISE_ERROR)], 0)
 
 Array = TypeVar("Array", Int32s, Floats)
 Thresholds = tuple[Int32s, Floats, Floats]  # of one round: each user's feature, cut and weight
@@ -60,7 +62,7 @@ class RankBoost:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The model without thresholds, then a model after each round, until no threshold helps any user."""
         threads = checked_threads(threads)
-        learners = np.flatnonzero(pairs_kernel.count(train.indptr, train.values))
+        learners = np.flatnonzero(pairs_kernel.count(ratings=train.rows))
         own, rows = _of_users(train, learners), (len(learners) + (np.diff(train.indptr) < 2)).astype(np.int32)
         rows[learners] = np.arange(len(learners))
         validated = self.rounds == "validated"
@@ -132,7 +134,7 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
     """The thresholds of each round, until none helps any user; `losses` is updated in place."""
     order = np.lexsort((train.values, train.users))
     ratings = SparseRows(indptr=train.indptr, columns=train.items[order], values=train.values[order])
-    pairs = pairs_kernel.count(train.indptr, train.values).astype(np.float64)
+    pairs = pairs_kernel.count(ratings=train.rows).astype(np.float64)
     totals = np.zeros(train.n_users)
     boosting = kernel.Boosting(ratings=ratings, pairs=pairs, totals=totals, losses=losses)
     runs = _runs_of(train, ratings, pairs, threads)
@@ -186,7 +188,5 @@ def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
 
 def _error(held: Ratings, scores: Floats, threads: int) -> float:
     """The pairwise error on held-out ratings, a tie counting one half, mean over users."""
-    codes, cuts = np.array([Code.PAIRWISE_ERROR], np.int32), np.zeros(1, np.int32)
-    return mean(
-        metrics_kernel.per_user(held.indptr, held.values, scores, codes, cuts, np.zeros(1), np.ones(1), threads)[0]
-    )
+    rated = metrics_kernel.RatedScores(indptr=held.indptr, truth=held.values, scores=scores)
+    return mean(metrics_kernel.per_user(test=rated, requests=_PAIRWISE_ERROR, threads=threads)[0])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbench.contract import Ints
+from rankbench.contract import Int8s, Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels.data import splits as kernel
@@ -13,9 +13,9 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 TRAIN, TEST = 0, 1  # labels of rows; above them is what goes to neither part
 
 
-def deal(indptr: Ints, rng: np.random.Generator, *quotas: Ints) -> Ints:
+def deal(indptr: Int64s, rng: np.random.Generator, *quotas: Ints) -> Int8s:
     """The label of every row: so many rows of each user get 0, so many 1, and those left over the next number."""
-    return kernel.deal(indptr, np.stack(quotas, axis=1), rng)
+    return kernel.deal(indptr=indptr, quotas=np.stack(quotas, axis=1), rng=rng)
 
 
 def choose(n: int, k: int, rng: np.random.Generator) -> Mask:

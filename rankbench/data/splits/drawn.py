@@ -6,13 +6,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from rankbench.arrays import sealed
-from rankbench.contract import Ints
+from rankbench.contract import Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, share, somebody, with_enough
 from rankbench.data.splits.shares import Share
 from rankbench.data.views import LABELS, Comparisons, Ratings, View
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.data import splits as kernel
+from rankbench.kernels.shared.rows import Pattern
 from rankbench.names import Limits, check
 
 
@@ -49,7 +50,8 @@ class Binary:
         if len(seen) and not comparable.any():
             raise CannotCut("finds no user with an item left to compare with: all have a training rating of every item")
         indptr = _indptr(self.C * comparable)
-        better, worse = kernel.against_unrated(seen.indptr, seen.items, seen.n_items, indptr, rng)
+        rated = Pattern(indptr=seen.indptr, columns=seen.items)
+        better, worse = kernel.against_unrated(rated=rated, n_items=seen.n_items, out_indptr=indptr, rng=rng)
         labels = {name: getattr(seen, name) for name in LABELS}
         return Comparisons(indptr, sealed(better), sealed(worse), seen.n_items, seen.item_features, **labels)
 
@@ -82,7 +84,7 @@ class DrawnComparisons:
 
     def _pairs(self, ratings: Ratings, rng: np.random.Generator) -> Comparisons:
         """n strict pairs of each user who has as many."""
-        counts = pairs_kernel.count(ratings.indptr, ratings.values)
+        counts = pairs_kernel.count(ratings=ratings.rows)
         users = somebody(counts >= self.n, f"{self.n} strict pairs", int(counts.max(initial=0)), "lower n")
         kept = np.repeat(users, np.diff(ratings.indptr))
         return ratings.take(np.flatnonzero(kept)).comparisons(self.n, rng)
@@ -94,5 +96,5 @@ class DrawnComparisons:
         return ratings.take(np.flatnonzero(chosen)).comparisons()
 
 
-def _indptr(counts: Ints) -> Ints:
+def _indptr(counts: Ints) -> Int64s:
     return np.concatenate([[0], np.cumsum(counts)])

@@ -1,10 +1,11 @@
-"""The strict pairs that ratings imply: how many there are, all of them, or some drawn at random."""
+"""The strict pairs that ratings imply: how many each user has, all of them, or some of them drawn at random."""
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.contract import Int32s, Int64s
+from rankbench.kernels.shared.rows import SparseRows
 
-def count(indptr: Int64s, values: Floats) -> None: ...
+def count(*, ratings: SparseRows) -> Int64s: ...
 def list_pairs(
-    indptr: Int64s, items: Int32s, values: Floats, counts: Int64s, out_indptr: Int64s, rng: np.random.Generator
-) -> None: ...
+    *, ratings: SparseRows, counts: Int64s, out_indptr: Int64s, rng: np.random.Generator
+) -> tuple[Int32s, Int32s]: ...

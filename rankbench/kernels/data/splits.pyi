@@ -1,10 +1,11 @@
-"""The draws behind the splits: rows dealt out to parts, and rated items set against unrated ones."""
+"""The random draws that splits are made of: rows dealt out to parts, and rated items compared with unrated ones."""
 
 import numpy as np
 
-from rankbench.contract import Int32s, Int64s
+from rankbench.contract import Int8s, Int32s, Int64s
+from rankbench.kernels.shared.rows import Pattern
 
-def deal(indptr: Int64s, quotas: Int64s, rng: np.random.Generator) -> None: ...
+def deal(*, indptr: Int64s, quotas: Int64s, rng: np.random.Generator) -> Int8s: ...
 def against_unrated(
-    indptr: Int64s, items: Int32s, n_items: int, out_indptr: Int64s, rng: np.random.Generator
-) -> None: ...
+    *, rated: Pattern, n_items: int, out_indptr: Int64s, rng: np.random.Generator
+) -> tuple[Int32s, Int32s]: ...

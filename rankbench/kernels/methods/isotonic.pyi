@@ -1,7 +1,8 @@
-"""Projections onto orders with a margin, many users at once: PAV after a sort inside blocks of equals."""
+"""Projections onto vectors that respect an order of ratings with a margin, for all users side by side."""
 
 from rankbench.contract import Floats, Int32s, Int64s
 
-def project(
-    indptr: Int64s, order: Int32s, depth: Int32s, x: Floats, weights: Floats, eps: float, out: Floats, threads: int
-) -> None: ...
+class Levels:
+    def __init__(self, *, indptr: Int64s, order: Int32s, depth: Int32s) -> None: ...
+
+def project(*, levels: Levels, x: Floats, weights: Floats, eps: float, out: Floats, threads: int) -> None: ...

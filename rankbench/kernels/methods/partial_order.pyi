@@ -1,19 +1,12 @@
 """The nearest point that respects a partial order with a margin, certified by its duality gap."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.contract import Flags, Floats, Int32s, Int64s
 
-def reduced(n: int, low: Int32s, high: Int32s, starts: Int64s) -> None: ...
-def topological(n: int, high: Int32s, starts: Int64s) -> None: ...
+class Graphs:
+    def __init__(self, *, indptr: Int64s, edge_indptr: Int64s, low: Int32s, high: Int32s) -> None: ...
+
+def reduced(*, n: int, low: Int32s, high: Int32s, starts: Int64s) -> Flags: ...
+def topological(*, n: int, high: Int32s, starts: Int64s) -> Int32s: ...
 def project(
-    indptr: Int64s,
-    edge_indptr: Int64s,
-    low: Int32s,
-    high: Int32s,
-    x: Floats,
-    weights: Floats,
-    eps: float,
-    duals: Floats,
-    out: Floats,
-    gaps: Floats,
-    threads: int,
-) -> None: ...
+    *, graphs: Graphs, x: Floats, weights: Floats, eps: float, duals: Floats, out: Floats, threads: int
+) -> Floats: ...

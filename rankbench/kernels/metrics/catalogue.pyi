@@ -1,19 +1,9 @@
-"""Metrics of places with the whole catalogue as candidates, from the scores of a block of users."""
+"""Metrics of places with all items of the catalogue as candidates, from the scores of a block of users."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.contract import Floats, Int32s
+from rankbench.kernels.metrics.requests import Requests
+from rankbench.kernels.shared.rows import Pattern, SparseRows
 
 def per_user(
-    scores: Floats,
-    users: Int32s,
-    indptr: Int64s,
-    items: Int32s,
-    truth: Floats,
-    seen_indptr: Int64s,
-    seen_items: Int32s,
-    codes: Int32s,
-    cuts: Int32s,
-    thresholds: Floats,
-    discounts: Floats,
-    out: Floats,
-    threads: int,
+    *, scores: Floats, users: Int32s, held_out: SparseRows, seen: Pattern, requests: Requests, out: Floats, threads: int
 ) -> None: ...

@@ -1,17 +1,9 @@
-"""Ranking metrics per user over CSR arrays, candidates the user's own held-out items, users side by side."""
+"""Ranking metrics of each user whose candidates are the user's own held-out items, with users side by side."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.contract import Floats, Int64s
+from rankbench.kernels.metrics.requests import Requests
 
-def per_user(
-    indptr: Int64s,
-    truth: Floats,
-    scores: Floats,
-    codes: Int32s,
-    cuts: Int32s,
-    thresholds: Floats,
-    discounts: Floats,
-    threads: int,
-    train_indptr: Int64s | None = None,
-    train_truth: Floats | None = None,
-    train_scores: Floats | None = None,
-) -> None: ...
+class RatedScores:
+    def __init__(self, *, indptr: Int64s, truth: Floats, scores: Floats) -> None: ...
+
+def per_user(*, test: RatedScores, requests: Requests, threads: int, train: RatedScores | None = None) -> Floats: ...

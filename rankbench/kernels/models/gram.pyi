@@ -1,27 +1,11 @@
-"""Kernel matrices between items, and expansions over them."""
+"""Kernel matrices between items, and scores that are weighted sums of kernel values."""
 
 from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.kernels.shared.rows import SparseRows
 
-def linear(features: Floats, threads: int, whole: bool = True) -> None: ...
-def gaussian(products: Floats, width: float, threads: int) -> None: ...
-def sparse_gaussian(
-    row_starts: Int64s,
-    columns: Int32s,
-    row_values: Floats,
-    column_starts: Int64s,
-    rows: Int32s,
-    column_values: Floats,
-    width: float,
-    threads: int,
-) -> None: ...
+def linear(*, features: Floats, threads: int, whole: bool = True) -> Floats: ...
+def gaussian(*, products: Floats, width: float, threads: int) -> None: ...
+def sparse_gaussian(*, rows: SparseRows, columns: SparseRows, width: float, threads: int) -> Floats: ...
 def expand(
-    gram: Floats,
-    indptr: Int64s,
-    items: Int32s,
-    coefficients: Floats,
-    offsets: Floats,
-    users: Int32s,
-    asked: Int32s,
-    order: Int64s,
-    out: Floats,
+    *, gram: Floats, coefficients: SparseRows, offsets: Floats, users: Int32s, asked: Int32s, order: Int64s, out: Floats
 ) -> None: ...

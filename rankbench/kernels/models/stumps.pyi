@@ -1,24 +1,9 @@
-"""Sums of weighted thresholds on features: weight[u, t] where feature[u, t] of an item is above cut[u, t]."""
+"""Scores that are sums of weighted decision stumps, each a threshold on one feature of an item."""
 
 from rankbench.contract import Floats, Int32s
 
-def score(
-    values: Floats,
-    features: Int32s,
-    cuts: Floats,
-    weights: Floats,
-    offsets: Floats,
-    users: Int32s,
-    items: Int32s,
-    out: Floats,
-) -> None: ...
-def score_all(
-    values: Floats,
-    features: Int32s,
-    cuts: Floats,
-    weights: Floats,
-    offsets: Floats,
-    users: Int32s,
-    out: Floats,
-    threads: int,
-) -> None: ...
+class Stumps:
+    def __init__(self, *, values: Floats, features: Int32s, cuts: Floats, weights: Floats, offsets: Floats) -> None: ...
+
+def score(*, stumps: Stumps, rows: Int32s, items: Int32s, out: Floats) -> None: ...
+def score_all(*, stumps: Stumps, rows: Int32s, out: Floats, threads: int) -> None: ...

@@ -1,41 +1,25 @@
-"""CofiRank's losses of a user's scores, and the bundle method for every user's vector."""
+"""CofiRank's losses of a user's scores, and the bundle method for the vector of each user."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from enum import IntEnum
 
-def losses(
-    loss: int,
-    indptr: Int64s,
-    items: Int32s,
-    targets: Floats,
-    anchors: Floats,
-    scales: Floats,
-    weights: Floats,
-    discounts: Floats,
-    users: Floats,
-    factors: Floats,
-    out: Floats,
-    slopes: Floats,
-    threads: int,
-) -> None: ...
+from rankbench.contract import Floats, Int64s
+from rankbench.kernels.shared.rows import Pattern, SparseRows
+
+class Loss(IntEnum):
+    NDCG = 0
+    ORDINAL = 1
+    REGRESSION = 2
+
+class Problem:
+    def __init__(
+        self, *, loss: Loss, rows: SparseRows, anchors: Floats, scales: Floats, weights: Floats, discounts: Floats
+    ) -> None: ...
+
+def losses(*, problem: Problem, users: Floats, factors: Floats, out: Floats, slopes: Floats, threads: int) -> None: ...
 def users_half(
-    loss: int,
-    indptr: Int64s,
-    items: Int32s,
-    targets: Floats,
-    anchors: Floats,
-    scales: Floats,
-    weights: Floats,
-    discounts: Floats,
-    users: Floats,
-    factors: Floats,
-    lam: float,
-    tolerance: float,
-    most_planes: int,
-    objectives: Floats,
-    gaps: Floats,
-    threads: int,
-) -> None: ...
+    *, problem: Problem, users: Floats, factors: Floats, lam: float, tolerance: float, most_planes: int, threads: int
+) -> tuple[Floats, Floats]: ...
 def item_slopes(
-    indptr: Int64s, raters: Int32s, places: Int64s, slopes: Floats, users: Floats, out: Floats, threads: int
+    *, raters: Pattern, places: Int64s, slopes: Floats, users: Floats, out: Floats, threads: int
 ) -> None: ...
-def weigh(products: Floats, offsets: Floats, lam: float, tolerance: float, beta: Floats) -> None: ...
+def weigh(*, products: Floats, offsets: Floats, lam: float, tolerance: float, beta: Floats) -> float: ...
