@@ -191,9 +191,9 @@ def items_pass(
 
 
 def items_from_duals(*, TaskRecords tasks, const int64_t[:, ::1] rounds, Vectors vectors, int threads) -> Floats:
-    """The sum of the duals and of their squares, task by task; V moves on to what the duals say it is.
+    """Add to V its examples times their duals, a u_i to row j and -a u_i to row k.
 
-    That is the sum of a u_i in row j, and of -a u_i in row k.
+    Returns the sum of the duals and of their squares, task by task.
     """
     threads = team(threads)
     cdef Py_ssize_t turn, task, first, end
@@ -304,9 +304,7 @@ cdef ItemsMachine _items_machine(Box box, Vectors vectors, bint atomic):
     cdef Bounds bounds = Bounds(0.0, 0.0)
     if box is not None:
         bounds = box.bounds
-    return ItemsMachine(
-        bounds, &vectors.users[0, 0], NULL, &vectors.items[0, 0], vectors.items.shape[1], atomic
-    )
+    return ItemsMachine(bounds, &vectors.users[0, 0], NULL, &vectors.items[0, 0], vectors.items.shape[1], atomic)
 
 
 cdef void _visit_task(const ItemsMachine *shared, Record *records, Py_ssize_t n, Stream stream) noexcept nogil:
@@ -433,7 +431,7 @@ cdef void _fit_user(const UserMachine *machine, Memory memory, int passes, Strea
 
 
 cdef void _rebuild_user(const UserMachine *machine, double *weights) noexcept nogil:
-    """u = sum of a (v_j - v_k), with all a scaled by the power of two that suits the new V.
+    """Set u = sum of a (v_j - v_k), with all a scaled by the power of two that suits the new V.
 
     The duals are first added up by item, for a user has many more comparisons than items. Invariant: `weights`, one
     for every item, are zero before and after.
@@ -469,7 +467,7 @@ cdef void _rebuild_user(const UserMachine *machine, double *weights) noexcept no
 
 
 cdef inline int _scale_exponent(double linear, double curvature, double upper) noexcept nogil:
-    """log2, rounded, of the t that minimises the dual t^2/2 (|w|^2 + ridge sum a^2) - t sum a.
+    """The log2, rounded, of the t that minimises the dual t^2/2 (|w|^2 + ridge sum a^2) - t sum a.
 
     Duals that were left by another V (or U) may lie far beyond what suits the new one, and one pass would
     not bring them back: the two halves would chase each other to infinity. A power of two is exact, and at
@@ -503,7 +501,7 @@ cdef inline float _best(const Bounds *bounds, double dual, double margin, double
 
 
 cdef inline double _inverse(double curvature) noexcept nogil:
-    """1 / curvature; so much that a dual goes to its upper end where there is no curvature."""
+    """1 / curvature, or so much that a dual goes to its upper end where there is no curvature."""
     return 1.0 / curvature if curvature > 0.0 else _HUGE
 
 

@@ -112,6 +112,8 @@ cdef class RunList:
         cdef Counts counts = Counts(&starts[0, 0], &starts[1, 0])
         cdef Problem problem = Problem(ratings.view, first_value(pairs), features.view, n_features)
         cdef Written written = Written(0, 0, NULL, NULL, NULL, NULL, NULL)
+        if pairs.shape[0] != n_users:
+            raise ValueError(f"there are {n_users} users but {pairs.shape[0]} numbers of pairs")
         _list_runs(&problem, counts, written, threads)
         np.cumsum(starts, axis=1, out=np.asarray(starts))
         n_entries, n_runs = starts[0, n_users], starts[1, n_users]

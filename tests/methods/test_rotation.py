@@ -64,6 +64,6 @@ def test_the_bound_is_that_of_the_longest_task_of_each_round():
     users = np.repeat([0, 1], [3, 1])
     view = Comparisons.from_triples(users, [0, 0, 0, 2], [1, 1, 1, 3])
     groups = np.array([0, 1], np.int32), np.array([0, 0, 1, 1], np.int32)
-    plan = rotation(view.indptr, view.better, view.worse, *groups, 2)
+    plan = rotation(view.rows, *groups, 2)
     assert plan.bound(1) == pytest.approx(1)
     assert plan.bound(2) == plan.bound(9) == pytest.approx(4 / 3)  # both side by side, and the longer one takes three
