@@ -77,7 +77,7 @@ def test_what_does_not_load_is_not_kept_and_what_was_there_comes_back(copy, tmp_
 
 
 def test_what_is_no_file_is_not_imported(copy):
-    with pytest.raises(UserError, match="btl is not imported"):
+    with pytest.raises(UserError, match="btl needs no import"):
         take("btl", Generated("200 users"), copy, lambda: None)
 
 
