@@ -1,4 +1,4 @@
-"""A split written out is the same split when it is read back, and says where it came from."""
+"""An exported split is the same split when it is read back, and its files say how it was made."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""A user's own copy: taken whole, or left as it was; and where files are looked for."""
+"""Importing a user's own copy: completely or not at all; and the folders that are searched for files."""
 
 import zipfile
 

@@ -1,4 +1,4 @@
-"""Lookalikes have the published sizes to the last rating, the published skew nearly, and say what they are."""
+"""Lookalikes have exactly the published sizes and about the published skew, and are labelled as generated."""
 
 from itertools import permutations
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Book-Crossing: the counts of the editions at hand, the dump's own syntax, and files that do not fit."""
+"""Book-Crossing: the counts of the available editions, the dump's syntax, and malformed files."""
 
 import zipfile
 from pathlib import Path

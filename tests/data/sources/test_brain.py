@@ -1,4 +1,4 @@
-"""Peaks, voxels and affinities: held against SciPy's geometry, scikit-learn's tf-idf and dense products."""
+"""Peaks, voxels and affinities compared with SciPy's geometry, scikit-learn's tf-idf and dense products."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""A user's own ratings: every separator, with and without a header, ids of both kinds, features, and wrong lines."""
+"""A user's own ratings: every separator, with and without a header, both kinds of ids, features, malformed lines."""
 
 import gzip
 import os

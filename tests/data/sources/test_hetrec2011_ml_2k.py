@@ -1,4 +1,4 @@
-"""HetRec 2011 MovieLens 2K: the slice at hand, the published files of movies, and the full format."""
+"""HetRec 2011 MovieLens 2K: the available slice, the published files of movies, and the full format."""
 
 import hashlib
 import re

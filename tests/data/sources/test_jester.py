@@ -1,4 +1,4 @@
-"""Jester: the published counts, sheets as .csv and as real .xls workbooks, and files that do not fit."""
+"""Jester: the published counts, sheets as .csv and as real .xls workbooks, and malformed files."""
 
 import io
 import sys

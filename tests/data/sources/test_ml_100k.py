@@ -1,4 +1,4 @@
-"""MovieLens 100K: the published counts, folds that are the published files, and files that do not fit."""
+"""MovieLens 100K: the published counts, the published folds, and malformed files."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""MovieLens 1M: the published counts, both ways of writing ratings, and files that do not fit."""
+"""MovieLens 1M: the published counts, both formats of ratings, and malformed files."""
 
 import gzip
 import hashlib

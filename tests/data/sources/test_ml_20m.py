@@ -1,4 +1,4 @@
-"""MovieLens 20M: commas, quotes and headers as published, and files that do not fit."""
+"""MovieLens 20M: commas, quotes and headers as published, and malformed files."""
 
 import re
 

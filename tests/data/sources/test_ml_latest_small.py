@@ -1,4 +1,4 @@
-"""MovieLens latest-small: two editions of the same names told apart, and one edition from two places."""
+"""MovieLens latest-small: two editions with the same file names, and one edition from two places."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""NeuroQuery: the published counts, rows that are the articles, and terms that belong where voxels rank them."""
+"""NeuroQuery: the published counts, the rows of articles, and the terms that voxels rank highest."""
 
 import gzip
 import re

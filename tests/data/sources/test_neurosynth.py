@@ -1,4 +1,4 @@
-"""Neurosynth: the published counts, Talairach brought into MNI space, and what the substitution says of itself."""
+"""Neurosynth: the published counts, the conversion from Talairach to MNI space, and the label of the substitution."""
 
 import gzip
 import re

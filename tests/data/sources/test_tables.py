@@ -1,4 +1,4 @@
-"""Text to views: every way of writing rows that is read, and every mistake named with its file and line."""
+"""Text files to views: every supported format, and errors that name the file and the line."""
 
 import csv
 import gzip

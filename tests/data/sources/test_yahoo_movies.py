@@ -1,4 +1,4 @@
-"""Yahoo! Movies: small files in the syntax of the publication's readme, and files that do not fit."""
+"""Yahoo! Movies: small files in the syntax of the publication's readme, and malformed files."""
 
 import pytest
 from data.sources.at_hand import put, triples, view_of, words, zipped

@@ -1,4 +1,4 @@
-"""The published folds: which of them tests, and who stays."""
+"""The split by published folds: which fold is tested, and which users are kept."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What holds for every split: parts over one world, a hash that only content can move, errors that name it."""
+"""Properties of every split: the parts share users and items, the hash depends on content, errors name the split."""
 
 import itertools
 import re
