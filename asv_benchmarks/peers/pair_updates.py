@@ -74,7 +74,7 @@ class _Timed(BPR):
 
 
 def _cornac_epochs(ratings: Ratings, rank: int, dtype: type = np.float32, **settings: object) -> Run:
-    """One more epoch of one model at each call."""
+    """A function that runs one more epoch of cornac's BPR at each call."""
     shape = ratings.n_users, ratings.n_items
     ids = [{number: number for number in range(size)} for size in shape]
     positives = Dataset(*shape, *ids, (ratings.users, ratings.items, np.ones(len(ratings))))
@@ -93,7 +93,7 @@ def _cornac_epochs(ratings: Ratings, rank: int, dtype: type = np.float32, **sett
 
 
 def _bpr_epochs(ratings: Ratings, rank: int, **settings: object) -> Run:
-    """One more epoch of one model at each call."""
+    """A function that runs one more epoch of implicit's BPR at each call."""
     columns = ratings.items.copy(), ratings.indptr.astype(np.int32)  # implicit needs writeable arrays
     positives = scipy.sparse.csr_matrix(
         (np.ones(len(ratings), np.float32), *columns), (ratings.n_users, ratings.n_items)

@@ -91,7 +91,7 @@ class Session:
         except UserError as error:
             complain(f"{experiment.name}: {error}")
         except Exception as error:
-            complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; the others go on")
+            complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; all other experiments continue")
         return False
 
     def _run(self, experiment: Experiment) -> bool:

@@ -100,7 +100,7 @@ def _check_unique(kind: str, ids: Labels) -> None:
     values, times = np.unique(ids, return_counts=True)
     if (times > 1).any():
         twice = values[np.argmax(times > 1)]
-        raise UserError(f"{kind} id {twice} stands for {times.max()} {kind}s: each needs an id of its own")
+        raise UserError(f"{kind} id {twice} belongs to {times.max()} {kind}s: give each {kind} a unique id")
 
 
 def _facts(parts: Split) -> dict[str, Any]:

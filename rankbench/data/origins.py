@@ -17,7 +17,7 @@ class Held:
 
 
 class Origin(Protocol):
-    """Where a data set comes from."""
+    """The origin of a data set: its licence, size and home, and how to get it."""
 
     @property
     def licence(self) -> str:
@@ -31,7 +31,7 @@ class Origin(Protocol):
 
     @property
     def home(self) -> str:
-        """Who made it and where it is published."""
+        """The authors of the data set and where it is published."""
         ...
 
     def missing(self) -> str | None:
@@ -56,14 +56,14 @@ class Generated:
     licence: str = "none needed"
 
     def missing(self) -> None:
-        """Nothing: it is generated."""
+        """None, because generated data is never missing."""
 
     def held(self) -> list[Held]:
         """No files."""
         return []
 
     def fetch(self, tell: Tell) -> None:
-        """Nothing to do."""
+        """Do nothing, because generated data needs no files."""
 
 
 @dataclass(frozen=True)

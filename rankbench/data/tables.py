@@ -201,7 +201,7 @@ def _ids(layout: Layout) -> tuple[int, ...]:
 
 
 def _one_letter(stream: IO[bytes], separator: str) -> IO[bytes]:
-    """The stream with its separator replaced by a single character, because the C parser accepts no longer ones."""
+    """The stream with its separator replaced by a single character, the only kind that the C parser accepts."""
     if len(separator) == 1:
         return stream
     return io.BytesIO(stream.read().replace(separator.encode(), _UNIT.encode()))

@@ -167,8 +167,8 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (replace(PART, user_ids=np.array([7, 7])), "user id 7 stands for 2 users: each needs an id of its own"),
-        (replace(PART, item_ids=np.array(["a", "a"])), "item id a stands for 2 items"),
+        (replace(PART, user_ids=np.array([7, 7])), "user id 7 belongs to 2 users: give each user a unique id"),
+        (replace(PART, item_ids=np.array(["a", "a"])), "item id a belongs to 2 items"),
     ],
 )
 def test_ids_that_stand_for_two_things_are_an_error(tmp_path, part, message):

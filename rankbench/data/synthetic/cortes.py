@@ -1,4 +1,4 @@
-"""Ratings whose differences matter and not only their order (Cortes et al. 2007)."""
+"""Continuous ratings with meaningful differences, not only a meaningful order (Cortes et al. 2007)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
