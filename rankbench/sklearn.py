@@ -55,16 +55,16 @@ class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.form = form
 
     def fit(self, X: Samples, y: npt.ArrayLike) -> Self:
-        """Itself, with `model_`."""
+        """Train on X and y, and return the estimator, which then has `model_`."""
         _fit(self, "mprank", X, y)
         return self
 
     def predict(self, X: Samples) -> Floats:
-        """A score per row; the training samples' have the mean of their targets."""
+        """A score per row of X; on the training samples, the scores have the mean of the targets."""
         return _predict(self, X)
 
     def __sklearn_tags__(self) -> Tags:
-        """It takes sparse X, too, and may take kernels."""
+        """The tags of a regressor that accepts sparse X, and kernel matrices with kernel=precomputed."""
         return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
 
 
@@ -96,16 +96,16 @@ class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.max_steps = max_steps
 
     def fit(self, X: Samples, y: npt.ArrayLike) -> Self:
-        """Itself, with `model_`."""
+        """Train on X and y, and return the estimator, which then has `model_`."""
         _fit(self, "svrank", X, y, self.max_steps)
         return self
 
     def predict(self, X: Samples) -> Floats:
-        """A score per row; the training samples' have the mean of their targets."""
+        """A score per row of X; on the training samples, the scores have the mean of the targets."""
         return _predict(self, X)
 
     def __sklearn_tags__(self) -> Tags:
-        """It takes sparse X, too, and may take kernels."""
+        """The tags of a regressor that accepts sparse X, and kernel matrices with kernel=precomputed."""
         return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
 
 
@@ -128,12 +128,12 @@ class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Samples, y: npt.ArrayLike) -> Self:
-        """Itself, with `model_`."""
+        """Train on X and y, and return the estimator, which then has `model_`."""
         _fit(self, "rankboost", X, y, self.n_rounds, self.random_state)
         return self
 
     def predict(self, X: Samples) -> Floats:
-        """A score per row."""
+        """A score per row of X."""
         return _predict(self, X)
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,4 +1,4 @@
-"""What holds for all tests: full messages from the inherited contract, no deadlines on a busy machine."""
+"""Settings for all tests: full assertion messages from the inherited solver tests, no hypothesis deadlines."""
 
 import pytest
 from hypothesis import settings

@@ -1,4 +1,4 @@
-"""Small experiments and a clean way to run the command line inside a test."""
+"""Helpers for tests: small experiments, and running the command line inside a test."""
 
 import sys
 from dataclasses import replace

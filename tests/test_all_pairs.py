@@ -1,4 +1,4 @@
-"""All pairs in near-linear time: against listed pairs, plain NumPy sums, finite differences and scikit-learn."""
+"""All pairs in near-linear time, compared with listed pairs, NumPy sums, finite differences and scikit-learn."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Records of arrays survive a file without pickle, and a fingerprint sees whatever differs."""
+"""Records of arrays survive a file without pickle, and a fingerprint depends on all of their content."""
 
 from dataclasses import dataclass
 from typing import Any

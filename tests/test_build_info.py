@@ -1,4 +1,4 @@
-"""The digest of the kernels: it moves with whatever decides what they compute, and with nothing else."""
+"""The digest of the kernels depends on everything that decides their results, and on nothing else."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""The whole catalogue as candidates: like a user who rated all of it, block by block, in little memory."""
+"""Evaluation with the whole catalogue as candidates: correct values, computed in blocks with little memory."""
 
 import tracemalloc
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The command line: its promises to scripts, and one clear line for every mistake."""
+"""The command line: exit codes and output for scripts, and a clear one-line error for every mistake."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The error that a user can mend: what it says, and how its place changes without its text being read."""
+"""UserError: its text, and how the subject and place of an error are changed."""
 
 import pickle
 

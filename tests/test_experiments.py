@@ -1,4 +1,4 @@
-"""The experiments that come with the package: each is read strictly, and each can run."""
+"""The experiments of the package: each is read strictly, and each can run."""
 
 import tomllib
 from importlib.resources import files

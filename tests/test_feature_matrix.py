@@ -1,4 +1,4 @@
-"""Dense and sparse features say the same of the same values, and what NumPy says."""
+"""Dense and sparse feature matrices give the same results as each other and as NumPy."""
 
 import numpy as np
 import pytest

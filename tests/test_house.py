@@ -1,4 +1,4 @@
-"""The house holds: imports point down, nothing goes in circles, functions fit on a screen, names are read once."""
+"""Rules for the code: layered imports without cycles, docstrings, short functions, names parsed in one place."""
 
 import ast
 import tomllib

@@ -1,4 +1,4 @@
-"""Projections onto orders against three other libraries, on orders, ties, weights and graphs that hypothesis makes."""
+"""Projections onto orders compared with three other libraries, on orders, ties, weights and graphs from hypothesis."""
 
 from itertools import pairwise
 

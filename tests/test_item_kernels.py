@@ -1,4 +1,4 @@
-"""Kernels between items against scikit-learn's, and what is refused."""
+"""Kernels between items compared with scikit-learn's, and errors."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the kernels share: random draws, sorting, kernel matrices, and how they take empty input."""
+"""Functions that the kernels share: random draws, sorting, kernel matrices, and empty input."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Every metric against somebody else's code, every tie against all of its orders."""
+"""Every metric compared with other libraries, and tied scores with the mean over all orders."""
 
 import itertools
 from collections import Counter

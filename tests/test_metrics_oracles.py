@@ -1,4 +1,4 @@
-"""The metrics against plain sums over every order of the ties, and against other libraries."""
+"""The metrics compared with plain sums over every order of the ties, and with other libraries."""
 
 from itertools import pairwise, permutations
 

@@ -1,4 +1,4 @@
-"""Every model scores by its formula, one pair at a time or many, and survives a file without pickle."""
+"""Every model scores by its formula, for one pair or many, and survives a file without pickle."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Metrics of the user's own: from a file, from a plug-in, from Python; measured, shown and refused."""
+"""A user's own metrics, from a file, a plug-in or Python: measured, shown and checked."""
 
 import shutil
 from dataclasses import dataclass

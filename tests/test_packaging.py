@@ -1,4 +1,4 @@
-"""What is built from here: an sdist that builds, and a wheel that holds every kernel and experiment."""
+"""Packages built from this source: an sdist that builds, and a wheel with every kernel and experiment."""
 
 import os
 import subprocess

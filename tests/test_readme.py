@@ -1,4 +1,4 @@
-"""README's examples, run as they stand there."""
+"""The examples of the README run and give what it says."""
 
 import re
 import shlex

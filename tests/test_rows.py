@@ -1,4 +1,4 @@
-"""What kernels take: rows that refuse arrays of another type or of lengths that do not agree, and scratch memory."""
+"""Input checks of the kernels: wrong types and different lengths of arrays are refused; and scratch memory."""
 
 import numpy as np
 import pytest

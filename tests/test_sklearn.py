@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator, and the solvers' models behind the shells."""
+"""scikit-learn's own estimator checks, and the models behind the regressors."""
 
 import subprocess
 import sys

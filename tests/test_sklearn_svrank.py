@@ -1,4 +1,4 @@
-"""SVRank, and item kernels beyond the Gaussian, behind their scikit-learn shells."""
+"""The scikit-learn regressor SVRank, and item kernels other than the Gaussian."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Random streams belong to names and seeds, whatever was drawn before."""
+"""Random streams depend only on the seed and the names."""
 
 import itertools
 

@@ -1,7 +1,7 @@
-"""A change that changes results raises a `version`, or else what was stored before it would pass for new.
+"""A change of results must raise a `version`; otherwise stored results of the old code would be reused.
 
-pinned_results.json holds small results of every solver, metric, split and generator beside the version that made
-them. `python tests/test_versions.py` writes it anew, and refuses to where results changed under the same version.
+pinned_results.json has small results of every solver, metric, split and generator with the version that made them.
+`python tests/test_versions.py` writes it again, and refuses if results changed under the same version.
 """
 
 import json

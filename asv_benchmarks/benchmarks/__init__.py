@@ -1,1 +1,1 @@
-"""Speed, memory and quality of rankbench over commits, by airspeed velocity."""
+"""Benchmarks of rankbench's speed, memory and quality over commits, for airspeed velocity."""

@@ -16,7 +16,7 @@ Curve = list[tuple[float, float]]  # training seconds and held-out error, step b
 
 
 class Curves:
-    """One training run of every solver, read off at two places."""
+    """One training run of every solver: its final error, and the seconds to a fixed error."""
 
     params = tuple(PROBLEMS)
     param_names = ("solver",)
@@ -27,13 +27,13 @@ class Curves:
         return {name: curve for name, problem in PROBLEMS.items() if (curve := _curve(problem))}
 
     def track_error(self, curves: dict[str, Curve], name: str) -> float:
-        """The error after the last step: it must not move, for the seed is fixed."""
+        """The error after the last step; it must stay the same, because the seed is fixed."""
         return curves[name][-1][1] if name in curves else nan
 
     track_error.unit = "pairwise error"
 
     def track_seconds(self, curves: dict[str, Curve], name: str) -> float:
-        """Training seconds until the error is no larger than the problem's mark: this may move."""
+        """The training seconds until the error is at most the problem's target; these may vary."""
         reached = (seconds for seconds, error in curves.get(name, []) if error <= PROBLEMS[name].error)
         return next(reached, inf if name in curves else nan)
 
@@ -41,7 +41,7 @@ class Curves:
 
 
 def _curve(problem: Problem) -> Curve:
-    """Time and error at each step; empty where the solver is not known."""
+    """Time and error at each step; empty if this commit does not have the solver."""
     try:
         learner = solver(problem)
     except NotImplementedError:

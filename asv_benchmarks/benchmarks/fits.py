@@ -6,13 +6,13 @@ from .problems import PROBLEMS, parts, solver
 
 
 class Fit:
-    """A whole fit on one thread; what it peaks at includes Python, NumPy and the data."""
+    """A whole fit on one thread; its peak memory includes Python, NumPy and the data."""
 
     params = tuple(PROBLEMS)
     param_names = ("solver",)
 
     def setup(self, name: str) -> None:
-        """Make the data, and train once: memory is touched and libraries are loaded."""
+        """Make the data, and train once to warm up memory and libraries."""
         self.problem = PROBLEMS[name]
         self.solver = solver(self.problem)
         self.train = parts(self.problem).train

@@ -1,4 +1,4 @@
-"""What it costs to generate data, where tests and benchmarks at the papers' sizes begin."""
+"""The time and memory to generate data at about the papers' sizes."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from rankbench.data import DATASETS
 
 
 class Generators:
-    """A data set of each kind, some hundred thousand rows large."""
+    """A data set of each kind, with some hundred thousand rows."""
 
     params = (
         "btl[users=3000]",
@@ -22,13 +22,13 @@ class Generators:
     param_names = ("data",)
 
     def setup(self, name: str) -> None:
-        """The record alone."""
+        """Make the data set's object, without data."""
         self.source = DATASETS.make(name)
 
     def time_view(self, name: str) -> None:
-        """Every row drawn, and checked at the door."""
+        """The time to draw all rows and check them."""
         self.source.view(np.random.default_rng(0))
 
     def peakmem_view(self, name: str) -> None:
-        """The most that is held at any time."""
+        """The largest resident size of the process."""
         self.source.view(np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Each kernel alone, on one thread and synthetic arrays, so that a slower one is seen where it is."""
+"""Each kernel alone, on one thread and synthetic arrays, to find which kernel became slower."""
 
 import numpy as np
 import scipy.sparse
@@ -16,7 +16,7 @@ from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
 
 def _rows(users: int, per_user: int, items: int) -> tuple[np.ndarray, np.ndarray]:
-    """CSR rows: `per_user` ascending items of each user."""
+    """CSR rows with `per_user` ascending items for each user."""
     rng = np.random.default_rng(0)
     drawn = [np.sort(rng.choice(items, per_user, replace=False)) for _ in range(users)]
     return np.arange(users + 1) * per_user, np.concatenate(drawn).astype(np.int32)
@@ -27,10 +27,10 @@ class SGD:
 
     params = (10, 64)
     param_names = ("rank",)
-    number = 1  # a pass trains: each sample is the second pass from the same start
+    number = 1  # a pass changes the factors: each sample is the second pass from the same start
 
     def setup(self, rank: int) -> None:
-        """Random factors in rows of whole lanes; the first pass touches them all."""
+        """Make random factors in padded rows, and run a first pass to warm up."""
         rng = np.random.default_rng(0)
         padded, n = -(-rank // 4) * 4, 1000
         better = rng.integers(n, size=100 * n, dtype=np.int32)
@@ -66,7 +66,7 @@ class SGD:
 
 
 class Global:
-    """A tournament of 600 items in which everybody meets everybody."""
+    """Comparisons between all pairs of 600 items."""
 
     def setup(self) -> None:
         """Every pair compared once or more often, either way round."""
@@ -171,7 +171,7 @@ class Metrics:
     param_names = ("metric",)
 
     def setup(self, metric: str) -> None:
-        """One metric, cut after ten places where it has a cut."""
+        """Make a request for one metric, cut off at ten places if it has a cut-off."""
         rng = np.random.default_rng(0)
         truth, scores = rng.integers(1, 6, 100_000).astype(float), rng.standard_normal(100_000)
         self.rated = metrics.RatedScores(indptr=np.arange(2001) * 50, truth=truth, scores=scores)

@@ -1,4 +1,4 @@
-"""Text of ratings read into a view, and the view read back from the cache of what was parsed."""
+"""Parsing text files of ratings into a view, and reading the view back from the cache."""
 
 import os
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ _ITEMS, _LARGEST_ID, _PER_USER = 26_744, 131_262, 144  # of MovieLens 20M
 
 @dataclass(frozen=True)
 class Text:
-    """A file of so many ratings, which is named after them."""
+    """A text file with this number of ratings, which is part of its name."""
 
     rows: int
     separator: str
 
     @property
     def path(self) -> Path:
-        """Where the file lies: in the folder that asv runs benchmarks in."""
+        """The path of the file, in the folder in which asv runs benchmarks."""
         return Path(f"{self.rows}-{'csv' if self.separator == ',' else 'dat'}.txt").resolve()
 
     def write(self) -> None:
-        """Rows as GroupLens writes them: user, movie, half stars and a time, users and movies ascending."""
-        import pandas  # noqa: PLC0415  as in `read`: only where text is dealt with
+        """Write rows as GroupLens does: user, movie, half stars and a time, with users and movies ascending."""
+        import pandas  # noqa: PLC0415  imported late, as in `read`
 
         rng = np.random.default_rng(0)
         places = np.unique(rng.integers(0, (self.rows // _PER_USER + 1) * _ITEMS, self.rows + self.rows // 20))
@@ -46,17 +46,17 @@ class Text:
             self.path.write_bytes(self.path.read_bytes().replace(b",", self.separator.encode()))
 
     def parse(self, files: Files) -> Ratings:
-        """The view of the file, as the sources make it."""
+        """The view of the file, parsed like the real data sets."""
         layout = Layout(separator=self.separator, scale=(0.5, 5), step=0.5)
         return ratings(read(File(files.paths[0]), layout))
 
     def view(self) -> Ratings:
-        """The view of the file, from the cache once it is there."""
+        """The view of the file, from the cache if it was parsed before."""
         return parsed(self, 1, Files("text", (self.path,)), self.parse)
 
 
 class Parsing:
-    """A tenth of MovieLens 20M; for all of it put 20_000_263 among the rows."""
+    """A tenth of MovieLens 20M; for all of it add 20_000_263 to the rows."""
 
     params = ((2_000_000,), (",", "::"))
     param_names = ("rows", "separator")
@@ -73,14 +73,14 @@ class Parsing:
                 text.view()
 
     def setup(self, rows: int, separator: str) -> None:
-        """Point to what was written, and let pandas be imported off the clock."""
+        """Use the files of `setup_cache`, and import pandas before the time is taken."""
         os.environ["RANKBENCH_CACHE"] = str(Path.cwd() / "cache")
         self.text = Text(rows, separator)
         self.files = Files("text", (self.text.path,))
         self.text.parse(self.files)
 
     def time_parse(self, rows: int, separator: str) -> None:
-        """From text to a view, every field checked."""
+        """The time from text to a view, with every field checked."""
         self.text.parse(self.files)
 
     def peakmem_parse(self, rows: int, separator: str) -> None:
@@ -88,5 +88,5 @@ class Parsing:
         self.text.parse(self.files)
 
     def time_reload(self, rows: int, separator: str) -> None:
-        """The same view from the cache."""
+        """The time to read the view from the cache."""
         self.text.view()

@@ -1,4 +1,4 @@
-"""The small training problems that whole solvers are measured on, the same for every commit."""
+"""The small training problems for benchmarks of whole solvers, the same for every commit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +13,14 @@ from rankbench.solvers import SOLVERS
 
 @dataclass(frozen=True)
 class Problem:
-    """A solver and a split by name, the data, how long it trains, and the held-out error whose time is taken."""
+    """A solver on a split of a data set, with its number of steps and the held-out error to reach."""
 
     solver: str
     data: Any
     split: str
     steps: int
     error: float
-    comparisons: int | None = None  # to train on, per user; None: whatever the split holds
+    comparisons: int | None = None  # training comparisons per user; None: train on the split's ratings
 
 
 _FACTORS = LowRank(users=1000, items=400, per_user=80)
@@ -29,22 +29,22 @@ _MAGNITUDES = Magnitudes(users=300, items=500, per_user=100)
 
 
 def _of_comparisons(name: str, steps: int, error: float) -> Problem:
-    """On comparisons drawn from ratings of low rank."""
+    """A problem on comparisons drawn from low-rank ratings."""
     return Problem(name, _FACTORS, "n-per-user[n=40]", steps, error, comparisons=100)
 
 
 def _of_ratings(name: str, steps: int, error: float) -> Problem:
-    """On the same ratings."""
+    """A problem on low-rank ratings."""
     return Problem(name, _FACTORS, "n-per-user[n=40]", steps, error)
 
 
 def _of_features(name: str, steps: int, error: float) -> Problem:
-    """On tasks that share a few functions of the items' features."""
+    """A problem on tasks that share a few functions of the items' features."""
     return Problem(name, _FEATURES, "items-per-task[n=30,test=20]", steps, error)
 
 
 def _of_magnitudes(name: str, steps: int, error: float) -> Problem:
-    """On ratings that are functions of the features, one user at a time."""
+    """A problem on ratings that are functions of the items' features, separately for each user."""
     return Problem(name, _MAGNITUDES, "n-per-user[n=50]", steps, error)
 
 
@@ -79,7 +79,7 @@ PROBLEMS = {
 
 
 def solver(problem: Problem) -> Any:
-    """The solver, or what asv takes for «not yet» at a commit that knows nothing of it."""
+    """The problem's solver; NotImplementedError, which asv skips, at a commit without this solver."""
     try:
         return SOLVERS.make(problem.solver)
     except UserError as error:
@@ -87,7 +87,7 @@ def solver(problem: Problem) -> Any:
 
 
 def parts(problem: Problem) -> Split:
-    """What to train on and what to hold out."""
+    """The training and held-out parts of the problem."""
     halves = split(problem.data.view(np.random.default_rng(0)), problem.split, seed=0)
     if problem.comparisons is None:
         return halves

@@ -1,4 +1,4 @@
-"""Each split on ratings with the shape of MovieLens 20M (144 ratings per user, long tails), scaled down."""
+"""Benchmarks of each split on scaled-down ratings in the shape of MovieLens 20M (144 per user, long tails)."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ PER_USER, USERS_PER_ITEM = 144, 5  # MovieLens 20M: 20,000,263 ratings, 138,493 
 
 
 class Splits:
-    """One cut of each kind; ten times the rows must take ten times as long."""
+    """One cut of each kind of split; ten times as many rows should take ten times as long."""
 
     params = (
         (
@@ -29,25 +29,25 @@ class Splits:
     param_names = ("split", "ratings")
 
     def setup(self, protocol: str, ratings: int) -> None:
-        """The data; the parts of one cut, for their hash."""
+        """Make the data, and the parts of one split to hash."""
         self.view = long_tailed(ratings)
         self.parts: Split = split(self.view, protocol)
 
     def time_cut(self, protocol: str, ratings: int) -> None:
-        """From the view to the parts."""
+        """The time from the view to the parts."""
         split(self.view, protocol)
 
     def time_hash(self, protocol: str, ratings: int) -> None:
-        """SHA-256 of the parts."""
+        """The time of the SHA-256 of the parts."""
         _ = self.parts.hash
 
     def peakmem_cut(self, protocol: str, ratings: int) -> None:
-        """The largest resident size of the process, the view included."""
+        """The largest resident size of the process, including the view."""
         split(self.view, protocol)
 
 
 def long_tailed(rows: int) -> Ratings:
-    """About so many ratings in half stars and five folds; users have at least twenty, a few have many."""
+    """About `rows` ratings in half stars with five folds; users have at least twenty ratings, a few have many."""
     rng = np.random.default_rng(0)
     users = rows // PER_USER
     items = max(users // USERS_PER_ITEM, 300)
@@ -55,7 +55,9 @@ def long_tailed(rows: int) -> Ratings:
     counts = np.minimum(20 + (weights / weights.sum() * (rows - 20 * users)).astype(np.int64), items // 2)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     places = np.arange(indptr[-1]) - np.repeat(indptr[:-1], counts)
-    width = items / np.repeat(counts, counts)  # at least two items wide: one is drawn of each stretch
+    width = items / np.repeat(
+        counts, counts
+    )  # each rating's item is drawn from its own interval, at least two items wide
     drawn = np.floor(places * width + rng.random(len(places)) * (width - 1)).astype(np.int64)
     values = rng.integers(1, 11, len(places)) / 2
     return Ratings(indptr, drawn, values, items, folds=rng.integers(1, 6, len(places)))

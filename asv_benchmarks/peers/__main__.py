@@ -1,8 +1,8 @@
-"""Our speed against other libraries', side by side in one process: `python asv_benchmarks/peers [TOPIC...]`.
+"""Speed comparison with other libraries in one process: `python asv_benchmarks/peers [TOPIC...]`.
 
-Needs the extra `peers`. Baseline and ours take turns, so that a busy machine slows both; every number is
-a median with its least and its most, and a ratio is taken within each turn. Above 1 we are faster.
-A topic is a file beside this one that yields its rows from a function of its own name.
+Needs the extra `peers`. The other library and rankbench take turns, so that a busy machine slows both. Every number
+is a median with its minimum and maximum; a ratio is taken within each turn, and above 1 rankbench is faster.
+A topic is a module in this folder with a function of the same name that yields the rows.
 """
 
 import argparse
@@ -23,12 +23,12 @@ LIBRARIES = ("rankbench", "clarabel", "cornac", "implicit", "ranx", "scikit-lear
 
 
 def rows_of(topic: str, repeats: int) -> list[Row | Measure]:
-    """What a topic measures; its libraries are imported only now."""
+    """The measurements of a topic; the topic's libraries are imported only here."""
     return list(getattr(import_module(topic), topic)(repeats))
 
 
 def save(path: Path, rows: list[Row | Measure]) -> None:
-    """Every measurement and what it was measured on, as JSON."""
+    """Write all measurements and the machine to a JSON file."""
     about = {"machine": platform.machine(), "system": platform.platform(), "cores": os.cpu_count()}
     versions = {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
     measured = [asdict(row) | ({"ratios": row.ratios} if isinstance(row, Row) else {}) for row in rows]
@@ -36,7 +36,7 @@ def save(path: Path, rows: list[Row | Measure]) -> None:
 
 
 def main() -> None:
-    """Measure, print, and save where asked to."""
+    """Measure the chosen topics, print the results, and optionally save them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"some of {', '.join(TOPICS)}; all if none is named")
     parser.add_argument("--repeats", type=int, default=7, help="turns per comparison, at least 5")

@@ -1,4 +1,4 @@
-"""AltSVM's order of work against an order drawn from all comparisons, on more threads, and at large sizes."""
+"""AltSVM's tournament schedule compared with a global random order, on two threads, and at large sizes."""
 
 import os
 import subprocess
@@ -18,13 +18,13 @@ from rankbench.kernels.solvers.altsvm import RECORD
 from rankbench.solvers.altsvm import AltSVM
 
 SIZES = (10**5, 10**6, 10**7)
-LARGEST = 10**8  # measured too where the environment says ALTSVM_LARGEST=1: under 3 GiB and about a minute
+LARGEST = 10**8  # measured only with ALTSVM_LARGEST=1 in the environment: under 3 GiB and about a minute
 PASSES = 10
 LAM = 100.0
 
 
 def altsvm(repeats: int) -> Iterator[Row | Measure]:
-    """On one core against the same kernel in global random order, then two threads against one, then sizes."""
+    """One core compared with the same kernel in global random order, then two threads with one, then growing sizes."""
     ratings = LowRank(users=6040, items=3706, per_user=166).view(np.random.default_rng(0))
     comparisons = ratings.comparisons(553, np.random.default_rng(1))
     for rank in (10, 100):
@@ -44,14 +44,14 @@ def altsvm(repeats: int) -> Iterator[Row | Measure]:
 
 
 def _passes(comparisons: Comparisons, solver: AltSVM, threads: int = 1) -> Run:
-    """One more pass over items and one over users at each call."""
+    """A function that runs one pass over items and one over users at each call."""
     steps = solver.steps(comparisons, np.random.default_rng(0), threads)
     next(steps)
     return lambda: 2 * len(comparisons) / seconds(lambda: (next(steps), next(steps)))
 
 
 def _quality(comparisons: Comparisons, repeats: int) -> Measure:
-    """The objective after equal passes over that of the global random order, the median over starts."""
+    """The ratio of the objective to that of the global random order after equally many passes; median over starts."""
     ratios = []
     for seed in range(min(repeats, 3)):
         ends = {}
@@ -64,12 +64,12 @@ def _quality(comparisons: Comparisons, repeats: int) -> Measure:
 
 
 def _last(steps: Iterator[Step], count: int) -> Step:
-    """The step after so many."""
+    """The last of the first `count` steps."""
     return next(islice(steps, count, None))
 
 
 def _growth() -> Iterator[Measure]:
-    """The exponent of the cost of a pass in the number of comparisons; each size in its own process."""
+    """How the cost of a pass grows with the number of comparisons; each size runs in its own process."""
     sizes = (*SIZES, LARGEST) if os.environ.get("ALTSVM_LARGEST") == "1" else SIZES
     found = [_measured(size) for size in sizes]
     for size, (taken, peak) in zip(sizes, found, strict=True):
@@ -82,14 +82,14 @@ def _growth() -> Iterator[Measure]:
 
 
 def _measured(size: int) -> tuple[float, float]:
-    """Processor seconds of both halves, and the peak in MiB."""
+    """The CPU seconds of both halves of a pass, and the peak memory in MiB."""
     shown = subprocess.run([sys.executable, __file__, str(size)], check=True, capture_output=True, text=True).stdout
     taken, peak = shown.split()
     return float(taken), float(peak)
 
 
 def drawn(size: int, items: int = 3706, per_user: int = 1000) -> Comparisons:
-    """So many comparisons that agree with a hidden order of the items, without ever holding more than these."""
+    """This many comparisons that agree with a hidden order of the items, made without extra memory."""
     rng = np.random.default_rng(0)
     better, worse = np.empty(size, np.int32), np.empty(size, np.int32)
     for first in range(0, size, 10**6):
@@ -101,13 +101,15 @@ def drawn(size: int, items: int = 3706, per_user: int = 1000) -> Comparisons:
 
 
 def main(size: int) -> None:
-    """Print how long both halves take at the second time, and the peak of memory."""
+    """Print the time of both halves in the second pass, and the peak memory."""
     steps = AltSVM(10, lam=LAM).steps(drawn(size), np.random.default_rng(0))
     _last(steps, 2)
     start = process_time()
     _last(steps, 1)
     taken = process_time() - start
-    peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]  # getrusage keeps the parent's peak
+    peak = (
+        Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+    )  # getrusage would include the parent's peak
     print(taken, int(peak) / 1024)
 
 

@@ -1,4 +1,4 @@
-"""Closed forms for each user against loops over scikit-learn's KernelRidge."""
+"""`mprank`'s closed form for each user compared with a loop over scikit-learn's KernelRidge."""
 
 from collections.abc import Callable, Iterator
 
@@ -21,9 +21,9 @@ _AGREEMENT = 1e-8
 
 
 def closed_forms(repeats: int) -> Iterator[Row]:
-    """`mprank` with a Gaussian kernel against a loop over scikit-learn's KernelRidge on centred sub-kernels.
+    """`mprank` with a Gaussian kernel compared with a loop over scikit-learn's KernelRidge on centred sub-kernels.
 
-    Once with the kernel between all items given to both, once with each making its own.
+    First both get the kernel matrix between all items, then each computes its own.
     """
     ratings = Magnitudes(users=300, items=1000, per_user=100).view(np.random.default_rng(0))
     gram = _peer_gram(ratings)
@@ -37,7 +37,7 @@ def closed_forms(repeats: int) -> Iterator[Row]:
 
 
 def _closed_form_runs(ratings: Ratings, gram: Floats, threads: int) -> dict[str, Run]:
-    """The loop's threads are its BLAS's, ours are the kernel's own over a BLAS on one thread."""
+    """The runs to compare; the threads are used by BLAS in the loop, and by the kernel in rankbench (BLAS has one)."""
     return {
         "loop, kernel given": lambda: _rate(threads, lambda: ridge_loop(ratings, gram)),
         "ours, kernel given": lambda: _rate(1, lambda: mprank_given(ratings, gram, threads)),
@@ -47,7 +47,7 @@ def _closed_form_runs(ratings: Ratings, gram: Floats, threads: int) -> dict[str,
 
 
 def ridge_loop(ratings: Ratings, gram: Floats) -> Floats:
-    """Every user's dual coefficients by scikit-learn, in the order of the ratings."""
+    """Every user's dual coefficients from scikit-learn, in the order of the ratings."""
     coefficients = np.empty(len(ratings))
     for user in range(ratings.n_users):
         rows = slice(ratings.indptr[user], ratings.indptr[user + 1])
@@ -58,7 +58,7 @@ def ridge_loop(ratings: Ratings, gram: Floats) -> Floats:
 
 
 def _centred(gram: Floats, items: Ints) -> Floats:
-    """The kernel between these items' features less their mean."""
+    """The centred kernel matrix of these items (features minus their mean)."""
     kernel = gram[np.ix_(items, items)]
     means = kernel.mean(axis=0)
     kernel += means.mean() - means - means[:, None]
@@ -66,7 +66,7 @@ def _centred(gram: Floats, items: Ints) -> Floats:
 
 
 def mprank_given(ratings: Ratings, gram: Floats, threads: int) -> KernelScores:
-    """Our kernel on a kernel matrix that is there already."""
+    """The model from rankbench's compiled kernel, with the kernel matrix given."""
     coefficients, offsets = np.zeros(len(ratings)), np.empty(ratings.n_users)
     users = np.arange(ratings.n_users, dtype=np.int32)
     mprank_kernel.dual(
@@ -83,7 +83,7 @@ def mprank_given(ratings: Ratings, gram: Floats, threads: int) -> KernelScores:
 
 
 def mprank_whole(ratings: Ratings, threads: int) -> KernelScores:
-    """Our solver from features to model."""
+    """The model from rankbench's solver, from features on."""
     solver = MPRank(C=_C, kernel="gaussian", width=_WIDTH)
     return next(solver.steps(ratings, np.random.default_rng(0), threads)).model
 
@@ -93,13 +93,13 @@ def _peer_gram(ratings: Ratings) -> Floats:
 
 
 def _rate(blas_threads: int, work: Callable[[], object]) -> float:
-    """Fits per second with BLAS held to so many threads."""
+    """Fits per second with BLAS on this many threads."""
     with threadpool_limits(blas_threads):
         return 1 / seconds(work)
 
 
 def _check_agreement(ratings: Ratings, gram: Floats) -> None:
-    """Stop unless both give the same scores of the items that each user rated."""
+    """Exit unless both give the same scores for the items that each user rated."""
     expected = _ridge_scores(ratings, gram)
     with single_threaded_blas():
         models = {"given": mprank_given(ratings, gram, 1), "made": mprank_whole(ratings, 2)}
@@ -111,7 +111,7 @@ def _check_agreement(ratings: Ratings, gram: Floats) -> None:
 
 
 def _ridge_scores(ratings: Ratings, gram: Floats) -> Floats:
-    """What scikit-learn's coefficients score, with each user's mean rating put back."""
+    """The scores by scikit-learn's coefficients, with each user's mean rating added."""
     coefficients, scores = ridge_loop(ratings, gram), np.empty(len(ratings))
     for user in range(ratings.n_users):
         rows = slice(ratings.indptr[user], ratings.indptr[user + 1])

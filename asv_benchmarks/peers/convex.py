@@ -1,4 +1,4 @@
-"""Convex solvers against scikit-learn on explicit differences, and against dense singular value decompositions."""
+"""Convex solvers compared with scikit-learn on listed differences, and with dense singular value decompositions."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,8 +22,8 @@ _AGREEMENT = 1e-6
 def convex(repeats: int) -> Iterator[Row]:
     """`global` from comparisons to scores, and an iteration of `convex-erm`, on one core each.
 
-    scikit-learn gets its matrix of differences ready made. It stops by its own tolerance, set so that its
-    objective lies within a millionth of ours: that is checked first.
+    scikit-learn gets the matrix of differences, which is not timed. Its tolerance is set so that its objective is
+    within a relative 1e-6 of rankbench's, which is checked first.
     """
     with threadpool_limits(1):
         yield from _global_rows(repeats)
@@ -44,7 +44,7 @@ def _global_rows(repeats: int) -> Iterator[Row]:
 
 
 def _peers() -> dict[str, dict[str, Callable[[], LogisticRegression | LinearSVC]]]:
-    """What scikit-learn offers for each loss, each at a tolerance that it reaches the agreement with."""
+    """scikit-learn's solvers for each loss, each with a tolerance at which the objectives agree."""
     plain = {"C": 1 / _LAM, "fit_intercept": False, "max_iter": 10_000}
     return {
         "logistic": {
@@ -63,14 +63,14 @@ def _fitting(make: Callable[[], LogisticRegression | LinearSVC], rows: scipy.spa
 
 
 def _solved(train: Comparisons, loss: str) -> Floats:
-    """Our scores, from comparisons to where the gap proves them good enough."""
+    """rankbench's scores, trained until the duality gap is small enough."""
     steps = GlobalRanking(_LAM, loss).steps(train, np.random.default_rng(0))
     step = next(step for step in steps if step.gap() <= _AGREEMENT * step.objective())
     return step.model.scores
 
 
 def _differences(train: Comparisons) -> tuple[scipy.sparse.csr_matrix, Floats]:
-    """A row x_better - x_worse per comparison, every other one turned round: a classifier needs two classes."""
+    """A row x_better - x_worse per comparison, every other one negated, because a classifier needs two classes."""
     signs = np.where(np.arange(len(train)) % 2, -1.0, 1.0)
     columns = np.stack([train.better, train.worse], axis=1).ravel()
     values = (signs[:, None] * [1.0, -1.0]).ravel()
@@ -79,7 +79,7 @@ def _differences(train: Comparisons) -> tuple[scipy.sparse.csr_matrix, Floats]:
 
 
 def _agrees(train: Comparisons, loss: str, name: str, fitted: LogisticRegression | LinearSVC) -> bool:
-    """Whether both objectives agree; stops where they do not."""
+    """True if both objectives agree; otherwise exit."""
 
     def objective(scores: Floats) -> float:
         margins = scores[train.better] - scores[train.worse]
@@ -94,7 +94,7 @@ def _agrees(train: Comparisons, loss: str, name: str, fitted: LogisticRegression
 
 
 def _convex_row(repeats: int) -> Row:
-    """A step of ours by projection alone against a projected gradient step on the whole matrix, once both are warm."""
+    """A projection of rankbench compared with a projected gradient step on the dense matrix, both after a warm-up."""
     train = BTL(users=800, items=600, comparisons=100).view(np.random.default_rng(0))
     ours = ConvexERM(lam=5.0, corrections=0).steps(train, np.random.default_rng(0))
     dense = _dense_steps(train, float(np.sqrt(5.0 * 800 * 600)))
@@ -109,7 +109,7 @@ def _convex_row(repeats: int) -> Row:
 
 
 def _dense_steps(train: Comparisons, radius: float) -> Iterator[Floats]:
-    """Projected gradient steps with a whole singular value decomposition each, logistic loss."""
+    """Projected gradient steps with a full singular value decomposition each, for the logistic loss."""
     scores = np.zeros((train.n_users, train.n_items))
     users, better, worse = train.users, train.better, train.worse
     while True:

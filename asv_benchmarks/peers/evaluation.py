@@ -1,4 +1,4 @@
-"""Measuring a model: against ranx, pytrec-eval and scipy, and how much memory a whole catalogue takes."""
+"""Evaluating a model: speed compared with ranx, pytrec-eval and scipy, and the memory for a whole catalogue."""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _AGREEMENT = 1e-9
 
 @dataclass(frozen=True)
 class Given:
-    """A model whose scores of the held-out pairs are there already."""
+    """A model with precomputed scores of the held-out pairs."""
 
     scores: Floats
 
@@ -32,14 +32,14 @@ class Given:
 
 
 def evaluation(repeats: int) -> Iterator[Row | Measure]:
-    """Evaluation alone: scores, and what each library wants them in, are made before the clock; one thread."""
+    """Evaluation alone on one thread; scores and each library's input formats are made before the time is taken."""
     yield from _ndcg(repeats)
     yield from _kendall(repeats)
     yield from _whole_catalogue()
 
 
 def _ndcg(repeats: int) -> Iterator[Row]:
-    """70,000 users x 50 items; ranx has the gain 2^r - 1 as we do, trec_eval the gain r (our ndcg-linear)."""
+    """NDCG of 70,000 users x 50 items; ranx has the gain 2^r - 1 like `ndcg`, trec_eval the gain r (`ndcg-linear`)."""
     ratings, scores = _rated(70_000, 50)
     model, count = Given(scores), ratings.n_users
     qrels, run = _as_ranx(ratings, scores)
@@ -60,7 +60,7 @@ def _ndcg(repeats: int) -> Iterator[Row]:
 
 
 def _kendall(repeats: int) -> Iterator[Row]:
-    """6,040 users x 100 items with ties among the ratings, against a loop over scipy's."""
+    """Kendall's tau of 6,040 users x 100 items with tied ratings, compared with a loop over scipy."""
     ratings, scores = _rated(6040, 100)
     rows, count = [slice(*ratings.indptr[user : user + 2]) for user in range(ratings.n_users)], ratings.n_users
 
@@ -78,7 +78,7 @@ def _kendall(repeats: int) -> Iterator[Row]:
 
 
 def _whole_catalogue() -> Iterator[Measure]:
-    """All items as candidates for everyone at MovieLens-20M's size, in a process of its own."""
+    """All items as candidates for all users at MovieLens 20M's size, in a separate process."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         taken, peak = pool.apply(whole_catalogue)
@@ -87,7 +87,7 @@ def _whole_catalogue() -> Iterator[Measure]:
 
 
 def whole_catalogue() -> tuple[float, float]:
-    """Seconds, and the process's most memory in GiB, data and Python included."""
+    """The seconds, and the process's peak memory in GiB, including data and Python."""
     data = split(load("lookalike:ml-20m"), "leave-one-out")
     rng = np.random.default_rng(0)
     model = Factors(rng.standard_normal((138_493, 10)), rng.standard_normal((27_278, 10)))
@@ -107,7 +107,7 @@ def _rated(users: int, per_user: int) -> tuple[Ratings, Floats]:
 
 
 def _as_ranx(ratings: Ratings, scores: Floats) -> tuple[ranx.Qrels, ranx.Run]:
-    """The same in ranx's own records, with names as long as our numbers."""
+    """The ratings and scores in ranx's format."""
     made = []
     for record, values in ((ranx.Qrels, ratings.values.astype(int)), (ranx.Run, scores)):
         made.append(record(_nested(ratings, values)))
@@ -115,24 +115,24 @@ def _as_ranx(ratings: Ratings, scores: Floats) -> tuple[ranx.Qrels, ranx.Run]:
 
 
 def _as_trec(ratings: Ratings, scores: Floats) -> tuple[pytrec_eval.RelevanceEvaluator, dict[str, dict[str, float]]]:
-    """The same in pytrec-eval's dictionaries."""
+    """The ratings and scores in pytrec-eval's format."""
     evaluator = pytrec_eval.RelevanceEvaluator(_nested(ratings, ratings.values.astype(int)), {"ndcg_cut.10"})
     return evaluator, _nested(ratings, scores)
 
 
 def _nested(ratings: Ratings, values: Floats) -> dict[str, dict[str, float]]:
-    """user -> item -> value, by name."""
+    """Values as nested dictionaries, user name -> item name -> value."""
     names = [str(item) for item in range(ratings.n_items)]
     table = values.reshape(ratings.n_users, -1).tolist()
     return {str(user): dict(zip(names, row, strict=True)) for user, row in enumerate(table)}
 
 
 def _mean(results: dict[str, dict[str, float]]) -> float:
-    """pytrec-eval gives a record for each user."""
+    """The mean over users of pytrec-eval's results."""
     return sum(record["ndcg_cut_10"] for record in results.values()) / len(results)
 
 
 def _same(name: str, own: float, other: float) -> None:
-    """Stop unless both give the same answer."""
+    """Exit unless both give the same value."""
     if not abs(own - other) <= _AGREEMENT:
         raise SystemExit(f"{name} is {own} here and {other} there: their times would mean nothing")

@@ -18,12 +18,15 @@ from rankbench.harness.threads import single_threaded_blas
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.frsvm import FRSVM
 
-_RATINGS = 128_000  # of all tasks together, where they need not be listed
-_LENGTHS = {"near-linear": (1000, 2000, 4000, 8000, 16_000), "explicit": (250, 500, 1000, 2000, 4000)}  # of a task
+_RATINGS = 128_000  # number of ratings of all tasks together, if pairs are not listed
+_LENGTHS = {
+    "near-linear": (1000, 2000, 4000, 8000, 16_000),
+    "explicit": (250, 500, 1000, 2000, 4000),
+}  # ratings per task
 
 
 def frsvm(repeats: int) -> Iterator[Row | Measure]:
-    """Costs first; then epochs at the sizes of Tables 2 and 4, of PrimalCR++ on ML-1M, and of ML-20M."""
+    """The growth of the cost, then epochs at the sizes of Tables 2 and 4, of PrimalCR++ on ML-1M, and of ML-20M."""
     with single_threaded_blas():
         yield from _exponents()
         yield from _naive(repeats)
@@ -48,7 +51,7 @@ def _exponents() -> Iterator[Measure]:
 
 
 def _near_linear(levels: int) -> Callable[[int], Callable[[], float]]:
-    """Of n ratings: as many tasks as make equally many ratings together."""
+    """For n ratings per task, a function that returns the seconds per task; the total number of ratings is fixed."""
 
     def prepare(n: int) -> Callable[[], float]:
         ratings, scores = _tasks(n, _RATINGS // n, levels)
@@ -66,7 +69,7 @@ def _explicit(n: int) -> Callable[[], float]:
 
 
 def _per_task(work: Callable[[], object], tasks: int) -> Callable[[], float]:
-    """CPU seconds for each task: other people's load must not bend the exponent."""
+    """CPU seconds per task, which do not depend on the load of the machine."""
 
     def measure() -> float:
         start = process_time()
@@ -77,7 +80,7 @@ def _per_task(work: Callable[[], object], tasks: int) -> Callable[[], float]:
 
 
 def _tasks(n: int, tasks: int, levels: int) -> tuple[Ratings, Floats]:
-    """Tasks of n ratings each, and scores of about unit spread."""
+    """Tasks of n ratings each, and scores with a standard deviation of about 1."""
     rng = np.random.default_rng(0)
     values = rng.integers(levels, size=n * tasks) if levels else rng.standard_normal(n * tasks)
     items = np.tile(np.arange(n, dtype=np.int32), tasks)
@@ -91,7 +94,7 @@ def _table2() -> Ratings:
 
 
 def _naive(repeats: int) -> Iterator[Row]:
-    """The gradient with respect to U on Table 2's data, against eq. (4) as it stands, by NumPy and BLAS."""
+    """The gradient with respect to U on Table 2's data, compared with a direct implementation of eq. (4) in NumPy."""
     train = _table2()
     rng = np.random.default_rng(1)
     basis, users = rng.standard_normal((64, 20)), rng.standard_normal((train.n_users, 20))
@@ -117,7 +120,7 @@ def _naive(repeats: int) -> Iterator[Row]:
 
 
 def _small_epochs(repeats: int) -> Iterator[Measure]:
-    """Seconds of an epoch where the paper gives its own: Table 2 on one core, HetRec's shape on two."""
+    """Seconds per epoch on problems with published times: Table 2 on one core, HetRec's shape on two."""
     for rank, theirs in ((10, 0.07), (20, 0.10), (30, 0.17)):
         yield from _epochs(f"Table 2's data, rank {rank}", FRSVM(rank=rank, C=0.1), _table2(), 1, repeats, theirs)
     lookalike = Lookalike("hetrec2011-ml-2k", features=True).view(np.random.default_rng(0))
@@ -125,7 +128,7 @@ def _small_epochs(repeats: int) -> Iterator[Measure]:
 
 
 def _epochs(what: str, solver: FRSVM, train: Ratings, threads: int, epochs: int, at_most: float) -> Iterator[Measure]:
-    """Seconds of the median epoch, the start left out; CPU time for each core tells what load does not."""
+    """The median seconds per epoch without the start, and the CPU time per core, which the load does not affect."""
     steps = solver.steps(train, np.random.default_rng(0), threads)
     next(steps)
     wall, busy = [], []
@@ -161,7 +164,7 @@ def _without_features() -> Iterator[Measure]:
 
 
 def _descent() -> Iterator[Measure]:
-    """How far an epoch lowers f, over what the paper's own does: a gradient step for U, then one for V."""
+    """The decrease of f in an epoch, relative to the paper's epoch (a gradient step for U, then one for V)."""
     train = Lookalike("ml-20m", share=0.01, features=True).view(np.random.default_rng(0))
     solver = FRSVM(rank=50, C=0.001)
     start, first = islice(solver.steps(train, np.random.default_rng(0)), 2)
@@ -172,7 +175,7 @@ def _descent() -> Iterator[Measure]:
 
 
 def _gradient_epoch(solver: FRSVM, train: Ratings, basis: Floats, users: Floats) -> float:
-    """f after a gradient step per side, each the best of many lengths."""
+    """f after a gradient step for U and one for V, each with the best of many step lengths."""
     tasks, features, owners = PairTasks.of(train, 1), train.item_features, train.users
 
     def value(basis: Floats, users: Floats) -> float:
@@ -196,7 +199,7 @@ def _gradient_epoch(solver: FRSVM, train: Ratings, basis: Floats, users: Floats)
 
 
 def _ml_20m() -> Iterator[Measure]:
-    """Epochs at rank 50 on the lookalike of ML-20M, on two cores, and what they take of memory."""
+    """Epochs at rank 50 on the lookalike of ML-20M, on two cores, and their peak memory."""
     train = Lookalike("ml-20m", features=True).view(np.random.default_rng(0))
     yield from _epochs("the lookalike of ML-20M, rank 50", FRSVM(rank=50, C=0.001), train, 2, 3, 20.0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

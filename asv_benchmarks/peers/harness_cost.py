@@ -1,4 +1,4 @@
-"""What the harness itself costs: a cell beyond its solver, and the resumption of a run that is finished."""
+"""The cost of the harness: the overhead per cell, and resuming a finished run."""
 
 import json
 import os
@@ -34,16 +34,16 @@ budget = {{ steps = 3 }}
 
 
 def harness_cost(repeats: int) -> Iterator[Measure]:
-    """A cell's cost beyond its solver, and the seconds and the memory that ten thousand finished cells take."""
+    """The overhead per cell, and the seconds and memory to resume a run of ten thousand finished cells."""
     yield _cell(repeats)
     yield from _resumed()
 
 
 def _cell(repeats: int) -> Measure:
-    """What a cell costs beyond its solver: processes, split, evaluation and result file, alone and one by one.
+    """The overhead of a cell: processes, split, evaluation and result file, with one cell at a time.
 
-    The process that cells are forked from starts once in a run, for about a third of a second; it is
-    started here before the clock.
+    The process from which cells are forked starts once per run and takes about a third of a second; here it is
+    started before the time is taken.
     """
     experiment = replace(load("cortes2007-unseen"), data=("magnitudes",), repetitions=repeats)
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def _cell(repeats: int) -> Measure:
 
 
 def _resumed() -> Iterator[Measure]:
-    """A run of which all is there already, in a process of its own, from its start to its printed table."""
+    """The seconds and memory of resuming a finished run in a separate process, until its table is printed."""
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder, "finished.toml"), Path(folder, "results")
         solvers = json.dumps([f"sgd[rank={rank}]" for rank in range(1, SOLVERS + 1)])[1:-1]
@@ -76,7 +76,7 @@ def _resumed() -> Iterator[Measure]:
 
 
 def _prepared(experiment, out: Path) -> Run:
-    """A run that has been planned and whose folder is there."""
+    """A planned run with its results folder created."""
     store = ResultsFolder(out, print).store(experiment.name)
     materials = Materials(0, store.scratch)
     run = Run(plan(experiment, Selection(), materials), store, Conditions(), materials)
@@ -85,7 +85,7 @@ def _prepared(experiment, out: Path) -> Run:
 
 
 def _made_up(cell: Cell, run: Run) -> Result:
-    """A result like any other, without the training."""
+    """A made-up result of a cell, without training."""
     curve = tuple(Point(step, 0.01 * step, (0.3, 0.6)) for step in range(4))
     counted = (Counted(20, 0), Counted(20, 0))
     return Result(cell, "ok", None, curve, counted, 0.0, 0.1, 60.0, False, run.machine, "2026-01-01T00:00:00+00:00")

@@ -1,4 +1,4 @@
-"""Projections onto orders against SciPy's isotonic regression and clarabel's quadratic programs."""
+"""Projections onto orders compared with SciPy's isotonic regression and clarabel's quadratic programs."""
 
 from collections.abc import Iterator
 
@@ -17,14 +17,14 @@ _AGREEMENT = 1e-8
 
 
 def isotonic(repeats: int) -> Iterator[Row]:
-    """Many short projections, a long one, and one onto a graph; one thread each."""
+    """Many short projections, a long one, and one onto a graph, each on one thread."""
     yield _blocks(repeats)
     yield _long(repeats)
     yield _graph(repeats)
 
 
 def _blocks(repeats: int) -> Row:
-    """Blocks of five ratings; the peer gets every user's values in order inside the blocks, less the margins."""
+    """Blocks of equal ratings; SciPy gets every user's values sorted within the blocks, minus the margins."""
     rng = np.random.default_rng(0)
     ratings = np.sort(rng.integers(1, 6, (_USERS, _ITEMS)), axis=1).astype(np.float64).ravel()
     users = np.repeat(np.arange(_USERS), _ITEMS)
@@ -46,7 +46,7 @@ def _blocks(repeats: int) -> Row:
 
 
 def _long(repeats: int) -> Row:
-    """One total order."""
+    """One long projection onto a total order."""
     x = np.random.default_rng(0).standard_normal(_LONG) + np.arange(_LONG)
     blocks = Blocks.of(np.array([0, _LONG]), np.arange(_LONG, dtype=np.float64))
     ready, out = x - blocks.depth, np.empty_like(x)
@@ -62,7 +62,7 @@ def _long(repeats: int) -> Row:
 
 
 def _graph(repeats: int) -> Row:
-    """A partial order with 1,000 nodes and 10,000 edges, transitive reduction included in our time."""
+    """A partial order with 1,000 nodes and 10,000 edges; rankbench's time includes the transitive reduction."""
     rng = np.random.default_rng(0)
     ends = np.unique(np.sort(rng.integers(1000, size=(11_000, 2)), axis=1), axis=0)
     ends = ends[ends[:, 0] != ends[:, 1]]
@@ -86,7 +86,7 @@ def _our_graph(x: Floats, edges: Ints) -> Floats:
 
 
 def _their_graph(x: Floats, edges: Ints) -> Floats:
-    """The way from x, at the tightest tolerance that clarabel reaches here."""
+    """The change from x to its projection by clarabel, at the smallest tolerance that it reaches here."""
     n, m = len(x), len(edges)
     places = np.tile(np.arange(m), 2), edges.T.ravel()
     order = scipy.sparse.csc_matrix((np.repeat([1.0, -1.0], m), places), shape=(m, n))
@@ -103,7 +103,7 @@ def _distance(z: Floats, x: Floats) -> float:
 
 
 def _agree(what: str, ours: Floats, theirs: Floats) -> None:
-    """Stop unless both give the same."""
+    """Exit unless both give the same values."""
     difference = float(np.abs(ours - theirs).max() / max(1.0, np.abs(theirs).max()))
     print(f"{what}: largest relative difference {difference:.1e}")
     if not difference <= _AGREEMENT:

@@ -1,4 +1,4 @@
-"""Updates of one pair per second against BPR as implicit and as cornac have it, and on two threads against one."""
+"""Pair updates per second of `sgd` compared with BPR in implicit and cornac, and on two threads compared with one."""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -18,12 +18,12 @@ from rankbench.solvers.sgd import SGD
 
 
 def pair_updates(repeats: int) -> Iterator[Row]:
-    """`sgd` on one core against BPR, on data of MovieLens-1M's shape; then its schedules on two cores.
+    """`sgd` on one core compared with BPR, on data in MovieLens 1M's shape; then its schedules on two cores.
 
-    An epoch of BPR draws as many pairs as there are positives (a drawn negative that the user has rated
-    too is skipped, at about one in twenty; skips count as updates here, to the peer's favour); ours gets
-    as many comparisons. Epochs are timed alone: by implicit's callback, around cornac's own method for an
-    epoch, around `next` here. Cornac has 32 bits and a bias per item unless told otherwise.
+    An epoch of BPR draws as many pairs as there are positives. A drawn negative that the user has rated, too, is
+    skipped (about one in twenty); skips are counted as updates, in favour of BPR. `sgd` gets as many comparisons.
+    Only epochs are timed: by implicit's callback, around cornac's method for an epoch, and around `next` of `sgd`.
+    By default cornac uses 32 bits and a bias per item.
     """
     ratings = LowRank(users=6040, items=3706, per_user=166).view(np.random.default_rng(0))
     comparisons = ratings.comparisons(166, np.random.default_rng(1))
@@ -47,7 +47,7 @@ def pair_updates(repeats: int) -> Iterator[Row]:
 
 
 def _two_threads(comparisons: Comparisons, repeats: int) -> Iterator[Row]:
-    """Each parallel schedule on two threads against itself on one, and on one against the serial one."""
+    """Each parallel schedule: two threads compared with one, and one thread compared with the serial schedule."""
     for rank in (10, 64):
         solvers = {name: SGD(rank, schedule=name) for name in ("tournament", "nomad", "hogwild")}
         runs = {
@@ -62,7 +62,7 @@ def _two_threads(comparisons: Comparisons, repeats: int) -> Iterator[Row]:
 
 
 class _Timed(BPR):
-    """Cornac's BPR with a clock around each epoch."""
+    """Cornac's BPR with each epoch timed."""
 
     elapsed = 0.0
 
@@ -74,7 +74,7 @@ class _Timed(BPR):
 
 
 def _cornac_epochs(ratings: Ratings, rank: int, dtype: type = np.float32, **settings: object) -> Run:
-    """One more epoch of one model at each call."""
+    """A function that runs one more epoch of cornac's BPR at each call."""
     shape = ratings.n_users, ratings.n_items
     ids = [{number: number for number in range(size)} for size in shape]
     positives = Dataset(*shape, *ids, (ratings.users, ratings.items, np.ones(len(ratings))))
@@ -93,8 +93,8 @@ def _cornac_epochs(ratings: Ratings, rank: int, dtype: type = np.float32, **sett
 
 
 def _bpr_epochs(ratings: Ratings, rank: int, **settings: object) -> Run:
-    """One more epoch of one model at each call."""
-    columns = ratings.items.copy(), ratings.indptr.astype(np.int32)  # implicit wants them writeable
+    """A function that runs one more epoch of implicit's BPR at each call."""
+    columns = ratings.items.copy(), ratings.indptr.astype(np.int32)  # implicit needs writeable arrays
     positives = scipy.sparse.csr_matrix(
         (np.ones(len(ratings), np.float32), *columns), (ratings.n_users, ratings.n_items)
     )
@@ -111,7 +111,7 @@ def _bpr_epochs(ratings: Ratings, rank: int, **settings: object) -> Run:
 
 
 def _sgd_passes(comparisons: Comparisons, solver: SGD, threads: int = 1) -> Run:
-    """One more pass of one solver at each call."""
+    """A function that runs one more pass of a solver at each call."""
     steps = solver.steps(comparisons, np.random.default_rng(0), threads)
     next(steps)
     return lambda: len(comparisons) / seconds(lambda: next(steps))

@@ -1,4 +1,4 @@
-"""RankBoost's rounds: how long a thousand take, and how far listing the pairs would be behind."""
+"""RankBoost: the time of a thousand rounds, and the speed compared with listing all pairs."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,11 +11,11 @@ from rankbench.data.views import Ratings
 from rankbench.solvers.rankboost import RankBoost
 
 _ROUNDS = 1000
-_FEW, _SMALL = 20, 200  # rounds and items where pairs are listed
+_FEW, _SMALL = 20, 200  # rounds and items of the comparison with listed pairs
 
 
 def rankboost(repeats: int) -> Iterator[Row | Measure]:
-    """1,000 rounds on 10,000 items x 300 features, of ratings and of numbers; and ours against listed pairs."""
+    """1,000 rounds on 10,000 items x 300 features, with few or many feature values; then compared with listed pairs."""
     for what, view in {"five levels": problem(10_000, 300, True), "continuous": problem(10_000, 300, False)}.items():
         took = seconds(lambda view=view: ours(view, _ROUNDS))
         yield Measure(f"rankboost, 1,000 rounds, m = 10,000 x 300, {what}, 1 thread", "s", took, at_most=20.0)
@@ -31,7 +31,7 @@ def rankboost(repeats: int) -> Iterator[Row | Measure]:
 
 
 def problem(items: int, features: int, levels: bool) -> Ratings:
-    """One user who rated all items."""
+    """The ratings of one user who rated all items."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((items, features))
     values = np.round(x @ rng.standard_normal(features) / 10 + rng.standard_normal(items))
@@ -40,14 +40,14 @@ def problem(items: int, features: int, levels: bool) -> Ratings:
 
 
 def ours(view: Ratings, rounds: int) -> float:
-    """The loss after so many rounds."""
+    """The loss after this many rounds of rankbench."""
     *_, last = islice(RankBoost().steps(view, np.random.default_rng(0)), rounds + 1)
     assert last.objective is not None
     return last.objective()
 
 
 def listed(view: Ratings, rounds: int) -> float:
-    """The same with a weight for every pair and all thresholds tried, in NumPy."""
+    """The loss after this many rounds in NumPy, with a weight for every pair and all thresholds tried."""
     low, high = np.nonzero(view.values[:, None] < view.values[None, :])
     x: Floats = view.item_features
     above = np.column_stack([x[:, f] > cut for f in range(x.shape[1]) for cut in np.unique(x[:, f])[:-1]])

@@ -1,4 +1,4 @@
-"""RankSVMs against scikit-learn's LinearSVC on listed differences, and matrix factorization against implicit's ALS."""
+"""RankSVMs compared with scikit-learn's LinearSVC on listed differences, and `mf` compared with implicit's ALS."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -19,14 +19,14 @@ from rankbench.solvers.ranksvm_separate import RankSVMSeparate
 
 _C = 1.0
 _AGREEMENT = 1e-6  # relative, of the objectives
-_SVC_TOLERANCE = {"separate": 1e-5, "joint": 1e-2}  # the largest powers of ten that agree
+_SVC_TOLERANCE = {"separate": 1e-5, "joint": 1e-2}  # the largest powers of ten at which the objectives agree
 
 
 def ranksvm(repeats: int) -> Iterator[Row]:
     """`ranksvm-separate` and `ranksvm-joint` at Table 2's shape, on one core; then `mf`, sweep by sweep.
 
-    LinearSVC is handed the differences of all pairs, whose listing is not timed; ours gets the ratings. Both
-    reach the same objective to 1e-6, ours by the far stricter end of its own.
+    LinearSVC gets the differences of all pairs, and listing them is not timed; rankbench gets the ratings. Both
+    reach the same objective to 1e-6, although rankbench stops by a much stricter criterion.
     """
     yield from _svms(repeats)
     yield from _factorizations(repeats)
@@ -55,7 +55,7 @@ def _rate(run: Callable[[], float]) -> Run:
 
 
 def _differences(ratings: Ratings) -> tuple[Floats, Ints]:
-    """The better item's features less the worse one's, a row per pair, every other one turned round; the tasks."""
+    """A row per pair: the better item's features minus the worse one's, every other row negated; and the tasks."""
     pairs = ratings.comparisons()
     rows = ratings.item_features[pairs.better] - ratings.item_features[pairs.worse]
     return rows * _signs(len(rows))[:, None], pairs.users
@@ -80,24 +80,24 @@ def _svc_by_task(rows: Floats, tasks: Ints) -> float:
 
 
 def _ends_at(solver: Solver, ratings: Ratings) -> float:
-    """The objective at the solver's end."""
+    """The objective when the solver stops."""
     *_, step = solver.steps(ratings, np.random.default_rng(0))
     return step.objective()
 
 
 def _check_agreement(name: str, theirs: float, ours: float) -> None:
-    """Stop unless both minimised the same thing as far."""
+    """Exit unless both reach the same objective."""
     print(f"ranksvm-{name} : LinearSVC: objectives {ours:.8g} and {theirs:.8g}, {ours / theirs - 1:+.1e} relative")
     if not abs(ours - theirs) <= _AGREEMENT * ours:
         raise SystemExit(f"the objectives differ by more than {_AGREEMENT:g}: their times would mean nothing")
 
 
 def _factorizations(repeats: int) -> Iterator[Row]:
-    """One sweep over users and items of data of MovieLens-1M's shape, on one core.
+    """One sweep over users and items of data in MovieLens 1M's shape, on one core.
 
-    implicit fits every cell of the matrix, by way of one Gram matrix for all rows, and the ratings as
-    confidence; ours fits the ratings. The products per rating are the same. Its conjugate gradients (three per
-    row, 32 bits, its default) solve each row about, its Cholesky and ours exactly.
+    implicit fits every entry of the matrix, with the ratings as confidence, using one Gram matrix for all rows; `mf`
+    fits the ratings. The number of products per rating is the same. implicit's conjugate gradients (three per
+    row, 32 bits, its default) solve each row approximately; its Cholesky solver and `mf` solve it exactly.
     """
     ratings = LowRank(users=6040, items=3706, per_user=166).view(np.random.default_rng(0))
     for rank in (10, 64):
@@ -114,8 +114,8 @@ def _factorizations(repeats: int) -> Iterator[Row]:
 
 
 def _implicit(ratings: Ratings, rank: int, **settings: object) -> Run:
-    """One more sweep of one model at each call, timed by its own callback."""
-    columns = ratings.items.copy(), ratings.indptr.astype(np.int32)  # implicit wants them writeable
+    """A function that runs one more sweep of implicit at each call, timed by implicit's callback."""
+    columns = ratings.items.copy(), ratings.indptr.astype(np.int32)  # implicit needs writeable arrays
     confidence = 1 + ratings.values - ratings.values.min()
     shape = ratings.n_users, ratings.n_items
     rated = scipy.sparse.csr_matrix((confidence.astype(np.float32), *columns), shape)
@@ -132,7 +132,7 @@ def _implicit(ratings: Ratings, rank: int, **settings: object) -> Run:
 
 
 def _sweeps(ratings: Ratings, solver: MF) -> Run:
-    """One more sweep, two half steps, of one solver at each call."""
+    """A function that runs one more sweep (two half steps) of a solver at each call."""
     steps = solver.steps(ratings, np.random.default_rng(0))
     next(steps)
     return lambda: 1 / seconds(lambda: (next(steps), next(steps)))

@@ -1,4 +1,4 @@
-"""Retargeted completion against standard completion, step by step, and against dense decompositions in NumPy."""
+"""Retargeted matrix completion compared with standard completion per step, and with dense SVDs in NumPy."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -16,20 +16,20 @@ from rankbench.solvers.rmc import RMC
 from rankbench.solvers.smc import SMC
 
 _LAM = 16.0
-_STILL = 1e-4  # the relative change of X at which a fit is done
+_STILL = 1e-4  # a fit stops when the relative change of X is below this
 _STEPS = 12
 _DENSE_STEPS = 3
 
 
 def rmc(repeats: int) -> Iterator[Row | Measure]:
-    """What retargeting costs per step on MovieLens 1M, and a fit of MovieLens 100K; one thread, processor time."""
+    """The cost of retargeting per step on MovieLens 1M, and a fit of MovieLens 100K; CPU time on one thread."""
     with single_threaded_blas():
         yield _per_step(repeats, data_sets.load(_at_hand("ml-1m", "lookalike:ml-1m")))
         yield _fit(repeats, data_sets.load(_at_hand("ml-100k", "lookalike:ml-100k")))
 
 
 def _per_step(repeats: int, train: Ratings) -> Row:
-    """Steps per second of both at the same rank, from the same start."""
+    """Steps per second of `rmc` and `smc` at the same rank, from the same start."""
 
     def steps(solver: RMC | SMC) -> Run:
         return lambda: _STEPS / _seconds_of_steps(solver, train)
@@ -40,7 +40,7 @@ def _per_step(repeats: int, train: Ratings) -> Row:
 
 
 def _seconds_of_steps(solver: RMC | SMC, train: Ratings) -> float:
-    """Of the steps after the first five, in which the rank still grows."""
+    """The seconds per step after the first five steps, in which the rank still grows."""
     steps = solver.steps(train, np.random.default_rng(0))
     for _ in islice(steps, 6):
         pass
@@ -51,7 +51,7 @@ def _seconds_of_steps(solver: RMC | SMC, train: Ratings) -> float:
 
 
 def _fit(repeats: int, train: Ratings) -> Row:
-    """Whole fits; of the dense one a few steps are timed and multiplied by as many as ours takes."""
+    """A whole fit compared with dense SVDs, of which a few steps are timed and scaled to the same number of steps."""
     needed = _steps_until_still(train)
     print(f"rmc: {needed} steps until X changes by less than {_STILL:g}")
     found = in_turns(
@@ -84,7 +84,7 @@ def _seconds_of_fit(train: Ratings, steps: int) -> float:
 
 
 def _seconds_of_dense(train: Ratings) -> float:
-    """A few steps of the same descent with X dense; the projection is ours in both."""
+    """The seconds per step of the same descent with a dense X; both use rankbench's projection."""
     blocks = Blocks.of(train.indptr, train.values)
     start = process_time()
     now = before = np.zeros((train.n_users, train.n_items))
@@ -101,7 +101,7 @@ def _dense_step(moved: Floats, train: Ratings, blocks: Blocks) -> Floats:
 
 
 def _at_hand(name: str, stand_in: str) -> str:
-    """The data set, or a lookalike of its shape where it is not at hand."""
+    """The name of the data set, or of a lookalike of its shape if it is not available."""
     missing = data_sets.DATASETS.make(name).origin.missing()
     if missing:
         print(f"{name} is not at hand ({missing}): measured on {stand_in}")

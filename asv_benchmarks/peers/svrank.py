@@ -1,4 +1,4 @@
-"""SVRank and MPRank on Table 1's sizes, against scikit-learn's SVR over explicit pairs and loops of KernelRidge."""
+"""SVRank and MPRank at Table 1's sizes, compared with scikit-learn's SVR over listed pairs and loops of KernelRidge."""
 
 from collections.abc import Callable, Iterator
 
@@ -27,7 +27,7 @@ _COLUMNS = 300
 
 
 def svrank(repeats: int) -> Iterator[Row | Measure]:
-    """A repetition of Table 1 by `mprank`, the pair dual at m = 150, and the residuals' exponent up to m = 20,000."""
+    """A repetition of Table 1 by `mprank`, the pair dual at m = 150, and the growth over residuals up to m = 20,000."""
     yield from _table_repetition(repeats)
     yield from _against_pairs(repeats)
     yield from _growth()
@@ -37,10 +37,10 @@ def svrank(repeats: int) -> Iterator[Row | Measure]:
 
 
 def _table_repetition(repeats: int) -> Iterator[Row | Measure]:
-    """300 users, one group, fixed parameters, from features to scores of what was held out.
+    """300 users, one group, fixed parameters, from features to held-out scores.
 
-    The loop's BLAS runs on one thread: on two it is slower on matrices so small, and its threads go on
-    spinning while ours run.
+    The loop's BLAS runs on one thread: on two threads it is slower for such small matrices, and its idle threads
+    would slow down rankbench's.
     """
     found = _like_table_1()
     _check_agreement(found)
@@ -56,7 +56,7 @@ def _table_repetition(repeats: int) -> Iterator[Row | Measure]:
 
 
 def _like_table_1() -> Split:
-    """3,706 items that 300 reviewers of 50 to 300 ratings and 300 reference reviewers of 40 to 60 have rated."""
+    """A split like Table 1's: 3,706 items, 300 reviewers with 50 to 300 ratings, 300 references with 40 to 60."""
     rng = np.random.default_rng(0)
     counts = np.concatenate([rng.integers(50, 301, 300), rng.integers(40, 61, 300)])
     items = [rng.choice(3706, count, replace=False, p=_POPULARITY) for count in counts]
@@ -71,7 +71,7 @@ _POPULARITY /= _POPULARITY.sum()
 
 
 def ridge_loop(found: Split) -> Floats:
-    """Scores of every held-out row by scikit-learn: each user's kernels made, centred, solved and applied."""
+    """The held-out scores by scikit-learn: for each user, kernels are computed, centred, solved and applied."""
     train, test = found.train, found.test
     scores = np.empty(len(test))
     gamma = 1 / (2 * _WIDTH**2)
@@ -87,7 +87,7 @@ def ridge_loop(found: Split) -> Floats:
 
 
 def ours_on_table(found: Split, threads: int) -> Floats:
-    """The same by `mprank`."""
+    """The held-out scores by `mprank`."""
     solver = MPRank(C=_C, kernel="gaussian", width=_WIDTH)
     model = next(solver.steps(found.train, stream(0), threads)).model
     return model.score(found.test.users, found.test.items)
@@ -105,7 +105,7 @@ def _check_agreement(found: Split) -> None:
 
 
 def _against_pairs(repeats: int) -> Iterator[Row]:
-    """Solves per second at equal objective, m = 150: scikit-learn's on the kernel between 11,175 pairs."""
+    """Fits per second at the same objective for m = 150, where scikit-learn uses the kernel between 11,175 pairs."""
     m = 150
     rng = np.random.default_rng(1)
     features = np.where(rng.random((m, _COLUMNS)) < 0.1, rng.integers(1, 6, (m, _COLUMNS)), 3).astype(float)
@@ -129,14 +129,14 @@ def _against_pairs(repeats: int) -> Iterator[Row]:
 
 
 def our_scores(solver: SVRank, view: Ratings) -> Floats:
-    """The scores of a user's items, from features on."""
+    """rankbench's scores of a user's items, from features on."""
     return _last(solver, view).model.score(np.zeros(len(view), int), view.items)
 
 
 def svr_scores(gram: Floats, y: Floats) -> Floats:
-    """The same by scikit-learn, which has 1/2 |w|^2 and a bias, that pairs in either direction alike keep near zero.
+    """scikit-learn's scores of a user's items, with a matching C and both directions of pairs to keep its bias near 0.
 
-    |w|^2 + c sum = 2 (1/2 |w|^2 + c/2 sum), and c = 2C/m^2.
+    scikit-learn minimises with 1/2 |w|^2: |w|^2 + c sum = 2 (1/2 |w|^2 + c/2 sum), and c = 2C/m^2.
     """
     m = len(y)
     low, high = np.triu_indices(m, 1)
@@ -149,7 +149,7 @@ def svr_scores(gram: Floats, y: Floats) -> Floats:
 
 
 def _objective(solver: SVRank, gram: Floats, y: Floats, h: Floats) -> float:
-    """The primal at the function of least norm with these scores."""
+    """The primal objective at the function of smallest norm with these scores."""
     centre = np.eye(len(y)) - 1 / len(y)
     v = np.linalg.lstsq(centre @ gram @ centre, h - h.mean(), rcond=1e-10)[0]
     r = h - y
@@ -166,7 +166,7 @@ def _last(solver: SVRank, view: Ratings) -> Step:
 
 
 def _growth() -> Iterator[Measure]:
-    """Seconds to a relative gap of 1e-4 over 300 features, a BLAS thread, and the exponent in m."""
+    """The seconds to a relative gap of 1e-4 with 300 features and one BLAS thread, and how they grow with m."""
     with single_threaded_blas():
         times = [min(_seconds_for(m) for _ in range(2)) for m in _SIZES]
     exponent = float(np.polyfit(np.log(_SIZES), np.log(times), 1)[0])
@@ -175,7 +175,7 @@ def _growth() -> Iterator[Measure]:
 
 
 def _seconds_for(m: int) -> float:
-    """How long a problem of m ratings takes, its features at hand and centred."""
+    """The seconds for a problem of m ratings, with features given and centred."""
     view = Magnitudes(users=1, items=m, features=_COLUMNS, per_user=m).view(np.random.default_rng(m))
     space = FeatureSpace(view.item_features - view.item_features.mean(axis=0))
     problem = ResidualProblem(view.values, 2 * 1e4 / m**2, _EPS)
@@ -189,6 +189,6 @@ def _seconds_for(m: int) -> float:
 
 
 def _rate(work: Callable[[], object]) -> float:
-    """Times a second, BLAS on one thread."""
+    """Runs per second, with BLAS on one thread."""
     with threadpool_limits(1):
         return 1 / seconds(work)

@@ -1,4 +1,4 @@
-"""Measuring side by side: baseline and ours take turns, so that a busy machine slows both."""
+"""Measuring two programs in turns, so that a busy machine slows both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Run = Callable[[], float]  # measures once: updates per second, or fits per seco
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: what both did in each turn, in a unit of which more is better."""
+    """One comparison: the measurements of both in each turn, in a unit where larger is better."""
 
     what: str
     unit: str
@@ -21,18 +21,18 @@ class Row:
 
     @property
     def ratios(self) -> list[float]:
-        """Ours over the peer's, turn by turn."""
+        """The ratio of rankbench to the other library, turn by turn."""
         return [ours / peer for ours, peer in zip(self.ours, self.peer, strict=True)]
 
 
 def in_turns(repeats: int, runs: dict[str, Run]) -> dict[str, list[float]]:
-    """What each run measures, all of them once per turn; a first turn warms up and is dropped."""
+    """The measurements of each run, all runs once per turn; the first turn is a warm-up and is dropped."""
     turns = [{name: run() for name, run in runs.items()} for _ in range(repeats + 1)]
     return {name: [turn[name] for turn in turns[1:]] for name in runs}
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it took, once."""
+    """The seconds that one call takes."""
     start = perf_counter()
     work()
     return perf_counter() - start
@@ -40,7 +40,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure that stands for itself: a share, an exponent, a memory, a time on this machine."""
+    """One number without a comparison: a share, an exponent, a memory size or a time on this machine."""
 
     what: str
     unit: str
@@ -50,7 +50,7 @@ class Measure:
 
 
 def show(found: list[Row | Measure]) -> str:
-    """A plain table, one line per comparison, then one line per figure."""
+    """A plain table with one line per comparison, then one line per single number."""
     rows, figures = ([row for row in found if isinstance(row, kind)] for kind in (Row, Measure))
     width = max(len(row.what) for row in found)
     head = f"{'ours : peer':{width}}  {'unit':14}  {'peer':>26}  {'ours':>26}  {'ratio':>20}  target"
@@ -67,7 +67,7 @@ def show(found: list[Row | Measure]) -> str:
 
 
 def _verdict(value: float, at_least: float | None = None, at_most: float | None = None) -> str:
-    """Whether a value reaches its target, where it has one."""
+    """Whether a value reaches its target, as text; empty if it has no target."""
     if at_least is not None:
         return f"{'met' if value >= at_least else 'MISSED'} (>= {at_least:g})"
     if at_most is not None:
@@ -76,7 +76,7 @@ def _verdict(value: float, at_least: float | None = None, at_most: float | None 
 
 
 def _spread(values: list[float]) -> str:
-    """median (least..most), in millions where that reads better."""
+    """The text `median (min..max)`, in millions for large values."""
     scale, letter = (1e6, "M") if np.median(values) >= 1e6 else (1.0, "")
     middle, least, most = (f"{value / scale:.2f}" for value in (np.median(values), min(values), max(values)))
     return f"{middle}{letter} ({least}..{most})"

@@ -14,7 +14,7 @@ RESULTS = Path("results")
 
 
 def option(short: str, metavar: str | None, text: str) -> Any:
-    """An option whose long name is the parameter's, `-q/--quiet`."""
+    """A command-line option with names like `-q/--quiet`, a placeholder and a help text."""
     return typer.Option(*short.split("/"), metavar=metavar, help=text)
 
 

@@ -1,4 +1,4 @@
-"""Data: the views that solvers learn from, the splits, the generators, and the real sets."""
+"""Data sets and splits: the views that solvers learn from, the splits, generators and real data sets."""
 
 from typing import ClassVar, Protocol
 
@@ -43,13 +43,13 @@ DATASETS = Registry(
 
 
 class Source(Protocol):
-    """A data set: a frozen record of settings that yields one view."""
+    """A data set: a frozen dataclass of settings that makes a view (ratings or comparisons)."""
 
     version: ClassVar[int]
 
     @property
     def origin(self) -> Origin:
-        """Where the data comes from, under which terms, and whether it is at hand."""
+        """Where the data comes from, its licence, and whether it is available."""
         ...
 
     def view(self, rng: np.random.Generator) -> View:
@@ -58,7 +58,7 @@ class Source(Protocol):
 
 
 def load(name: str | Named, seed: int = 0) -> View:
-    """The data set of this name, `rankbench.load("low-rank[users=500]")`; equal settings give equal bytes."""
+    """Load the data set of this name, `rankbench.load("low-rank[users=500]")`; equal settings give equal bytes."""
     named = DATASETS.resolve(name) if isinstance(name, str) else name
     source: Source = named.record
     rng = stream(seed, "data", named.identity, source.version)
@@ -66,6 +66,6 @@ def load(name: str | Named, seed: int = 0) -> View:
         return source.view(rng)
     except UserError:
         raise
-    except Exception as error:  # a source of the user's own may raise anything
+    except Exception as error:  # a user's own data set may raise anything
         problem = f"data set {named.written!r} cannot be read: {type(error).__name__}: {error}"
         raise UserError(problem) from error

@@ -1,4 +1,4 @@
-"""From the rows of a file to a view: ids numbered, repeats dealt with, published counts asserted."""
+"""Making a view from the rows of a file: numbering ids, handling repeated pairs, checking published counts."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,12 +13,12 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 
 Repeats = Literal["error", "last"]
-_WIDE = 50_000_000  # ids up to here are numbered by a table, not by sorting
+_WIDE = 50_000_000  # ids below this are numbered by a lookup table, other ids by sorting
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a publication says it holds."""
+    """The published numbers of ratings, users and items of a data set."""
 
     ratings: int
     users: int
@@ -52,8 +52,8 @@ def ratings(
 ) -> Ratings:
     """The view of (user, item, value) rows; users and items are numbered in the order of their ids.
 
-    Only items with a rating are in it. Of a pair that comes twice the last row wins if the source says
-    so; else it is an error that names both lines.
+    Only items with a rating are included. If a (user, item) pair occurs twice, `repeats` decides: the last row
+    is kept, or an error names both lines.
     """
     assert rows.values is not None
     (user_ids, users), (item_ids, items) = (numbered(column) for column in rows.ids)
@@ -65,7 +65,7 @@ def ratings(
     block = features.of(item_ids) if features else None
     return Ratings.from_triples(
         users,
-        sealed(items),  # these columns were made here, or by the parser: without a copy they are the view's
+        sealed(items),  # made here or by the parser, so the view can use these columns without a copy
         sealed(values),
         len(user_ids),
         len(item_ids),
@@ -78,14 +78,14 @@ def ratings(
 
 
 def expect(view: Ratings, counts: Counts, name: str) -> None:
-    """Raise an error unless the view holds what was published."""
+    """Raise an error unless the view has the published counts."""
     found = Counts(len(view), view.n_users, view.n_items)
     if found != counts:
         raise UserError(f"{name} holds {found} where {counts} were published: the files are cut or another edition")
 
 
 def _last_of_each(users: Ints, items: Ints, n_items: int, rows: Rows, repeats: Repeats) -> Ints | None:
-    """The rows to keep, in the file's order, or None for all of them."""
+    """The rows to keep if pairs are repeated, in the file's order, or None to keep all."""
     keys = users.astype(np.int64) * n_items + items
     if (keys[1:] > keys[:-1]).all():
         return None
@@ -97,5 +97,5 @@ def _last_of_each(users: Ints, items: Ints, n_items: int, rows: Rows, repeats: R
         first, second = order[int(np.argmax(same))], order[int(np.argmax(same)) + 1]
         pair = ", ".join(f"{name} {ids[second]}" for name, ids in zip(rows.layout.names, rows.ids, strict=False))
         earlier = rows.line_of(int(first))
-        rows.complain(int(second), f"{pair} stands on line {earlier} already: keep one of the two rows")
+        rows.complain(int(second), f"{pair} is on line {earlier} already: keep one of the two rows")
     return np.sort(order[np.append(~same, True)])

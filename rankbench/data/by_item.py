@@ -1,4 +1,4 @@
-"""The rows of a users x items matrix in the order of the items: its transpose, as compressed sparse columns have it."""
+"""An index of the rows of a users x items matrix by item, as in compressed sparse columns (CSC)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from rankbench.contract import Int32s, Int64s, Ints
 
 @dataclass(frozen=True, eq=False)
 class ByItem:
-    """An index of rows item by item: those of an item are indptr[item]:indptr[item + 1], by ascending user."""
+    """An index of rows by item: an item's rows are indptr[item]:indptr[item + 1], by ascending user."""
 
     indptr: Int64s
     users: Int32s  # the user of each row, in the order by item
@@ -17,7 +17,7 @@ class ByItem:
 
     @classmethod
     def of(cls, users: Int32s, items: Ints, n_items: int) -> "ByItem":
-        """The index of rows (user, item) that are given in the order by user."""
+        """The index of (user, item) rows that are sorted by user."""
         rows = np.argsort(items, kind="stable")
         indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
         return cls(indptr, users[rows], rows)
@@ -32,5 +32,5 @@ class ByItem:
 
 
 def users_of(indptr: Ints) -> Int32s:
-    """The user of every row, where a user's rows are indptr[user]:indptr[user + 1]."""
+    """The user of every row, given that a user's rows are indptr[user]:indptr[user + 1]."""
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))

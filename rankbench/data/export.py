@@ -1,8 +1,8 @@
-"""A split as plain files with the publication's own ids: written out here, read back here or anywhere else.
+"""Writing a split as plain files with the published ids, and reading it back.
 
-DIR/train.csv, test.csv   user,item,rating or user,better,worse; where the data has no ids, row numbers
-DIR/seen.csv              what users have beside their comparisons, where the split says it
-DIR/common.npz            the numbers of users and items, all ids, item features: what the parts share
+DIR/train.csv, test.csv   user,item,rating or user,better,worse; numbers counted from 0 if the data has no ids
+DIR/seen.csv              the items that users have seen, if the split has that part
+DIR/common.npz            what the parts share: the numbers of users and items, all ids, item features
 DIR/split.json            data, split, seed, repetition, hash, counts and version
 """
 
@@ -23,7 +23,7 @@ from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, Vie
 from rankbench.errors import UserError
 from rankbench.leftovers import partial_of
 
-FORMAT = 1  # raised when the files change
+FORMAT = 1  # version of the file format
 _COLUMNS = {"Ratings": ("user", "item", "rating"), "Comparisons": ("user", "better", "worse")}
 
 
@@ -40,9 +40,9 @@ class Common:
 
 
 def export(parts: Split, folder: Path, *, data: str, split: str, seed: int, repetition: int) -> dict[str, Any]:
-    """Write a split into a new folder; the content of its split.json is returned.
+    """Write a split into a new folder and return the content of its split.json.
 
-    All is written into a folder beside it, which is renamed once it is complete: there is never half a split.
+    The files are written into a temporary folder, which is renamed once it is complete.
     """
     common = _common(parts)
     record = {"data": data, "split": split, "seed": seed, "repetition": repetition, **_facts(parts)}
@@ -64,7 +64,7 @@ def export(parts: Split, folder: Path, *, data: str, split: str, seed: int, repe
 
 
 def read_back(folder: Path) -> Split:
-    """The split that `export` wrote into this folder; files that were changed since are an error."""
+    """The split that `export` wrote into this folder; an error if the files were changed since."""
     try:
         record = json.loads((folder / "split.json").read_text(encoding="utf-8"))
         if record["format"] != FORMAT:
@@ -74,17 +74,17 @@ def read_back(folder: Path) -> Split:
         split = Split(**parts)
     except OSError as error:
         raise UserError(
-            f"{folder} holds no whole split: {Path(error.filename or folder).name}: {error.strerror}"
+            f"{folder} holds no complete split: {Path(error.filename or folder).name}: {error.strerror}"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"the split in {folder} cannot be read: {error}; export it again") from None
     if split.hash != record["hash"]:
-        raise UserError(f"the split in {folder} is not what was written, its hash is another: export it again")
+        raise UserError(f"the split in {folder} was changed, its hash differs: export it again")
     return split
 
 
 def _common(parts: Split) -> Common:
-    """What the parts share; if they do not, or if an id stands for two things, the split cannot be written."""
+    """What all parts share; an error if the parts differ in it, or if an id is not unique."""
     names = [field.name for field in fields(Common)]
     found = [Common(**{name: getattr(part, name) for name in names}) for part in parts.parts.values()]
     if len({fingerprint(common) for common in found}) > 1:
@@ -100,11 +100,11 @@ def _check_unique(kind: str, ids: Labels) -> None:
     values, times = np.unique(ids, return_counts=True)
     if (times > 1).any():
         twice = values[np.argmax(times > 1)]
-        raise UserError(f"{kind} id {twice} stands for {times.max()} {kind}s: each needs an id of its own")
+        raise UserError(f"{kind} id {twice} belongs to {times.max()} {kind}s: give each {kind} a unique id")
 
 
 def _facts(parts: Split) -> dict[str, Any]:
-    """What a reader wants to know of the parts before opening them."""
+    """The facts about a split for split.json: hash, sizes, rows per part and versions."""
     counts = {
         name: {"rows": len(part), "users": int(np.count_nonzero(np.diff(part.indptr)))}
         for name, part in parts.parts.items()
@@ -115,11 +115,11 @@ def _facts(parts: Split) -> dict[str, Any]:
 
 def _check_free(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is there already: choose another folder with --to, or remove it first")
+        raise UserError(f"{folder} exists already: choose another folder with --to, or remove it first")
 
 
 def _write_rows(path: Path, part: View) -> None:
-    """The rows with a line of names above; ids that are text stand in quotes, whatever they hold."""
+    """Write the rows of a part as CSV with a header; text ids are always quoted."""
     import pandas  # noqa: PLC0415  slow to import, and not needed to read a help page
 
     items = (part.items,) if isinstance(part, Ratings) else (part.better, part.worse)
@@ -132,12 +132,12 @@ def _write_rows(path: Path, part: View) -> None:
 
 
 def _named(numbers: Ints, ids: Labels) -> Any:
-    """The published ids of what is numbered so."""
+    """The published ids for these numbers, or the numbers if there are no ids."""
     return numbers if ids is None else ids[numbers]
 
 
 def _read_rows(path: Path, common: Common) -> View:
-    """The rows of one file over the common users and items."""
+    """The part in one CSV file, over the common users and items."""
     import pandas  # noqa: PLC0415
 
     items = _dtype(common.item_ids)
@@ -152,14 +152,14 @@ def _read_rows(path: Path, common: Common) -> View:
 
 
 def _dtype(ids: Labels) -> Any:
-    """What to read ids as: text stays text, though it may look like a number."""
+    """The type to read ids as; text ids stay text even if they look like numbers."""
     if ids is None:
         return "int64"
     return "str" if ids.dtype.kind == "U" else ids.dtype.name
 
 
 def _numbers(column: Array, ids: Labels, kind: str) -> Ints:
-    """The row numbers of published ids."""
+    """The numbers of published ids."""
     if ids is None:
         return column
     import pandas  # noqa: PLC0415

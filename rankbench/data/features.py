@@ -1,4 +1,4 @@
-"""Item features with names: genres, title words, decades, directors; blocks of columns put side by side."""
+"""Named 0/1 item features from words, such as genres, title words, decades and directors."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,14 +11,14 @@ import scipy.sparse
 from rankbench.data.tables import Ids
 from rankbench.errors import UserError
 
-_DENSE = 100  # up to so many columns a plain array is smaller and faster than a sparse one
+_DENSE = 100  # up to this many columns a dense array is smaller and faster than a sparse one
 _WORD = re.compile(r"[^\W_]+")
 _YEAR = re.compile(r"\((\d{4})\)\s*$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A row per item, a column per feature, and the columns' names."""
+    """A feature matrix with a row per item and a column per feature, and the columns' names."""
 
     names: Ids
     matrix: Any
@@ -26,12 +26,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Features:
-    """What is known about each item: for every kind of feature the item's words of it."""
+    """The words that describe each item, for every kind of feature (genres, titles, ...)."""
 
     words: Mapping[str, Mapping[Any, Iterable[str]]]  # kind -> item id -> words
 
     def of(self, item_ids: Ids) -> Block:
-        """The 0/1 features of these items: a column per word that one of them has, kinds side by side."""
+        """The 0/1 features of these items: a column for each word that an item has, kind after kind."""
         blocks = [
             _block(kind, [table.get(item, ()) for item in item_ids.tolist()]) for kind, table in self.words.items()
         ]
@@ -43,28 +43,28 @@ class Features:
 
 
 def kinds(text: str, known: Sequence[str]) -> tuple[str, ...]:
-    """The kinds of feature that `genres+titles` names; none for `none`."""
+    """The kinds of features in a text like `genres+titles`; empty for `none`."""
     if text == "none":
         return ()
     asked = tuple(dict.fromkeys(text.split("+")))
     if strange := [kind for kind in asked if kind not in known]:
-        raise UserError(f"no features {strange[0]!r}: choose from {', '.join(known)}, joined by +, or none")
+        raise UserError(f"unknown features {strange[0]!r}: choose from {', '.join(known)}, joined by +, or none")
     return asked
 
 
 def title_words(title: str) -> list[str]:
-    """The words of a title in lower case, its year left out."""
+    """The words of a title in lower case, without its year."""
     return _WORD.findall(_YEAR.sub("", title).lower())
 
 
 def decade(title: str) -> list[str]:
-    """The decade of the year that stands in brackets at a title's end: `1990s`; nothing where none does."""
+    """The decade of the year in brackets at the end of a title, `1990s`; empty if there is no year."""
     match = _YEAR.search(title)
     return [f"{match[1][:3]}0s"] if match else []
 
 
 def _block(kind: str, words: list[Iterable[str]]) -> Block:
-    """A column per distinct word, in the order of the alphabet."""
+    """The features of one kind: a 0/1 column per distinct word, in alphabetical order."""
     rows = [sorted(set(item)) for item in words]
     distinct = sorted(set().union(*rows))
     number = {word: index for index, word in enumerate(distinct)}

@@ -1,4 +1,4 @@
-"""Downloads: mirrors in turn, cut connections taken up where they broke, hashes checked, no half file left."""
+"""Downloads with several mirrors, resumed connections and checked hashes; an incomplete file is never kept."""
 
 import os
 import shutil
@@ -11,37 +11,37 @@ import requests
 from rankbench.data.origins import Download, Tell
 from rankbench.errors import UserError
 
-_RETRIES = 3  # after a cut connection, wrong bytes or a server that is busy
+_RETRIES = 3  # after a cut connection, a wrong hash or a busy server
 _TIMEOUT = (10.0, 60.0)  # seconds to connect, and between two pieces
 _PIECE = 1 << 16
-_FINAL = range(400, 500)  # answers that asking again does not change
+_FINAL = range(400, 500)  # HTTP status codes after which trying again is useless
 
 
 class _Refused(Exception):
-    """A server's final no: it is not asked again."""
+    """A server's final refusal, after which the download is not tried again."""
 
 
 class _Resuming:
-    """A downloader for pooch that goes on where a cut connection left off."""
+    """A downloader for pooch that resumes after a cut connection."""
 
     def __init__(self, part: Path, name: str, tell: Tell) -> None:
         self.part, self.name, self.tell = part, name, tell
-        self.etag: str | None = None  # of what the part holds the beginning of
+        self.etag: str | None = None  # identifies the server's file that was partly downloaded
 
     def __call__(self, url: str, output: str, _pooch: pooch.Pooch) -> None:
-        """Fetch the rest, and hand the whole over as `output`."""
+        """Download what is missing, and move the complete file to `output`."""
         with requests.get(url, stream=True, timeout=_TIMEOUT, headers=self._headers()) as response:
             if response.status_code in _FINAL and response.status_code not in (408, 416, 429):
                 raise _Refused(f"{response.status_code} {response.reason}")
             if response.status_code != requests.codes.partial_content:
-                self.part.unlink(missing_ok=True)  # the server sends all of it, or nothing
+                self.part.unlink(missing_ok=True)  # the server does not resume: start from the beginning
             response.raise_for_status()
             self.etag = response.headers.get("ETag")
             self._write(response)
         shutil.move(self.part, output)
 
     def _headers(self) -> dict[str, str]:
-        """Ask for what is still missing, if it is still the same file; and for its bytes as they are."""
+        """Request headers for uncompressed bytes and, if the file is still the same, only its missing part."""
         headers = {"Accept-Encoding": "identity"}
         if self.etag and self.part.exists():
             headers |= {"Range": f"bytes={self.part.stat().st_size}-", "If-Range": self.etag}
@@ -59,9 +59,9 @@ class _Resuming:
 
 
 def fetch(download: Download, folder: Path, tell: Tell, by_hand: str) -> Path:
-    """The file in `folder`, from there if it is intact, else from the first mirror that gives it."""
+    """The path of the file in `folder`, downloaded from the first mirror that works unless it is there intact."""
     if os.environ.get("RANKBENCH_OFFLINE") == "1":
-        raise UserError(f"RANKBENCH_OFFLINE=1 forbids to fetch {download.name}: unset it, or {by_hand}")
+        raise UserError(f"RANKBENCH_OFFLINE=1 forbids fetching {download.name}: unset it, or {by_hand}")
     failures = []
     for url in download.urls:
         try:
@@ -74,8 +74,8 @@ def fetch(download: Download, folder: Path, tell: Tell, by_hand: str) -> Path:
 
 
 def _from_mirror(download: Download, url: str, folder: Path, tell: Tell) -> Path:
-    """Pooch's fetch from one address: it writes beside the target, checks the hash and renames."""
-    pooch.get_logger().setLevel("WARNING")  # what happens is told by `tell`
+    """The file from one address, fetched by pooch, which checks the hash before it renames the file."""
+    pooch.get_logger().setLevel("WARNING")  # `tell` reports the progress
     part = folder / f"{download.name}.partial"
     folder.mkdir(parents=True, exist_ok=True)
     registry = pooch.create(
@@ -93,7 +93,7 @@ def _from_mirror(download: Download, url: str, folder: Path, tell: Tell) -> Path
 
 
 def _in_words(error: Exception) -> str:
-    """What went wrong, without the library's own address and object names."""
+    """A short text for a download error."""
     if isinstance(error, _Refused):
         return str(error)
     if isinstance(error, requests.HTTPError) and error.response is not None:

@@ -1,6 +1,6 @@
-"""The files of a data set wherever they lie: loose, compressed, or inside an archive that is read in place.
+"""The files of a data set: loose, compressed, or inside an archive that is read in place.
 
-Nothing is ever unpacked to disk, so no path inside an archive can lead anywhere.
+Archives are never unpacked to disk, so malicious paths inside an archive do no harm.
 """
 
 import gzip
@@ -32,7 +32,7 @@ class File:
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The content as a stream of bytes, gzip undone; a damaged archive is an error that names it."""
+        """The content as a stream of bytes, decompressed; a damaged archive is an error that names it."""
         try:
             if self.member:
                 with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as stream:
@@ -56,15 +56,15 @@ class File:
 
 @dataclass(frozen=True)
 class Files:
-    """All files in the folders of one data set; the first folder that holds a name wins."""
+    """All files in the folders of one data set; if a name occurs twice, the first folder wins."""
 
     name: str
     paths: tuple[Path, ...]
-    remedy: str = ""  # the command that gets what is missing
+    remedy: str = ""  # the command that gets missing files
 
     @classmethod
     def of(cls, name: str, remedy: str = "") -> "Files":
-        """What lies in the folders of this data set, and archives of its name beside its own folder."""
+        """The files in the folders of this data set, and archives of its name beside these folders."""
         found: list[Path] = []
         for folder in folders(name):
             found += sorted(folder.parent.glob(f"{name}.*")) if folder.parent.is_dir() else []
@@ -73,11 +73,11 @@ class Files:
         return cls(name, paths, remedy)
 
     def has(self, name: str) -> bool:
-        """Whether a file of this name is at hand."""
+        """Whether there is a file of this name."""
         return self._find(name) is not None
 
     def find(self, *names: str) -> File:
-        """The file of the first of these names that is at hand."""
+        """The file with the first of these names that exists."""
         for name in names:
             if found := self._find(name):
                 return found
@@ -86,11 +86,11 @@ class Files:
         raise UserError(f"{self.name}: no file {' or '.join(names)} in {where}{remedy}")
 
     def matching(self, pattern: str) -> list[File]:
-        """Every loose file whose name fits the pattern."""
+        """All loose files with a name that matches the pattern."""
         return [File(path) for path in self.paths if path.match(pattern)]
 
     def stamp(self) -> str:
-        """A digest of every file's place, size and time of change: differs when one of them does."""
+        """A digest of every file's path, size and time of change."""
         digest = hashlib.sha256()
         for path in self.paths:
             about = path.stat()
@@ -108,13 +108,13 @@ class Files:
 
 
 def folders(name: str) -> tuple[Path, ...]:
-    """Where the files of a data set are looked for: the user's own folder first, then what was fetched."""
+    """The folders that are searched for a data set's files: first in `RANKBENCH_DATA`, then in the cache."""
     own = os.environ.get("RANKBENCH_DATA")
     return (*((Path(own) / name,) if own else ()), cache_folder() / "data" / name)
 
 
 def _member(path: Path, name: str) -> str | None:
-    """The member of an archive that has this name in whatever folder, None where there is none."""
+    """The member of an archive with this file name, in any folder, or None."""
     try:
         with zipfile.ZipFile(path) as archive:
             members: list[Any] = archive.namelist()

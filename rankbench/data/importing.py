@@ -1,4 +1,4 @@
-"""Take a user's own copy of a data set into the cache, all of it or nothing."""
+"""Importing a user's own copy of a data set into the cache, either completely or not at all."""
 
 import shutil
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from rankbench.errors import UserError
 
 
 def take(name: str, origin: Origin, path: Path, load: Callable[[], object]) -> Path:
-    """Copy a file or a folder's files beside what is there already, keep them if the data then loads.
+    """Copy a file, or the files of a folder, into the cache, and return the cache folder.
 
-    What was there before is put back when it does not.
+    The copies are kept if the data set then loads; otherwise the previous state is restored.
     """
     if isinstance(origin, Generated | Shipped) or ":" in name:
-        raise UserError(f"{name} is not imported ({origin.home}): load it as it is")
+        raise UserError(f"{name} needs no import ({origin.home}): load it directly")
     chosen = _chosen(name, path)
     folder = folders(name)[-1]
     fresh, before = folder.with_name(f"{folder.name}.importing"), folder.with_name(f"{folder.name}.before")
@@ -42,7 +42,7 @@ def take(name: str, origin: Origin, path: Path, load: Callable[[], object]) -> P
 
 
 def _chosen(name: str, path: Path) -> list[Path]:
-    """The files that the path names."""
+    """The files to import: the file at the path, or all files in the folder at the path."""
     if not path.exists():
         raise UserError(f"no file or folder {str(path)!r} to import {name} from")
     found = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
@@ -56,7 +56,7 @@ def _chosen(name: str, path: Path) -> list[Path]:
 
 
 def _assemble(fresh: Path, folder: Path, chosen: list[Path]) -> None:
-    """What is there already, and the chosen files over it."""
+    """Fill a new folder with the files that exist already, and copy the chosen files over them."""
     shutil.rmtree(fresh, ignore_errors=True)
     if folder.exists():
         shutil.copytree(folder, fresh)
@@ -66,7 +66,7 @@ def _assemble(fresh: Path, folder: Path, chosen: list[Path]) -> None:
 
 
 def _put_back(folder: Path, before: Path) -> None:
-    """The state before the import."""
+    """Restore the state before the import."""
     shutil.rmtree(folder, ignore_errors=True)
     if before.exists():
         before.rename(folder)

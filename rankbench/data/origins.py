@@ -1,27 +1,27 @@
-"""Origins: where a data set comes from, under which terms, and whether it is at hand."""
+"""Origins: where a data set comes from, its licence, and whether it is available on this machine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-Tell = Callable[[str, int, int | None], None]  # a file's name, bytes so far, bytes in all where known
+Tell = Callable[[str, int, int | None], None]  # progress: a file's name, bytes so far, total bytes if known
 
 
 @dataclass(frozen=True)
 class Held:
-    """A file at hand, and the SHA-256 it should have where somebody published one."""
+    """A file on this machine, and its published SHA-256 if there is one."""
 
     path: Path
     sha256: str | None
 
 
 class Origin(Protocol):
-    """Where a data set comes from."""
+    """The origin of a data set: its licence, size and home, and how to get it."""
 
     @property
     def licence(self) -> str:
-        """The terms, in one line."""
+        """The licence, in one line."""
         ...
 
     @property
@@ -31,44 +31,44 @@ class Origin(Protocol):
 
     @property
     def home(self) -> str:
-        """Who made it and where it is published."""
+        """The authors of the data set and where it is published."""
         ...
 
     def missing(self) -> str | None:
-        """The one command that would get the data, or None where it is at hand."""
+        """The command that gets the data, or None if it is available."""
         ...
 
     def held(self) -> list[Held]:
-        """The files at hand."""
+        """The data set's files on this machine."""
         ...
 
     def fetch(self, tell: Tell) -> None:
-        """Get what is missing, or say in a UserError how a person can."""
+        """Download missing files, or raise an error that says how to get them by hand."""
         ...
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Made by us from random numbers: always at hand."""
+    """The origin of generated data, which is always available."""
 
     size: str
     home: str = "generated"
     licence: str = "none needed"
 
     def missing(self) -> None:
-        """Nothing: it is generated."""
+        """None, because generated data is never missing."""
 
     def held(self) -> list[Held]:
         """No files."""
         return []
 
     def fetch(self, tell: Tell) -> None:
-        """Nothing to do."""
+        """Do nothing, because generated data needs no files."""
 
 
 @dataclass(frozen=True)
 class Download:
-    """A file as it is offered: its name, where it can be had, and its published hash."""
+    """A file to download: its name, its addresses and its published SHA-256."""
 
     name: str
     urls: tuple[str, ...]

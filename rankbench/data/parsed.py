@@ -1,4 +1,4 @@
-"""The cache of parsed data sets: reading text once is enough, until a file, a setting or the parser changes."""
+"""The cache of parsed data sets, which is valid until a file, a setting or the parser's version changes."""
 
 import hashlib
 from collections.abc import Callable
@@ -16,10 +16,10 @@ AnyView = TypeVar("AnyView", Ratings, Comparisons)
 
 
 def parsed(record: Dataclass, version: int, files: Files, parse: Callable[[Files], AnyView]) -> AnyView:
-    """The view that `parse` makes of the files, from the cache if nothing has changed since.
+    """The view that `parse` makes of the files, read from the cache if nothing has changed.
 
-    What is cached is found by the record's settings and version and by place, size and time of change of
-    every file; an older one of the same settings is removed.
+    The cache key is made of the record's settings and version and of the path, size and time of change of
+    every file; an outdated cache file for the same settings is removed.
     """
     settings = hashlib.sha256(f"{version} {show_settings(settings_of(record))}".encode()).hexdigest()[:12]
     folder = cache_folder() / "parsed"
@@ -28,7 +28,7 @@ def parsed(record: Dataclass, version: int, files: Files, parse: Callable[[Files
         view: AnyView = view_of(read_npz(path))
         return view
     except (OSError, UserError, KeyError):
-        pass  # not there yet, or damaged: it is made anew
+        pass  # not cached yet, or damaged: parse the files
     view = parse(files)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,5 +36,5 @@ def parsed(record: Dataclass, version: int, files: Files, parse: Callable[[Files
             old.unlink(missing_ok=True)
         write_npz(path, pack(view))
     except OSError:
-        pass  # a cache that cannot be written costs the parsing next time, nothing else
+        pass  # if the cache cannot be written, the files are parsed again next time
     return view

@@ -1,4 +1,4 @@
-"""Publications: data sets that somebody published as files, wherever those lie on this machine."""
+"""Publications: the origins of data sets that were published as files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from rankbench.errors import UserError
 
 @dataclass(frozen=True)
 class Publication:
-    """An origin of files.
+    """The origin of a data set that was published as files.
 
-    `spec` is what a command calls it, where that is the name with settings. `needs` lists what must be
-    there, each as alternatives: a file's own name, loose or inside an archive. `hashes` are those of loose
-    files. What can only be had from its owner has no downloads but says in `how` what a person must do.
+    `spec` is the data set's name with settings, for commands; empty means `name`. `needs` lists the required
+    files, each as a tuple of alternative names, loose or inside an archive. `hashes` has the SHA-256 of loose
+    files. A data set that can only be had from its owner has no `downloads`; `how` says how to get it.
     """
 
     name: str
@@ -28,24 +28,24 @@ class Publication:
     spec: str = ""
 
     def files(self) -> Files:
-        """What lies in the folders of this data set."""
+        """The files in the folders of this data set."""
         return Files.of(self.name, self._command())
 
     def missing(self) -> str | None:
-        """The command that gets what is missing, None where nothing is."""
+        """The command that gets missing files, or None if none is missing."""
         files = self.files()
         if all(any(files.has(name) for name in names) for names in self.needs):
             return None
         return self._command()
 
     def held(self) -> list[Held]:
-        """Every file in the folders of this data set."""
+        """All files in the folders of this data set, with their published hashes."""
         published = dict(self.hashes)
         published |= {one.name: one.sha256 for one in self.downloads if one.sha256}
         return [Held(path, published.get(path.name)) for path in self.files().paths]
 
     def fetch(self, tell: Tell) -> None:
-        """Download what is not at hand into the cache."""
+        """Download missing files into the cache."""
         from rankbench.data.fetching import fetch  # noqa: PLC0415  the network is rarely needed
 
         if self.missing() is None:

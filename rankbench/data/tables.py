@@ -1,4 +1,4 @@
-"""Text files of ratings: read by pandas' C parser; whatever is wrong is named with its file and line."""
+"""Reading text files of ratings with pandas' C parser; errors name the file and the line."""
 
 import csv
 import io
@@ -17,51 +17,51 @@ if TYPE_CHECKING:
 
 Ids = np.ndarray[Any, Any]  # integers, or text
 _LARGEST = np.iinfo(np.int64).max
-_ROWS = 1 << 16  # that pandas before 3.1 reads at a time: all at once would take three times the memory
+_ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
 _BUFFER = 1 << 20  # bytes
-_UNIT = "\x1f"  # the control letter that ASCII has for a border between fields: no text holds it
+_UNIT = "\x1f"  # the ASCII unit separator, which does not occur in text
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How rows stand in a text file: which fields matter, what separates them, what a value may be."""
+    """The layout of a text file: which fields to read, their separator, and the allowed values."""
 
     fields: tuple[int, ...] = (0, 1, 2)  # indices of the ids, then of the value if `valued`
     separator: str = ","
-    header: int = 0  # lines before the first row
+    header: int = 0  # number of lines before the first row
     encoding: str = "utf-8"
     names: tuple[str, ...] = ("user", "item", "rating")
     valued: bool = True  # the last field is a number, not an id
     scale: tuple[float, float] = (-np.inf, np.inf)
-    step: float | None = None  # between two values of the scale, None where every number on it is one
+    step: float | None = None  # distance between allowed values; None: every number on the scale is allowed
     text_ids: bool = False
     quoted: bool = False
-    escape: str | None = None  # the letter that takes a quote within quotes for itself
+    escape: str | None = None  # the character that escapes a quote within quotes
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The columns of a file as they stand in it."""
+    """The columns of a file, in the file's order."""
 
     file: File
     layout: Layout
     ids: tuple[Ids, ...]
     values: Floats | None
-    numbers: Ints | None = None  # which of the file's rows these are, where some were left out
+    numbers: Ints | None = None  # the row numbers in the file, if some rows were left out
 
     def complain(self, row: int, what: str) -> NoReturn:
         """Raise an error that names the line of a row."""
         raise UserError(f"{self.file}, line {self.line_of(row)}: {what}")
 
     def line_of(self, row: int) -> int:
-        """The number of the line that holds a row."""
+        """The line number of a row."""
         numbered = (number for number, _ in lines(self.file, self.layout.encoding) if number > self.layout.header)
         wanted = row if self.numbers is None else int(self.numbers[row])
-        anyway = self.layout.header + wanted + 1  # where lines end otherwise than ours do
+        anyway = self.layout.header + wanted + 1  # a fallback for unusual line ends
         return next((line for index, line in enumerate(numbered) if index == wanted), anyway)
 
     def take(self, kept: Ints) -> "Rows":
-        """Some of a file's rows (their numbers, ascending), which still know their lines."""
+        """The rows with these numbers (ascending), which keep their line numbers."""
         return replace(
             self,
             ids=tuple(column[kept] for column in self.ids),
@@ -71,18 +71,18 @@ class Rows:
 
 
 class Watched(io.RawIOBase):
-    """A stream of bytes that notices zeros, where the fields of pandas before 3.1 end without a word."""
+    """A stream of bytes that records whether it had zero bytes, which end a field silently in pandas before 3.1."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
         self.zeros = False
 
     def readable(self) -> bool:
-        """Yes."""
+        """True: the stream can be read."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """The next bytes."""
+        """Read the next bytes into the buffer; returns how many."""
         room = memoryview(buffer)
         piece = self.stream.read(len(room))
         room[: len(piece)] = piece
@@ -91,25 +91,25 @@ class Watched(io.RawIOBase):
 
 
 def to_the_last_bit(version: str) -> dict[str, Any]:
-    """What pandas needs to be told to read numbers exactly; from 3.1 on it does, and warns if it is told."""
+    """The options that make pandas read numbers exactly; from 3.1 on that is the default, and the option warns."""
     return {"float_precision": "round_trip"} if _is_old(version) else {}
 
 
 def _is_old(version: str) -> bool:
-    """Whether this is pandas before 3.1, which needs watching."""
+    """Whether a version of pandas is older than 3.1, which needs additional checks."""
     major, minor = version.split(".")[:2]
     return (int(major), int(minor)) < (3, 1)
 
 
 def read(file: File, layout: Layout) -> Rows:
-    """The rows of a file, every field checked."""
-    import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
+    """The rows of a file, with every field checked."""
+    import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
 
     try:
         columns = [_joined(pieces) for pieces in zip(*_pieces(file, layout), strict=True)]
     except pandas.errors.EmptyDataError:
         raise UserError(f"{file} holds no rows") from None
-    except (ValueError, OverflowError) as error:  # what pandas found; where, we find out
+    except (ValueError, OverflowError) as error:  # pandas' error has no line number; `_diagnose` finds it
         _diagnose(file, layout)
         raise UserError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
     ids = tuple(columns[: len(_ids(layout))])
@@ -121,12 +121,12 @@ def read(file: File, layout: Layout) -> Rows:
 
 
 def _joined(pieces: Sequence[Ids]) -> Ids:
-    """One column."""
+    """The pieces of a column as one array."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _pieces(file: File, layout: Layout) -> Iterator[list[Ids]]:
-    """The columns of so many rows at a time; what pandas might have read as something else is an error."""
+    """The columns, chunk by chunk; an error if pandas may have misread a field."""
     import pandas  # noqa: PLC0415
 
     kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in _ids(layout)}
@@ -153,7 +153,7 @@ def _pieces(file: File, layout: Layout) -> Iterator[list[Ids]]:
             for frame in frames:
                 columns = [frame[index].to_numpy() for index in layout.fields]
                 if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
-                    raise ValueError("an id does not fit into 64 bits")  # which pandas before 3.1 does not say
+                    raise ValueError("an id does not fit into 64 bits")  # pandas before 3.1 does not notice
                 yield [
                     _as_text(column) if kinds[index] is str else column
                     for index, column in zip(layout.fields, columns, strict=True)
@@ -163,7 +163,7 @@ def _pieces(file: File, layout: Layout) -> Iterator[list[Ids]]:
 
 
 def lines(file: File, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """The lines of a small file with their numbers, without line ends; blank ones are left out."""
+    """The lines of a small file as (number, text), without line ends and blank lines."""
     for number, line in enumerate(io.BytesIO(file.read()), start=1):
         try:
             text = line.decode(encoding).rstrip("\r\n")
@@ -182,7 +182,7 @@ def records(
     quoted: bool = False,
     escape: str | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each line of a small file with its number; too few fields are an error."""
+    """The lines of a small file as (number, fields); too few fields are an error."""
     for number, text in lines(file, encoding):
         if number <= header:
             continue
@@ -193,7 +193,7 @@ def records(
 
 
 def identified(rows: Iterable[tuple[int, list[str]]], file: File) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each record with the id that stands first in it, instead of the line's number."""
+    """The records as (id, fields), where the id is the first field."""
     for number, fields in rows:
         if reason := _unreadable(fields[0], "id"):
             raise UserError(f"{file}, line {number}: id {fields[0]!r} {reason}")
@@ -205,14 +205,14 @@ def _ids(layout: Layout) -> tuple[int, ...]:
 
 
 def _one_letter(stream: IO[bytes], separator: str) -> IO[bytes]:
-    """The same text with a separator of one letter, which is all the C parser takes."""
+    """The stream with its separator replaced by a single character, the only kind that the C parser accepts."""
     if len(separator) == 1:
         return stream
     return io.BytesIO(stream.read().replace(separator.encode(), _UNIT.encode()))
 
 
 def _as_text(column: Ids) -> Ids:
-    """Text of fixed width, which needs no pickle to be stored."""
+    """A column as fixed-width text, which can be stored without pickle."""
     return np.asarray(column, dtype=np.str_)
 
 
@@ -229,13 +229,13 @@ def _check_values(rows: Rows) -> None:
 
 
 def _out_of_range(value: float, layout: Layout) -> str:
-    """That a value is none of the scale, and what it must be."""
+    """The error text for a value that is not on the scale."""
     must = f"must be {_in_words(*layout.scale)}" + (f" in steps of {layout.step:g}" if layout.step else "")
     return f"{layout.names[-1]} {value:g} is out of range: {must}"
 
 
 def _in_words(low: float, high: float) -> str:
-    """A scale that may be open at either end."""
+    """A scale as text; either end may be infinite."""
     if np.isinf(low) and np.isinf(high):
         return "finite"
     if np.isinf(high):
@@ -244,7 +244,7 @@ def _in_words(low: float, high: float) -> str:
 
 
 def _diagnose(file: File, layout: Layout) -> None:
-    """Raise an error about the first line that is wrong, if a line is."""
+    """Raise an error about the first wrong line, if there is one."""
     least = max(layout.fields) + 1
     how = (layout.encoding, layout.header, layout.quoted, layout.escape)
     for number, fields in records(file, layout.separator, least, *how):
@@ -257,13 +257,13 @@ def _diagnose(file: File, layout: Layout) -> None:
 
 
 def _unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
-    """Why a field cannot be what it should be."""
+    """Why a field is not a valid number, id or text; None if it is valid."""
     if kind == "text":
         return "is empty" if not text else "holds a zero byte" if "\x00" in text else None
     try:
         if kind == "number":
             return "is no number" if "_" in text or np.isnan(float(text)) else None
-        if "_" in text:  # which Python would take for a border between thousands
+        if "_" in text:  # Python would accept it as a thousands separator
             return "is no whole number"
         return None if -_LARGEST - 1 <= int(text) <= _LARGEST else "does not fit into 64 bits"
     except ValueError:

@@ -48,7 +48,7 @@ class Holder:
 
     host: str
     pid: int
-    since: str  # ISO time by the clock of the driver's machine: for people, never compared
+    since: str  # ISO time by the clock of the driver's machine: for display, never compared
 
 
 @dataclass(frozen=True)

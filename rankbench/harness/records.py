@@ -315,19 +315,19 @@ class Result:
     status: Status
     reason: str | None
     curve: tuple[Point, ...]
-    counted: tuple[Counted, ...]  # for each metric of the cell; empty where nothing was evaluated
-    unscored: float | None  # share of held-out pairs the model gave NaN
-    wall: float  # the whole cell, evaluation and process included
+    counted: tuple[Counted, ...]  # for each metric of the cell; empty if nothing was evaluated
+    unscored: float | None  # share of held-out pairs that the model scored NaN
+    wall: float  # wall time of the whole cell, including evaluation and starting the process
     peak_mb: float | None
-    contended: bool  # ran beside other cells of ours: its seconds mean little
+    contended: bool  # disturbed by cells that ran at the same time: its times are unreliable
     machine: Machine
     finished: str
-    prepare: float | None = None  # seconds to make the view that the solver learns from, before its clock starts
-    load: float | None = None  # what other processes used of the machine meanwhile, in cores
-    imported: tuple[str, ...] = ()  # packages imported on the clock
-    trace: str | None = None  # of a failure
+    prepare: float | None = None  # seconds to make the view that the solver learns from, not part of training time
+    load: float | None = None  # cores that other processes used meanwhile
+    imported: tuple[str, ...] = ()  # packages imported during training
+    trace: str | None = None  # traceback of a failure
     stopped: str | None = None  # what ended the training: the budget or the solver
-    functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, where the model has them
+    functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, if the model has them
     split: str = ""  # SHA-256 of the split's parts; empty in results from before it was kept
     model: str = ""  # SHA-256 of the last model's arrays; empty also where a model is no record of arrays
 

@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes."""
+    """One panel of a figure: its title and the lines in it."""
 
     title: str
     lines: tuple[Line, ...]

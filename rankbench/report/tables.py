@@ -259,7 +259,7 @@ def _line(
 
 
 def _promise(row: Row) -> str:
-    """A note behind the name of a solver whose results are not exact."""
+    """A note to append to the name of a solver if its results are not exact."""
     told = {Determinism.RACY.value: " (racy)", Determinism.FIXED_THREADS.value: " (exact for a number of threads)"}
     return told.get(row.determinism, "")
 

@@ -1,4 +1,4 @@
-"""Where what is parsed is kept."""
+"""The folder of the cache for parsed data."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A split written out is the same split when it is read back, and says where it came from."""
+"""An exported split is the same split when it is read back, and its files say how it was made."""
 
 import csv
 import json
@@ -142,7 +142,7 @@ def test_an_empty_folder_is_filled_and_any_other_is_left_as_it_is(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     for taken in (tmp_path / "full", tmp_path / "full" / "thesis.tex"):
-        with pytest.raises(UserError, match=r"is there already: choose another folder with --to, or remove it first"):
+        with pytest.raises(UserError, match=r"exists already: choose another folder with --to, or remove it first"):
             written(Split(PART, PART), taken)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
 
@@ -167,8 +167,8 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (replace(PART, user_ids=np.array([7, 7])), "user id 7 stands for 2 users: each needs an id of its own"),
-        (replace(PART, item_ids=np.array(["a", "a"])), "item id a stands for 2 items"),
+        (replace(PART, user_ids=np.array([7, 7])), "user id 7 belongs to 2 users: give each user a unique id"),
+        (replace(PART, item_ids=np.array(["a", "a"])), "item id a belongs to 2 items"),
     ],
 )
 def test_ids_that_stand_for_two_things_are_an_error(tmp_path, part, message):
@@ -192,13 +192,13 @@ def edit(folder, name, old, new):
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("test.csv", "5,1,0.5", "5,1,0.6", "is not what was written, its hash is another: export it again"),
+        ("test.csv", "5,1,0.5", "5,1,0.6", "was changed, its hash differs: export it again"),
         ("test.csv", "5,1,0.5", "4,1,0.5", "cannot be read: user id 4 is unknown; export it again"),
         ("test.csv", "5,1,0.5", "5,2,0.5", "cannot be read: item id 2 is out of range"),
         ("test.csv", "5,1,0.5", "5,1,much", "cannot be read: could not convert"),
         ("test.csv", "user,item", "who,item", "cannot be read: 'user'"),
         ("split.json", '"format": 1', '"format": 9', "cannot be read: its format is 9, not 1; export it again"),
-        ("split.json", '"test": {', '"tast": {', "holds no whole split: tast.csv: No such file"),
+        ("split.json", '"test": {', '"tast": {', "holds no complete split: tast.csv: No such file"),
         ("split.json", "{", "", "cannot be read: "),
     ],
 )
@@ -214,7 +214,7 @@ def test_files_that_were_changed_are_an_error_that_says_so(tmp_path, name, old, 
 def test_a_file_that_is_missing_is_named(tmp_path, name):
     folder = written(Split(PART, PART), tmp_path / "out")
     (folder / name).unlink()
-    with pytest.raises(UserError, match=rf"holds no whole split: {name}: No such file"):
+    with pytest.raises(UserError, match=rf"holds no complete split: {name}: No such file"):
         read_back(folder)
 
 
@@ -223,5 +223,5 @@ def test_other_features_than_those_written_are_noticed(tmp_path):
     folder = written(Split(part, part), tmp_path / "out")
     arrays = read_npz(folder / "common.npz")
     write_npz(folder / "common.npz", arrays | {"item_features": 2 * np.eye(2)})
-    with pytest.raises(UserError, match="is not what was written"):
+    with pytest.raises(UserError, match="was changed, its hash differs"):
         read_back(folder)

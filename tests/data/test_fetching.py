@@ -1,4 +1,4 @@
-"""Downloads against a local server that cuts, lies, redirects and refuses."""
+"""Downloads from a local server with cut connections, wrong bytes, redirects and refusals."""
 
 import hashlib
 import threading

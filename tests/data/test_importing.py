@@ -1,4 +1,4 @@
-"""A user's own copy: taken whole, or left as it was; and where files are looked for."""
+"""Importing a user's own copy: completely or not at all; and the folders that are searched for files."""
 
 import zipfile
 
@@ -77,7 +77,7 @@ def test_what_does_not_load_is_not_kept_and_what_was_there_comes_back(copy, tmp_
 
 
 def test_what_is_no_file_is_not_imported(copy):
-    with pytest.raises(UserError, match="btl is not imported"):
+    with pytest.raises(UserError, match="btl needs no import"):
         take("btl", Generated("200 users"), copy, lambda: None)
 
 

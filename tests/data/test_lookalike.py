@@ -1,4 +1,4 @@
-"""Lookalikes have the published sizes to the last rating, the published skew nearly, and say what they are."""
+"""Lookalikes have exactly the published sizes and about the published skew, and are labelled as generated."""
 
 from itertools import permutations
 from typing import get_args
@@ -305,12 +305,12 @@ def test_it_says_what_it_is_not(name):
         ("lookalike:", "use lookalike:NAME, with one of book-crossing"),
         ("lookalike:ml-20m[name=netflix]", "name is already given after the colon: leave name=netflix out"),
         ("lookalike:ml-20m[share=0]", "lookalike:ml-20m: share=0 is out of range: must be at most 1 and above 0"),
-        ("lookalike:ml-20m[share=0.5,ratings=5]", "ratings=5 and share=0.5 say the same twice: leave one out"),
+        ("lookalike:ml-20m[share=0.5,ratings=5]", "ratings=5 and share=0.5 both set the size: leave one out"),
         ("lookalike:ml-20m[ratings=0]", "lookalike:ml-20m: ratings=0 is out of range: must be at least 1"),
         ("lookalike:ml-20m[ratings=20000264]", "ratings=20000264 is out of range: ml-20m has 20000263"),
         (
             "lookalike:netflix[features=true]",
-            "none are published for netflix, only for ml-20m, hetrec2011-ml-2k, yahoo",
+            "netflix has no published features, only ml-20m, hetrec2011-ml-2k, yahoo",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The generators follow the laws they name, and the same seed gives the same bytes."""
+"""The generators follow their distributions, and the same seed gives the same bytes."""
 
 from graphlib import CycleError, TopologicalSorter
 

@@ -1,4 +1,4 @@
-"""The door of the house: what a view refuses and says, what it keeps, what it implies, what it withholds."""
+"""Views of the data: checks and errors, what a view keeps, derived comparisons, and read-only arrays."""
 
 import itertools
 import tracemalloc

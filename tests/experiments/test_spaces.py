@@ -1,4 +1,4 @@
-"""Search spaces: what is drawn, how grids lie, and what is refused before anything runs."""
+"""Search spaces: random candidates, grids, and errors before anything runs."""
 
 from math import isclose
 

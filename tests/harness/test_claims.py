@@ -1,4 +1,4 @@
-"""Claims: one driver a cell, whoever dies, stands still or has a wrong clock, and nothing left behind."""
+"""Claims: one driver runs a cell, even if drivers die, are suspended or have wrong clocks; no files are left behind."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""The codec: whatever a record holds comes back, and what is no record is refused in one line."""
+"""The codec: every record survives JSON, and invalid JSON is refused with a one-line error."""
 
 import json
 import types

@@ -1,4 +1,4 @@
-"""A cell ends whole: with its driver, with its children, and with the right reason, whatever a solver does."""
+"""A cell ends with its driver and its children, and reports the correct reason, whatever a solver does."""
 
 import importlib
 import multiprocessing

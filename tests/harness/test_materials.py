@@ -1,4 +1,4 @@
-"""Materials: each data set loaded once in a row, each split cut once, and nothing left where it was kept."""
+"""Materials: data sets and splits are made once, and temporary files are removed."""
 
 from dataclasses import replace
 from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""Results of format 2 are read as those of today, under the keys that they had then."""
+"""Results of format 2 can be read, under the keys that they were stored with."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""Keys stay what they are: under another key, everything that was measured before would be lost.
+"""Keys of cells must not change, because stored results are found by their keys.
 
-pinned_keys.json holds, for every experiment in its quick profile, the key of its first cell, or of its first trial
-where it tunes.
+pinned_keys.json has, for every experiment in its quick profile, the key of its first cell, or of its first trial
+if it tunes.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Plans: which cells, under which keys, and what is left out and why."""
+"""Plans: the cells and their keys, and the skipped parts with reasons."""
 
 import random
 import sys

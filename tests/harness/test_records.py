@@ -1,4 +1,4 @@
-"""Records cannot change once they are made, down to the last number in them; and what they say of themselves."""
+"""Records are immutable, including their contents; and their derived properties."""
 
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, fields, is_dataclass, replace

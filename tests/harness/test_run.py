@@ -1,4 +1,4 @@
-"""Runs: isolation, limits, resume, failures, and equal results however they were run."""
+"""Runs: isolation, limits, resuming, failures, and equal results under all conditions."""
 
 import os
 import platform

@@ -1,5 +1,4 @@
-"""The store and the machine: files whole or not at all, damage that costs one file, fingerprints that say where times
-compare."""
+"""The store and the machine: atomic files, damage that costs one file only, and fingerprints of comparable times."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Basic ranking functions in words: which features are shown, and in which order."""
+"""The strongest features of basic ranking functions: which are stored, and in which order."""
 
 import numpy as np
 import pytest

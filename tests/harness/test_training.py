@@ -1,4 +1,4 @@
-"""The clock runs inside next() and nowhere else, and a budget ends where it says."""
+"""Training: only the solver's `next()` is timed, and the budget ends training at the right step."""
 
 import inspect
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Tuning: equal trials, choices that follow from what is stored, and a test part that no trial sees."""
+"""Tuning: equally many trials, choices that depend only on stored results, and a test part that no trial uses."""
 
 from collections import Counter
 from dataclasses import replace

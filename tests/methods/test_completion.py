@@ -1,4 +1,4 @@
-"""Sparse plus low-rank matrices against SciPy's sparse and NumPy's dense ones."""
+"""Sparse plus low-rank matrices compared with SciPy's sparse and NumPy's dense ones."""
 
 import tracemalloc
 from collections.abc import Iterator

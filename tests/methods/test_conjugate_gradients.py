@@ -1,4 +1,4 @@
-"""Conjugate gradients against direct solutions, and where they end."""
+"""Conjugate gradients compared with direct solutions, and their stopping."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Limited-memory BFGS against SciPy's, and what it promises on the way."""
+"""Limited-memory BFGS compared with SciPy's, and its guarantees at each step."""
 
 from itertools import islice
 

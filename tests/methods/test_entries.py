@@ -1,4 +1,4 @@
-"""Compared entries against dense matrices: their losses, slopes and products."""
+"""Losses, slopes and products on compared entries, checked against dense matrices."""
 
 import numpy as np
 import pytest

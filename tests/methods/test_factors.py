@@ -1,4 +1,4 @@
-"""What solvers of factors share, against NumPy on the whole matrix."""
+"""Code shared by solvers of factors, compared with NumPy on the whole matrix."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Backtracking against the inequality of Armijo that it is named after."""
+"""The backtracking line search satisfies Armijo's inequality."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each loss against its own derivatives, and the codes of the kernels against what they compute."""
+"""Each loss compared with its derivatives, and the kernels' loss codes compared with the Python losses."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The loss over pairs from sorted residuals against the double sum, and Newton's method against its certificate."""
+"""The loss over pairs from sorted residuals compared with the double sum, and Newton's method with its certificate."""
 
 from collections.abc import Iterator
 

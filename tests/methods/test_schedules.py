@@ -1,4 +1,4 @@
-"""Schedules: tournaments meet their promise for any number of groups, loads are even, cuts find the blocks."""
+"""Schedules: tournaments without conflicts for any number of groups, even loads, and cuts that find blocks."""
 
 import sys
 from collections import Counter

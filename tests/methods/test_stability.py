@@ -1,4 +1,4 @@
-"""Stability bounds against their printed closed forms, and against what training does."""
+"""Stability bounds compared with the paper's closed forms and with measured changes in training."""
 
 from math import exp, log, sqrt
 

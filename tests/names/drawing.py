@@ -1,4 +1,4 @@
-"""Values to draw for settings of every type."""
+"""Hypothesis strategies for settings of every type."""
 
 from typing import Annotated, Literal, Union, get_args, get_origin
 

@@ -1,4 +1,4 @@
-"""Settings are read by their types and kept within their limits, and a mistake names the thing and the remedy."""
+"""Settings are converted to their types and checked against limits; errors name the subject and the remedy."""
 
 from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar, Literal, get_type_hints

@@ -1,4 +1,4 @@
-"""The grammar of names: what is written can be read, what is wrong is said, and patterns mean what they say."""
+"""The grammar of names: parsing, formatting, errors and patterns."""
 
 import pytest
 from hypothesis import example, given

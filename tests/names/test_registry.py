@@ -1,4 +1,4 @@
-"""Names lead to records and back: entries, arguments, plug-ins, and what makes two names mean the same."""
+"""Registries: entries, arguments, plug-ins, and when two names have the same identity."""
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, get_type_hints

@@ -1,4 +1,4 @@
-"""Classes out of a user's own files: found, checked, known by their content, and made again elsewhere."""
+"""Classes from a user's own files: loading, checks, identity by content, and moved files."""
 
 import hashlib
 import os

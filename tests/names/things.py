@@ -1,4 +1,4 @@
-"""Things that have names: small records, a registry of them, and a user's own file."""
+"""Small classes with names, a registry of them, and a user's own file."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Numbers beside measured ones: published on the same data or on other data, or computed and published by nobody."""
+"""Reference numbers: published on the same data, published on other data, or computed."""
 
 import csv
 import io

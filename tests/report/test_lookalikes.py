@@ -1,4 +1,4 @@
-"""Whatever shows results on a lookalike says what they are worth, and no published score stands beside them."""
+"""Results on lookalike data are always labelled, and never shown next to published numbers."""
 
 import pytest
 from helpers import made_up, prepared, silent, tiny

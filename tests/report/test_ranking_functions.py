@@ -1,4 +1,4 @@
-"""Basic ranking functions in words: where they are shown."""
+"""Where the strongest features of basic ranking functions are shown."""
 
 import pytest
 from helpers import made_up, prepared, rankbench, tiny

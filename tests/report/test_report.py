@@ -1,4 +1,4 @@
-"""Tables, figures and the page, from results made up by hand."""
+"""Tables, figures and the page, from made-up results."""
 
 import csv
 import io

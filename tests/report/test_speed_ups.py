@@ -1,4 +1,4 @@
-"""Speed-ups: repetition by repetition, without what is set up first, and beside them what the schedule allows."""
+"""Speed-ups: per repetition, without set-up time, and with the bound of the schedule."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What is stored of several runs, files and versions: everything is shown somewhere, and nothing hides in silence."""
+"""Stored results of several runs, files and versions: all of them are shown or mentioned somewhere."""
 
 import csv
 import io

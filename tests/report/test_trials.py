@@ -1,4 +1,4 @@
-"""Trials and choices in tables and reports, from results made up by hand."""
+"""Trials and chosen settings in tables and reports, from made-up results."""
 
 import csv
 import io

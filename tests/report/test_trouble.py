@@ -1,4 +1,4 @@
-"""What goes wrong stays where it is: it is shown and said in a line, and everything else goes on."""
+"""A failure is shown in one line and does not stop the remaining cells, experiments or parts of the report."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""A slow, dense completion by the nuclear norm, which the sparse ones are held against."""
+"""A slow, dense reference implementation of matrix completion by the nuclear norm."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The contract of `rankbench.contract` as tests that every solver's test class inherits in three lines."""
+"""Tests of the protocol in `rankbench.contract`, which the test class of every solver inherits."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""AltSVM against scikit-learn's LinearSVC, by its own certificates, and by what a run achieves."""
+"""AltSVM compared with scikit-learn's LinearSVC, its certificates, and its quality."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""BPR: its negatives are even draws, its update is the gradient, and it recommends what users would choose."""
+"""BPR: uniform negatives, updates along the gradient, and good recommendations."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""CofiRank's losses against assignment, pairs and differences; its halves against quadratic programs and ridge."""
+"""CofiRank's losses compared with assignment, pairs and differences; half steps with quadratic programs and ridge."""
 
 from dataclasses import replace
 from itertools import islice, permutations

@@ -1,4 +1,4 @@
-"""Convex risk minimisation against clarabel's cones, a dense NumPy solver, and its own certificate."""
+"""Convex risk minimisation compared with clarabel, a dense NumPy solver, and its certificate."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Every solver is a `Solver`: mypy, which checks this file with the package, refuses the tuple if one is not."""
+"""Every solver has the type `Solver`, which mypy checks in this file."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""Real data sets, one file each: where the data comes from, its licence, how it is read."""
+"""Real data sets, one module each: where the data comes from, its licence, and how it is read."""

@@ -17,10 +17,10 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.names import check
 
-_FULL_ROWS = (1_149_780, 433_671)  # in all, and those that are ratings
+_FULL_ROWS = (1_149_780, 433_671)  # all rows, and the rows with ratings
 _FIRST_ROWS = (199_999, 79_269)
 _FIRST = Counts(79_264, 13_208, 52_050)
-_FILTERED = Counts(62_656, 1_295, 14_684)  # its README says 62,657, which are the lines with the header
+_FILTERED = Counts(62_656, 1_295, 14_684)  # its README says 62,657, which counts the header line
 _NAMES = {
     "full": ("BX-Book-Ratings.csv",),
     "first": ("BX-Book-Ratings.first199999.csv", "BX-Book-Ratings.first199999.csv.gz"),
@@ -56,12 +56,12 @@ _IN_FILTERED = Layout(separator="\t", header=1, scale=(1, 10), step=1)
 
 @dataclass(frozen=True)
 class BookCrossing:
-    """Books rated from 1 to 10, of the published dump; a 0 there says that a book was looked at, and is no rating.
+    """Books rated from 1 to 10, from the published dump; a 0 in the dump means a book was viewed and is not a rating.
 
-    `edition` is `full`, the dump itself, where each pair of a user and an ISBN stands once (it is the key of
-    the table); `first`, its first 199,999 rows as a spreadsheet saved them; or `filtered`, by A. Fortes:
-    users with 20 and books with 10 or more rows, all numbered anew. The spreadsheet took leading zeros off
-    the ISBNs, so that in `first` five pairs of different ISBNs fell into one: the last rating wins.
+    `edition` is `full`, the dump itself, where each pair of a user and an ISBN occurs once (it is the key of
+    the table); `first`, its first 199,999 rows as saved by a spreadsheet program; or `filtered` by A. Fortes, with
+    users of 20 or more and books of 10 or more rows and new ids. The spreadsheet program removed leading zeros of
+    ISBNs, so in `first` five pairs of different ISBNs became equal: their last rating is kept.
     """
 
     edition: Literal["full", "first", "filtered"] = "full"
@@ -72,7 +72,7 @@ class BookCrossing:
 
     @property
     def origin(self) -> Publication:
-        """The edition that is asked for."""
+        """The origin of the selected edition."""
         return Publication(
             name="book-crossing",
             spec="book-crossing" if self.edition == "full" else f"book-crossing[edition={self.edition}]",
@@ -88,7 +88,7 @@ class BookCrossing:
         )
 
     def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings; those of `full` and `first` name items by their ISBN."""
+        """All ratings; in `full` and `first` the item ids are ISBNs."""
         return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
@@ -116,7 +116,7 @@ def _filtered(files: Files) -> Ratings:
 
 
 def _explicit(rows: Rows, published: tuple[int, int]) -> Rows:
-    """The rows that are ratings, users as numbers; an error unless there are as many as were published."""
+    """The rows with ratings, with users as numbers; an error if their number is not the published one."""
     assert rows.values is not None
     kept = np.flatnonzero(rows.values)
     if (found := (len(rows.values), len(kept))) != published:

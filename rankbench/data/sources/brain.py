@@ -1,23 +1,21 @@
-"""Brain activations: reported peaks and the terms of abstracts, and from both the ranking of terms in each voxel.
+"""Brain data: reported peaks of activation and the terms of abstracts become a ranking of terms for each voxel.
 
-What Gunasekar et al. (2016, section 6) rank is the affinity of a term with a voxel, the product of a
-study-by-term and a voxel-by-study matrix. They bring the activations onto the standard brain, drop what
-is not grey matter and go from 2 mm to voxels of 10 mm, of which 1,231 are left; the matrix they get is
-dense, with very few ties.
+Gunasekar et al. (2016, section 6) rank the affinity of a term with a voxel, the product of a study-by-term
+and a voxel-by-study matrix. They map the activations to the standard brain, keep only grey matter and go
+from 2 mm to 10 mm voxels, of which 1,231 remain; their matrix is dense, with very few ties.
 
-Here the voxels are cubes of 10 mm, laid out from the corner of the 2 mm MNI152 template as nilearn does;
-peaks beyond them are left out. A study counts once in a voxel, however many of its peaks lie there: the
-tables of one article repeat peaks (12 % of all rows), and Neurosynth too marks voxels as active or not.
-It is active in a voxel if a peak lies within a radius of it. With Neurosynth's own 6 mm 98 % of the
-affinities are positive and hardly any tied, as the paper has it; with 0 mm, which is the voxel of the peak
-alone, 72 % are (release 6 with NeuroQuery's counts). Zeros are entries like any other, of terms that no
-study of the voxel uses.
+Here the voxels are cubes of 10 mm, laid out from the corner of the 2 mm MNI152 template as in nilearn; peaks
+outside the grid are left out. A study counts once in a voxel, even with several peaks there, because the tables of
+an article repeat peaks (12 % of all rows) and Neurosynth marks voxels as active or not, too. A study is active
+in a voxel if it has a peak within a radius of the voxel. With Neurosynth's radius of 6 mm, 98 % of the affinities
+are positive and few are tied, as in the paper; with 0 mm, where a study is active only in the voxels of its peaks,
+72 % are positive (release 6 with NeuroQuery's counts). A zero affinity is an entry like any other: it means that no
+study of the voxel uses the term.
 
-**The mask is a stand-in.** The paper's 1,231 grey voxels are not published. Their place take the 1,231
-voxels in which the most studies report a peak, since peaks are reported in grey matter. Held against the
-grey-matter map of the ICBM152 template, 95 % of these voxels are at least a fifth grey, but only 74 % are
-among the 1,231 greyest: most of the others lie at the base of the brain and in the cerebellum, which
-studies report less.
+**The mask is a substitute.** The paper's 1,231 grey voxels are not published. Instead the 1,231 voxels in which the
+most studies report a peak are used, because peaks are reported in grey matter. By the grey-matter map of the
+ICBM152 template, 95 % of these voxels are at least a fifth grey, but only 74 % are among the 1,231 greyest; the
+missing ones are mostly at the base of the brain and in the cerebellum, where studies report fewer peaks.
 """
 
 import csv
@@ -46,20 +44,20 @@ from rankbench.errors import UserError
 
 VOXELS = 1_231  # Gunasekar et al.
 SIDE = 10  # millimetres
-_CORNER = np.array([-90, -126, -72])  # of the template: x, y, z of the first voxel's centre, in millimetres
+_CORNER = np.array([-90, -126, -72])  # corner of the template: x, y, z of the first voxel's centre in millimetres
 _SHAPE = (19, 22, 19)
 _LARGEST = np.iinfo(np.int64).max
 _DAMAGED = (ValueError, TypeError, KeyError, EOFError, OSError, RuntimeError, BadZipFile, zlib.error)
 
-# From MNI to Talairach (Lancaster et al., Human Brain Mapping 28, 2007), as fitted to SPM's normalisation: the
-# one that Neurosynth inverts.
+# The transform from MNI to Talairach (Lancaster et al., Human Brain Mapping 28, 2007) for SPM's normalisation.
+# Neurosynth inverts the same transform.
 _SCALE = np.array([[0.9254, 0.0024, -0.0118], [-0.0048, 0.9316, -0.0871], [0.0152, 0.0883, 0.8924]])
 _SHIFT = np.array([-1.0207, -1.7667, 4.0926])
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """Reported peaks of activation: the study (PubMed id) and the place of each, in millimetres."""
+    """Reported peaks of activation: the study (PubMed id) and the coordinates of each, in millimetres."""
 
     study: Ints
     x: Floats
@@ -76,28 +74,28 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Terms:
-    """What the studies are about: a row per study, a column per term or topic."""
+    """The weights of terms or topics in studies: a row per study, a column per term or topic."""
 
     names: Ids
     matrix: scipy.sparse.csr_array
 
     def take(self, columns: Ints) -> "Terms":
-        """Some of the terms."""
+        """The terms in these columns."""
         return Terms(self.names[columns], scipy.sparse.csr_array(self.matrix[:, columns]))
 
     def used(self, least: int) -> "Terms":
-        """The terms that at least so many studies use."""
+        """The terms that at least `least` studies use."""
         kept = np.flatnonzero(np.bincount(self.matrix.indices, minlength=len(self.names)) >= least)
         if len(kept) == 0:
-            raise UserError(f"least={least}: no term is used by so many studies")
+            raise UserError(f"least={least}: no term is used by that many studies")
         return self.take(kept)
 
 
 @dataclass(frozen=True)
 class Joint:
-    """An origin of the publications that a data set with these settings needs together."""
+    """The origin of a data set that needs the files of several publications."""
 
-    spec: str  # the data set's name with those settings
+    spec: str  # the data set's name with settings
     size: str
     licence: str
     home: str
@@ -105,25 +103,25 @@ class Joint:
 
     @property
     def name(self) -> str:
-        """The name of the first publication, whose folder is the data set's own."""
+        """The name of the first publication, which is the name of the data set."""
         return self.parts[0].name
 
     def files(self) -> Files:
-        """What lies in the folders of all of them; an error if something needed does not."""
+        """The files of all publications; an error if a required file is missing."""
         if command := self.missing():
-            raise UserError(f"{self.spec} is not at hand, or not all of it: {command}")
+            raise UserError(f"{self.spec} is not at hand, or not complete: {command}")
         return Files(self.name, tuple(path for part in self.parts for path in part.files().paths))
 
     def missing(self) -> str | None:
-        """The command that gets what is missing, None where nothing is."""
+        """The command that gets missing files, or None if none is missing."""
         return f"rankbench data fetch {self.spec}" if any(part.missing() for part in self.parts) else None
 
     def held(self) -> list[Held]:
-        """Every file in their folders."""
+        """All files of all publications."""
         return [held for part in self.parts for held in part.held()]
 
     def fetch(self, tell: Tell) -> None:
-        """Download what is not at hand."""
+        """Download missing files."""
         for part in self.parts:
             part.fetch(tell)
 
@@ -132,7 +130,7 @@ class Joint:
 
 
 def table(file: File, kinds: Mapping[str, Callable[[str], Any]]) -> dict[str, list[Any]]:
-    """These columns of a tab-separated file with a header; every row must be as long as the header."""
+    """These columns of a tab-separated file with a header; every row must have as many fields as the header."""
     reader = csv.reader(_decoded(file), delimiter="\t")
     found: dict[str, list[Any]] = {name: [] for name in kinds}
     try:
@@ -155,7 +153,7 @@ def table(file: File, kinds: Mapping[str, Callable[[str], Any]]) -> dict[str, li
 
 
 def whole(text: str) -> int:
-    """A whole number of 64 bits."""
+    """The 64-bit integer in a text."""
     try:
         number = int(text)
     except ValueError:
@@ -166,7 +164,7 @@ def whole(text: str) -> int:
 
 
 def millimetres(text: str) -> float:
-    """A finite number."""
+    """The finite number in a text."""
     try:
         number = float(text)
     except ValueError:
@@ -177,7 +175,7 @@ def millimetres(text: str) -> float:
 
 
 def read_studies(file: File, kinds: Mapping[str, Callable[[str], Any]], published: int) -> dict[str, list[Any]]:
-    """The columns of a metadata file, which lists each study's `id` once."""
+    """The columns of a metadata file; each study's `id` must occur once."""
     found = table(file, kinds)
     agree(file, "studies", len(found["id"]), published)
     if len(set(found["id"])) < published:
@@ -186,7 +184,7 @@ def read_studies(file: File, kinds: Mapping[str, Callable[[str], Any]], publishe
 
 
 def read_peaks(file: File, study_ids: Ints, published: int) -> Peaks:
-    """All peaks of a file as they were reported; each must belong to a known study."""
+    """All peaks in a file, as reported; each must belong to a known study."""
     peaks = _fast_peaks(file) or _careful_peaks(file)
     agree(file, "peaks", len(peaks), published)
     strange = rows_of(study_ids, peaks.study) < 0
@@ -204,7 +202,7 @@ def read_names(file: File, published: int) -> Ids:
 
 
 def read_matrix(file: File, shape: tuple[int, int], filled: int | None) -> scipy.sparse.csr_array:
-    """The study-by-term matrix of an npz file of SciPy's, with so many entries; pickles are refused."""
+    """The study-by-term matrix in SciPy's npz format, checked for shape and entries; pickles are refused."""
     content = file.read()
     try:
         found = scipy.sparse.load_npz(io.BytesIO(content))
@@ -212,7 +210,7 @@ def read_matrix(file: File, shape: tuple[int, int], filled: int | None) -> scipy
             raise ValueError(f"format {found.format}")
         found.check_format(full_check=True)
     except _DAMAGED as error:
-        raise UserError(f"{file} is cut, damaged or no sparse matrix ({error}): get the file again") from error
+        raise UserError(f"{file} is cut, damaged or not a sparse matrix ({error}): get the file again") from error
     if found.shape != shape:
         raise UserError(f"{file} is {found.shape} where {shape} was published: the files are of different editions")
     if filled is not None:
@@ -225,14 +223,14 @@ def read_matrix(file: File, shape: tuple[int, int], filled: int | None) -> scipy
 
 
 def rows_of(study_ids: Ints, studies: Ints) -> Ints:
-    """Where each study stands among the ids, -1 where it does not."""
+    """The row of each study among the ids, or -1 if it is not among them."""
     order = np.argsort(study_ids)
     found = order[np.minimum(np.searchsorted(study_ids, studies, sorter=order), len(order) - 1)]
     return np.where(study_ids[found] == studies, found, -1)
 
 
 def agree(file: File, what: str, found: int, published: int) -> None:
-    """Raise an error unless a file holds as many as were published."""
+    """Raise an error unless a file has the published number of studies, peaks, terms or entries."""
     if found != published:
         raise UserError(
             f"{file} holds {found:,} {what} where {published:,} were published: it is cut or of another edition"
@@ -240,7 +238,7 @@ def agree(file: File, what: str, found: int, published: int) -> None:
 
 
 def _decoded(file: File) -> Iterator[str]:
-    """The lines of a file with their ends; one that is not UTF-8 is an error that names it."""
+    """The lines of a file with line ends; a line that is not UTF-8 is an error that names it."""
     for number, line in enumerate(io.BytesIO(file.read()), start=1):
         try:
             yield line.decode()
@@ -249,8 +247,8 @@ def _decoded(file: File) -> Iterator[str]:
 
 
 def _fast_peaks(file: File) -> Peaks | None:
-    """What pandas' C reader finds, None where it finds fault."""
-    import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
+    """The peaks as read by pandas' C parser, or None if something is wrong."""
+    import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
 
     kinds: dict[str, type] = {"id": np.int64, "x": np.float64, "y": np.float64, "z": np.float64}
     try:
@@ -260,15 +258,15 @@ def _fast_peaks(file: File) -> Peaks | None:
     except (ValueError, OverflowError):
         return None
     if not (isinstance(frame.index, pandas.RangeIndex) and set(kinds) <= set(frame.columns)):
-        return None  # rows longer than the header: pandas shifts them
+        return None  # pandas shifts rows that are longer than the header
     if watched.zeros or frame["id"].dtype != np.int64:
-        return None  # which pandas before 3.1 reads as something else
+        return None  # pandas before 3.1 misreads zero bytes and large ids
     peaks = Peaks(*(frame[name].to_numpy() for name in kinds))
     return peaks if np.isfinite(peaks.places()).all() else None
 
 
 def _careful_peaks(file: File) -> Peaks:
-    """The same, slowly, so that what is wrong can be named with its line."""
+    """The peaks as read by a slow parser, which names the line of an error."""
     found = table(file, {"id": whole, "x": millimetres, "y": millimetres, "z": millimetres})
     x, y, z = (np.array(found[axis], dtype=np.float64) for axis in "xyz")
     return Peaks(np.array(found["id"], dtype=np.int64), x, y, z)
@@ -278,7 +276,7 @@ def _careful_peaks(file: File) -> Peaks:
 
 
 def to_mni(peaks: Peaks, talairach: Flags) -> Peaks:
-    """The peaks with those marked as Talairach's brought into MNI space."""
+    """The peaks in MNI space; the marked ones are converted from Talairach space."""
     places = peaks.places()
     places[talairach] = np.linalg.solve(_SCALE, (places[talairach] - _SHIFT).T).T
     return Peaks(peaks.study, *places.T)
@@ -297,19 +295,19 @@ def tfidf(terms: Terms) -> Terms:
 
 
 def busiest(peaks: Peaks, voxels: int) -> Ints:
-    """The voxels in which the most studies have a peak, ascending: the stand-in for a grey-matter mask."""
+    """The voxels in which the most studies have a peak, ascending: a substitute for a grey-matter mask."""
     reported = activations(peaks, numbered(peaks.study)[0], radius=0)
     studies = np.diff(reported.indptr)
     if (found := np.count_nonzero(studies)) < voxels:
-        raise UserError(f"voxels={voxels}: only {found} hold a peak")
+        raise UserError(f"voxels={voxels}: only {found} voxels have a peak")
     return np.sort(np.argsort(-studies, kind="stable")[:voxels])
 
 
 def activations(peaks: Peaks, study_ids: Ints, radius: float) -> scipy.sparse.csr_array:
-    """A row per voxel, a column per study: 1 where one of its peaks lies within `radius` mm of the voxel.
+    """A sparse voxel-by-study matrix: 1 if a peak of the study is within `radius` mm of the voxel.
 
-    Peaks of other studies are left out. A voxel is a cube; a radius of 0 marks the one that holds the
-    peak, and up to the side of a cube no voxel beyond the next can be reached.
+    Peaks of studies that are not in `study_ids` are left out. A voxel is a cube; with radius 0 only the voxel that
+    contains the peak is active. The radius is at most the side of a cube, so only neighbouring voxels can be near.
     """
     studies = rows_of(study_ids, peaks.study)
     places, studies = peaks.places()[studies >= 0], studies[studies >= 0]
@@ -322,17 +320,17 @@ def activations(peaks: Peaks, study_ids: Ints, radius: float) -> scipy.sparse.cs
     pairs = (np.concatenate(voxels), np.concatenate(active))
     shape = (math.prod(_SHAPE), len(study_ids))
     marks = scipy.sparse.coo_array((np.ones(len(pairs[0])), pairs), shape=shape).tocsr()
-    marks.data[:] = 1.0  # however many peaks
+    marks.data[:] = 1.0  # not the number of peaks
     return marks
 
 
 def ranking(
     peaks: Peaks, study_ids: Ints, terms: Terms, voxels: int, radius: float, zeros: bool, features: Terms | None = None
 ) -> Ratings:
-    """Each voxel's affinities with the terms, summed over the studies that have both; a voxel is called x y z.
+    """Each voxel's affinities with the terms, summed over the studies that are active in it; a voxel's id is `x y z`.
 
-    The voxels are chosen by all peaks, whether or not the terms of their studies are known. `features` is
-    a row per term.
+    All peaks are used to choose the voxels, also those of studies without known terms. `features` has a row per
+    term.
     """
     chosen = busiest(peaks, voxels)
     affinity = scipy.sparse.csr_array(activations(peaks, study_ids, radius)[chosen] @ terms.matrix)
@@ -360,7 +358,7 @@ def names_of(voxels: Ints) -> Ids:
 
 
 def _within(places: Floats, voxels: Ints, radius: float) -> Any:
-    """Which of the places lie within `radius` of a voxel that is on the grid."""
+    """Whether each place is within `radius` of its voxel, and the voxel is on the grid."""
     gaps = np.abs(places - _CORNER - SIDE * voxels) - SIDE / 2
     np.maximum(gaps, 0.0, out=gaps)
     return (np.einsum("ij,ij->i", gaps, gaps) <= radius**2) & ((voxels >= 0) & (voxels < _SHAPE)).all(axis=1)

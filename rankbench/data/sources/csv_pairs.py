@@ -29,9 +29,9 @@ _LAYOUT = Layout(names=("user", "better", "worse"), valued=False)
 class OwnPairs:
     """A file of `user,better,worse` in that order, gzipped if its name ends in .gz; further columns are ignored.
 
-    The separator and the header line are made out where the settings do not say; above ids that are texts
-    only `user,better,worse` is taken for a header. `ids` are integers if all are. The same comparison may
-    stand more than once. `features` is a second file: an item and its numbers on each line.
+    The separator and the header line are detected unless set; if the ids are text, only `user,better,worse` is
+    detected as a header. With `ids=auto`, ids are integers if all of them are. The same comparison may occur
+    several times. `features` is a second file with an item and its numbers on each line.
     """
 
     path: str
@@ -47,7 +47,7 @@ class OwnPairs:
 
     @property
     def origin(self) -> OwnFile:
-        """The files."""
+        """The origin: the user's files."""
         return OwnFile(self.path, self.features)
 
     def view(self, rng: np.random.Generator) -> Comparisons:
@@ -64,7 +64,7 @@ class OwnPairs:
 
 
 def _comparisons(rows: Rows) -> Comparisons:
-    """The view of the rows; an item against itself is an error that names the line."""
+    """The view of the rows; an item compared with itself is an error that names the line."""
     users, better, worse = rows.ids
     if (same := better == worse).any():
         row = int(np.argmax(same))

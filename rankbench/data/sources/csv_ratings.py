@@ -19,9 +19,9 @@ from rankbench.names import check
 class OwnRatings:
     """A file of `user,item,rating` in that order, gzipped if its name ends in .gz; further columns are ignored.
 
-    The separator and the header line are made out where the settings do not say. `ids` are integers if all
-    are. `low` and `high` limit the ratings. A pair that comes twice is an error, or with `repeats=last` its
-    last rating wins. `features` is a second file: an item and its numbers on each line.
+    The separator and the header line are detected unless set. With `ids=auto`, ids are integers if all of them
+    are. `low` and `high` limit the ratings. A pair that occurs twice is an error; with `repeats=last` its last
+    rating is kept. `features` is a second file with an item and its numbers on each line.
     """
 
     path: str
@@ -42,7 +42,7 @@ class OwnRatings:
 
     @property
     def origin(self) -> OwnFile:
-        """The files."""
+        """The origin: the user's files."""
         return OwnFile(self.path, self.features)
 
     def view(self, rng: np.random.Generator) -> Ratings:

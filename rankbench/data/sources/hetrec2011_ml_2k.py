@@ -1,4 +1,4 @@
-"""HetRec 2011 MovieLens 2K (Cantador, Brusilovsky and Kuflik): MovieLens 10M's taggers, with directors."""
+"""HetRec 2011 MovieLens 2K (Cantador, Brusilovsky and Kuflik): users of MovieLens 10M who gave tags, with directors."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -17,11 +17,11 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.names import check
 
-Words = dict[int, list[str]]  # of each movie
+Words = dict[int, list[str]]  # movie id -> words
 
 _COUNTS = {"full": Counts(855_598, 2_113, 10_109), "slice": Counts(10_102, 38, 3_260)}  # 10,197 movies are listed
 _RATINGS = Layout(separator="\t", header=1, scale=(0.5, 5), step=0.5)
-_WHOLE = ("user_ratedmovies.dat", "user_ratedmovies-timestamps.dat")  # the same but for how time is written
+_WHOLE = ("user_ratedmovies.dat", "user_ratedmovies-timestamps.dat")  # they differ only in the format of times
 _PARTS = ("train_user_ratings.dat", "test_user_ratings.dat")
 _MOVIES = (("movies.dat",), ("movie_genres.dat",), ("movie_directors.dat",))
 _FULL = Publication(
@@ -61,8 +61,8 @@ _ORIGINS = {
 class HetRecMovieLens2K:
     """2,113 users, 10,109 rated movies, 855,598 ratings from 0.5 to 5; the slice: 38, 3,260 and 10,102.
 
-    `features` joins any of genres, directors, titles and decades by +. The slice, which a third party cut
-    out, comes with that party's test rows as its one fold.
+    `features` joins any of genres, directors, titles and decades by +. The slice is a third party's extract; that
+    party's test rows are its only fold.
     """
 
     edition: Literal["full", "slice"] = "full"
@@ -75,7 +75,7 @@ class HetRecMovieLens2K:
 
     @property
     def origin(self) -> Publication:
-        """Where this edition comes from."""
+        """The origin of this edition."""
         return _ORIGINS[self.edition]
 
     def view(self, rng: np.random.Generator) -> Ratings:
@@ -96,13 +96,13 @@ class HetRecMovieLens2K:
 
 
 def _joined(train: Rows, test: Rows, features: Features | None) -> Ratings:
-    """The view of two files that share no pair; the rows of the second are its fold."""
+    """The view of two files without a common (user, item) pair; the rows of the second file are fold 1."""
     for part in (train, test):
-        ratings(part)  # a pair that stands twice in one file is named with its lines
+        ratings(part)  # raises an error if a pair occurs twice in one file
     known = set(_pairs(train))
     for row, (user, item) in enumerate(_pairs(test)):
         if (user, item) in known:
-            test.complain(row, f"user {user}, item {item} stands in {train.file} already: keep one of the two rows")
+            test.complain(row, f"user {user}, item {item} is in {train.file} already: keep one of the two rows")
     assert train.values is not None and test.values is not None
     ids = tuple(np.concatenate(columns) for columns in zip(train.ids, test.ids, strict=True))
     folds = np.repeat(np.array([0, 1], np.int8), [len(train.values), len(test.values)])
@@ -115,7 +115,7 @@ def _pairs(rows: Rows) -> Iterator[tuple[int, int]]:
 
 
 def item_features(files: Files, asked: str) -> Features | None:
-    """What is asked for of all listed movies, rated or not."""
+    """The requested features of all listed movies, rated or not; None for `none`."""
     chosen = kinds(asked, tuple(_WORDS))
     return Features({kind: _WORDS[kind](files) for kind in chosen}) if chosen else None
 
@@ -125,7 +125,7 @@ def _genres(files: Files) -> Words:
 
 
 def _directors(files: Files) -> Words:
-    """Directors by id: a few have the same name."""
+    """Directors by their ids, because some have the same name."""
     return _gathered(files.find("movie_directors.dat"))
 
 
@@ -138,7 +138,7 @@ def _decades(files: Files) -> Words:
 
 
 def _gathered(file: File) -> Words:
-    """The second fields of all rows of each movie."""
+    """For each movie, the second fields of all its rows."""
     words: Words = {}
     for movie, fields in _listed(file, 2):
         words.setdefault(movie, []).append(fields[1])

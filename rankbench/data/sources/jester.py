@@ -26,10 +26,10 @@ _SHA256 = {
     2: "4d312fd824d8c8cb2c9c952a7b1fb7c00d1f5fd3ece370f7285aa701d371748b",
     3: "7f548d3762d3506cf7cd37d8cb9e3adb67984a7da7aa2d2096d5e0b1b884758d",
 }
-_FIELDS = 101  # how many jokes the user rated, then a rating of each joke
+_FIELDS = 101  # the number of jokes that the user rated, then a rating of each of 100 jokes
 _NOT_RATED = 99
 _HIGHEST = 10
-_NO_XLRD = 'reading .xls needs a package more: pip install "rankbench[xls]"'
+_NO_XLRD = 'reading .xls needs another package: pip install "rankbench[xls]"'
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Jester:
 
     @property
     def origin(self) -> Publication:
-        """The parts that are asked for."""
+        """The origin: the files of the selected parts."""
         numbers = _NUMBERS[self.parts]
         return Publication(
             name="jester",
@@ -77,7 +77,7 @@ class Jester:
 
 
 def _names(number: int) -> tuple[str, str]:
-    """The files that a part may come in, the one that is faster to read first."""
+    """The possible file names of a part; the first is faster to read."""
     return f"jester-data-{number}.csv", f"jester-data-{number}.xls"
 
 
@@ -88,7 +88,7 @@ def _download(number: int) -> Download:
 
 
 def _sheet(file: File) -> Floats:
-    """A row per user, checked: every number in range and as many ratings as the row says."""
+    """The table of a part, a row per user; an error if a number is out of range or a count is wrong."""
     is_xls = str(file).endswith(".xls")
     table = _from_xls(file) if is_xls else _from_csv(file)
     ratings = table[:, 1:]
@@ -101,12 +101,12 @@ def _sheet(file: File) -> Floats:
     counts = rated.sum(axis=1)
     if (wrong_rows := table[:, 0] != counts).any():
         row = int(np.argmax(wrong_rows))
-        _complain(file, is_xls, row, f"holds {counts[row]} ratings where its first field says {table[row, 0]:g}")
+        _complain(file, is_xls, row, f"holds {counts[row]} ratings but its first field says {table[row, 0]:g}")
     return table
 
 
 def _complain(file: File, is_xls: bool, row: int, what: str) -> NoReturn:
-    """Raise an error about a row, counted from 1 in a sheet and by lines in a text file."""
+    """Raise an error that names a row of a sheet, or a line of a text file."""
     if is_xls:
         raise UserError(f"{file}, row {row + 1}: {what}")
     number = next(number for number, _ in islice(lines(file), row, None))
@@ -115,7 +115,7 @@ def _complain(file: File, is_xls: bool, row: int, what: str) -> NoReturn:
 
 def _from_csv(file: File) -> Floats:
     """The numbers of a text file without a header."""
-    import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
+    import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
 
     with file.open() as stream:
         watched = Watched(stream)
@@ -126,7 +126,7 @@ def _from_csv(file: File) -> Floats:
             )
         except pandas.errors.EmptyDataError:
             raise UserError(f"{file} holds no rows") from None
-        except ValueError as error:  # pandas' own errors are of this kind too
+        except ValueError as error:  # includes pandas' own errors
             _diagnose(file)
             raise UserError(f"{file} cannot be read: {error}") from error
     if frame.shape[1] != _FIELDS or watched.zeros:
@@ -155,15 +155,15 @@ def _from_xls(file: File) -> Floats:
     content = file.read()
     try:
         sheet = xlrd.open_workbook(file_contents=content, logfile=io.StringIO()).sheet_by_index(0)
-    except Exception as error:  # on damaged bytes xlrd stumbles in whatever way they lead it
-        raise UserError(f"{file} is cut or damaged, or no .xls workbook ({error}): get the file again") from error
+    except Exception as error:  # xlrd may raise anything on damaged files
+        raise UserError(f"{file} is cut, damaged or not an .xls workbook ({error}): get the file again") from error
     if sheet.ncols != _FIELDS or sheet.nrows == 0:
         raise UserError(f"{file} holds {sheet.nrows} rows of {sheet.ncols} cells where rows of {_FIELDS} are needed")
     return np.array([_cells(file, row, sheet.row_values(row)) for row in range(sheet.nrows)])
 
 
 def _cells(file: File, row: int, values: list[Any]) -> list[float]:
-    """The numbers of a row; a cell of anything else is an error that names it."""
+    """The numbers of a row; a cell that is not a number is an error that names it."""
     for index, value in enumerate(values):
         if not isinstance(value, float):
             raise UserError(f"{file}, row {row + 1}, column {index + 1}: {value!r} is no number")

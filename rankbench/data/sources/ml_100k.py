@@ -24,7 +24,7 @@ _FOLDS = {"u": ("u1.test", "u2.test", "u3.test", "u4.test", "u5.test"), "ab": ("
 
 @dataclass(frozen=True)
 class MovieLens100K:
-    """943 users, 1,682 movies, 100,000 ratings from 1 to 5; folds: u1-u5, or the ten-per-user pair ua, ub.
+    """943 users, 1,682 movies, 100,000 ratings from 1 to 5; folds u1-u5, or ua and ub with ten test ratings per user.
 
     `features` joins any of genres, titles and decades by +.
     """
@@ -51,7 +51,7 @@ class MovieLens100K:
         kinds(self.features, KINDS)
 
     def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings, each with the number of the fold that tests on it."""
+        """All ratings, each with the number of the fold in which it is tested."""
         return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
@@ -63,7 +63,7 @@ class MovieLens100K:
 
 
 def _fold_numbers(rows: Rows, tests: list[Rows]) -> Ints:
-    """For every row the fold that tests on it, counted from 1; 0 where none does."""
+    """For every row, the number of the fold in which it is tested, counted from 1; 0 for none."""
     keys, numbers = _keys(rows), np.zeros(len(rows.ids[0]), np.int8)
     for number, test in enumerate(tests, start=1):
         if (strange := ~np.isin(_keys(test), keys)).any():

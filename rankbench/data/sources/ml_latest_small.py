@@ -1,4 +1,4 @@
-"""MovieLens latest-small: the edition of October 2016, from files or a package, and that of September 2018."""
+"""MovieLens latest-small: the edition of October 2016, from files or a package, and the edition of September 2018."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from rankbench.names import Limits, check
 
 _NAME = "ml-latest-small"
 _COLUMNS = ("userId", "movieId", "rating", "title", "year", "genres")
-_UNDATED = {  # the package has lost the titles that give no year
+_UNDATED = {  # movies without a year, whose titles are missing in the package
     108548: "Big Bang Theory, The (2007-)",
     108583: "Fawlty Towers (1975-1979)",
     143410: "Hyena Road",
@@ -33,25 +33,25 @@ _UNDATED = {  # the package has lost the titles that give no year
 
 @dataclass(frozen=True)
 class Offered:
-    """An archive that GroupLens offers, to be asked for by this name with settings."""
+    """An archive to download from GroupLens; `asked` is the data set's name with settings."""
 
     asked: str
     archive: Download
 
     def missing(self) -> str:
-        """The command that downloads it."""
+        """The command that downloads the archive."""
         return f"rankbench data fetch {self.asked}"
 
     def held(self) -> list[Held]:
-        """Nothing: what is at hand need not be offered."""
+        """No files: the archive is not downloaded yet."""
         return []
 
     def files(self) -> Files:
-        """Nothing can be read before it is fetched."""
+        """Raise an error, because the archive is not downloaded yet."""
         raise UserError(f"{self.asked} is not at hand: {self.missing()}")
 
     def fetch(self, tell: Tell) -> None:
-        """Download it into the cache."""
+        """Download the archive into the cache."""
         from rankbench.data.fetching import fetch  # noqa: PLC0415  the network is rarely needed
 
         fetch(self.archive, folders(_NAME)[-1], tell, f"rankbench data import {self.asked} PATH")
@@ -59,9 +59,9 @@ class Offered:
 
 @dataclass(frozen=True)
 class Edition:
-    """An origin: the files of one edition where they are at hand, else what it comes from.
+    """The origin of one edition: its files if they are available, else the download or package `elsewhere`.
 
-    The files of all editions have the same names, so they are told apart by their first rating.
+    The files of all editions have the same names, so an edition is recognised by its first rating.
     """
 
     counts: Counts
@@ -78,22 +78,22 @@ class Edition:
         return str(self.counts)
 
     def missing(self) -> str | None:
-        """The command that gets the data, None where it is at hand."""
+        """The command that gets the data, or None if it is available."""
         return None if self._complete() else self.elsewhere.missing()
 
     def held(self) -> list[Held]:
-        """This edition's files, or what else holds it."""
+        """This edition's files with their published hashes, or those of `elsewhere`."""
         published = dict(self.hashes)
         own = [Held(path, published.get(path.name)) for path in self._own().paths]
         return own if self._complete() else self.elsewhere.held()
 
     def fetch(self, tell: Tell) -> None:
-        """Get what is missing."""
+        """Download the edition if it is missing."""
         if not self._complete():
             self.elsewhere.fetch(tell)
 
     def files(self) -> Files:
-        """This edition's files, or what else holds it."""
+        """This edition's files, or those of `elsewhere`."""
         return self._own() if self._complete() else self.elsewhere.files()
 
     def _complete(self) -> bool:
@@ -101,7 +101,7 @@ class Edition:
         return own.has("ratings.csv") and own.has("movies.csv")
 
     def _own(self) -> Files:
-        """What lies in the folders, files of other editions left out."""
+        """The files in the data set's folders that belong to this edition."""
         paths = Files.of(_NAME).paths
         return Files(_NAME, tuple(path for path in paths if _first_rating(path, paths) == self.first))
 
@@ -149,7 +149,7 @@ class MovieLensLatestSmall:
 
     @property
     def origin(self) -> Edition:
-        """Where this edition comes from."""
+        """The origin of this edition."""
         return _EDITIONS[self.edition]
 
     def view(self, rng: np.random.Generator) -> Ratings:
@@ -173,7 +173,7 @@ class MovieLensLatestSmall:
 
 
 def _first_rating(path: Path, paths: tuple[Path, ...]) -> str | None:
-    """The first row of the `ratings.csv` in an archive, or of the one that lies beside a loose file."""
+    """The first row of the `ratings.csv` in an archive, or of the `ratings.csv` beside a loose file."""
     source = path if path.suffix == ".zip" else path.with_name("ratings.csv")
     files = Files(_NAME, (source,) if source in paths else ())
     if not files.has("ratings.csv"):
@@ -184,7 +184,7 @@ def _first_rating(path: Path, paths: tuple[Path, ...]) -> str | None:
 
 
 def _movies(table: Arrays) -> Iterator[Movie]:
-    """The movies of the package's table, which holds one again for each of its ratings."""
+    """The movies of the package's table, which repeats a movie for each of its ratings."""
     movies, rows = np.unique(table["movieId"], return_index=True)
     titles, years, listed = (table[column][rows] for column in ("title", "year", "genres"))
     for movie, title, year, text in zip(movies.tolist(), titles, years, listed, strict=True):
@@ -193,11 +193,11 @@ def _movies(table: Arrays) -> Iterator[Movie]:
 
 
 def _often_rated(view: Ratings, least: int) -> Ratings:
-    """The same users, and the items with at least so many ratings; features keep their columns."""
+    """The ratings of items with at least `least` ratings; all users and feature columns are kept."""
     counts = np.bincount(view.items, minlength=view.n_items)
     kept, chosen = counts[view.items] >= least, np.flatnonzero(counts >= least)
     if len(chosen) == 0:
-        raise UserError(f"{_NAME}: least={least} leaves no movie: the one rated most has {counts.max()} ratings")
+        raise UserError(f"{_NAME}: least={least} leaves no movie: the most rated one has {counts.max()} ratings")
     return Ratings.from_triples(
         view.users[kept],
         np.searchsorted(chosen, view.items[kept]),

@@ -1,4 +1,4 @@
-"""What the data sets of MovieLens have in common: how GroupLens writes ratings and movies, and its terms."""
+"""Code shared by all MovieLens data sets: file formats, movie features and licences."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from rankbench.data.tables import Layout, identified, records
 KINDS = ("genres", "titles", "decades")
 CLOSED = "GroupLens: research, non-commercial; no redistribution without permission"
 OPEN = "GroupLens: research, non-commercial; redistribution under the same terms"
-CSV = Layout(header=1, scale=(0.5, 5), step=0.5)  # ratings.csv of all sets since 2015
+CSV = Layout(header=1, scale=(0.5, 5), step=0.5)  # ratings.csv of all data sets since 2015
 
 
 @dataclass(frozen=True)
 class Movie:
-    """What a publication says of a movie; its title ends with the year in brackets."""
+    """A movie with its title, which ends with the year in brackets, and its genres."""
 
     id: int
     title: str
@@ -24,7 +24,7 @@ class Movie:
 
 
 def download(name: str, sha256: str) -> Download:
-    """The archive of this name as GroupLens offers it."""
+    """The download of the archive with this name from GroupLens."""
     return Download(name, (f"https://files.grouplens.org/datasets/movielens/{name}",), sha256)
 
 
@@ -41,12 +41,12 @@ def csv_movies(file: File) -> Iterator[Movie]:
 
 
 def genres(text: str) -> list[str]:
-    """The genres that stand between bars; none where the publication says that none is listed."""
+    """The genres in a text, separated by bars; empty if no genres are listed."""
     return [] if text in ("", "(no genres listed)") else text.split("|")
 
 
 def features(asked: str, movies: Iterable[Movie]) -> Features | None:
-    """What is asked for of the movies, which are not even read where nothing is."""
+    """The requested features of the movies; for `none` the movies are not read."""
     chosen = kinds(asked, KINDS)
     words: dict[str, dict[int, list[str]]] = {kind: {} for kind in chosen}
     for movie in movies if chosen else ():

@@ -1,4 +1,4 @@
-"""The Netflix Prize ratings (2006), which cannot be downloaded any more: the owner's copy is read."""
+"""The Netflix Prize ratings (2006), read from a user's own copy; Netflix has withdrawn the download."""
 
 import io
 import re
@@ -22,7 +22,7 @@ from rankbench.names import check
 
 _COUNTS = Counts(100_480_507, 480_189, 17_770)
 _LAST_CUSTOMER = 2_649_429
-_BLOCK = 1 << 25  # bytes that are parsed at a time
+_BLOCK = 1 << 25  # bytes to parse at a time
 _HEADER = re.compile(rb"\d{1,9}:")
 _TARS = ("training_set.tar", "training_set.tar.gz", "nf_prize_dataset.tar.gz")
 _COMBINED = tuple(f"combined_data_{number}.txt" for number in range(1, 5))
@@ -33,10 +33,9 @@ _NEWLINE, _COLON, _COMMA = b"\n:,"
 class Netflix:
     """480,189 customers, 17,770 movies, 100,480,507 ratings from 1 to 5.
 
-    Read is what is at hand, in this order: the folder training_set with a file mv_*.txt per movie, the
-    archive training_set.tar, the archive nf_prize_dataset.tar.gz around it, or combined_data_1.txt to
-    combined_data_4.txt as Kaggle has them. In each a line `MOVIE:` stands above the movie's lines
-    `CUSTOMER,RATING,DATE`.
+    The first available form is read: the folder training_set with a file mv_*.txt per movie, the archive
+    training_set.tar, the archive nf_prize_dataset.tar.gz around it, or Kaggle's combined_data_1.txt to
+    combined_data_4.txt. In all of them a line `MOVIE:` is followed by the movie's lines `CUSTOMER,RATING,DATE`.
     """
 
     version: ClassVar[int] = 1
@@ -65,7 +64,7 @@ class Netflix:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Whole lines of a file; `movie` is the one that they begin amid, or 0 where they begin with a header."""
+    """Whole lines of a file; `movie` is the movie of the first line, or 0 if the first line is a header."""
 
     file: str
     line: int  # the number of the first line
@@ -75,11 +74,11 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Segment:
-    """Ratings of one movie on lines that follow each other."""
+    """Ratings of one movie on consecutive lines."""
 
     movie: int
     file: str
-    line: int  # of the first rating
+    line: int  # line number of the first rating
     customers: Ints
     ratings: Ints
 
@@ -88,8 +87,8 @@ class _Segment:
 
 
 def _pieces(files: Files) -> Iterator[_Piece]:
-    """All there is to read, from the first of the forms that is at hand."""
-    if loose := {file.path.name: file for file in reversed(files.matching("mv_*.txt"))}:  # of equal names the first
+    """All pieces of the first form of the data that is available."""
+    if loose := {file.path.name: file for file in reversed(files.matching("mv_*.txt"))}:  # the first of equal names
         return (_Piece(str(loose[name]), 1, 0, loose[name].read()) for name in sorted(loose))
     if tars := [name for name in _TARS if files.has(name)]:
         return _from_tar(files.find(tars[0]))
@@ -97,7 +96,7 @@ def _pieces(files: Files) -> Iterator[_Piece]:
 
 
 def _from_tar(file: File) -> Iterator[_Piece]:
-    """The movies' files in an archive, which may stand in another; nothing is unpacked to disk."""
+    """The movies' files in an archive, which may be inside another archive; nothing is unpacked to disk."""
     with file.open() as stream:
         try:
             yield from _members(stream, str(file))
@@ -106,7 +105,7 @@ def _from_tar(file: File) -> Iterator[_Piece]:
 
 
 def _members(stream: IO[bytes], name: str) -> Iterator[_Piece]:
-    """The movies' files in a stream, read in one go from beginning to end."""
+    """The movies' files in a tar stream, read once from beginning to end."""
     with tarfile.open(fileobj=stream, mode="r|", bufsize=1 << 20) as archive:
         for member in archive:
             content = archive.extractfile(member)
@@ -118,7 +117,7 @@ def _members(stream: IO[bytes], name: str) -> Iterator[_Piece]:
 
 
 def _in_parts(file: File) -> Iterator[_Piece]:
-    """A long file in pieces of whole lines."""
+    """The pieces of a long file, each with whole lines."""
     line, movie = 1, 0
     with file.open() as stream:
         while content := stream.read(_BLOCK) + stream.readline():
@@ -129,7 +128,7 @@ def _in_parts(file: File) -> Iterator[_Piece]:
 
 
 def _last_movie(piece: _Piece) -> int:
-    """The movie of the last line."""
+    """The movie of the last line of a piece."""
     colon = piece.content.rfind(b":")
     if colon < 0:
         return piece.movie
@@ -138,7 +137,7 @@ def _last_movie(piece: _Piece) -> int:
 
 
 def _blocks(pieces: Iterator[_Piece]) -> Iterator[list[_Piece]]:
-    """Pieces together, so many that it is worth to parse them at once."""
+    """Lists of pieces with at least `_BLOCK` bytes together, because parsing few bytes at a time is slow."""
     block: list[_Piece] = []
     size = 0
     for piece in pieces:
@@ -155,20 +154,20 @@ def _blocks(pieces: Iterator[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _segments(block: list[_Piece]) -> Iterator[_Segment]:
-    """The ratings of a block movie by movie, every line checked.
+    """The ratings of a block movie by movie, with every line checked.
 
-    Header lines are blanked, so that pandas' parser runs over the whole block without a stop; which movie
-    a row belongs to then follows from counting lines.
+    Header lines are blanked, so that pandas parses the whole block at once; the movie of each row is then found by
+    counting lines.
     """
     contents = [piece.content.rstrip(b"\r\n") + b"\n" for piece in block]
     text = np.frombuffer(bytearray(b"".join(contents)), np.uint8)
     ends = np.flatnonzero(text == _NEWLINE)
     first_lines = np.searchsorted(ends, np.cumsum([0] + [len(content) for content in contents[:-1]]))
-    headers = np.searchsorted(ends, np.flatnonzero(text == _COLON))  # the lines that hold a colon
+    headers = np.searchsorted(ends, np.flatnonzero(text == _COLON))  # the lines with a colon
     movies = {line: _blank(text, ends, line) or _diagnose(block) for line in headers.tolist()}
     customers, ratings = _numbers(text, len(ends) - len(headers), block)
     borders = np.union1d(headers, first_lines)
-    above = np.searchsorted(headers, borders)  # headers before each border, which are no rows
+    above = np.searchsorted(headers, borders)  # number of header lines before each border
     numbers = np.searchsorted(first_lines, borders, side="right") - 1
     ends_at = np.append(borders[1:], len(ends))
     for line, after, skipped, number in np.stack([borders, ends_at, above, numbers], axis=1).tolist():
@@ -180,7 +179,7 @@ def _segments(block: list[_Piece]) -> Iterator[_Segment]:
 
 
 def _blank(text: np.ndarray[Any, Any], ends: Ints, line: int) -> int:
-    """The movie of a header line, which is then overwritten with line ends; 0 if it is no header."""
+    """The movie of a header line, or 0 if it is not a valid header; the line is overwritten with line ends."""
     start, end = (int(ends[line - 1]) + 1 if line else 0), int(ends[line])
     header = text[start:end].tobytes().rstrip(b"\r")
     text[start:end] = _NEWLINE
@@ -189,7 +188,7 @@ def _blank(text: np.ndarray[Any, Any], ends: Ints, line: int) -> int:
 
 def _numbers(text: np.ndarray[Any, Any], n_rows: int, block: Sequence[_Piece]) -> tuple[Ints, Ints]:
     """The customers and ratings of a block without its headers."""
-    import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
+    import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
 
     if n_rows == 0:
         return np.empty(0, np.int32), np.empty(0, np.int8)
@@ -198,23 +197,23 @@ def _numbers(text: np.ndarray[Any, Any], n_rows: int, block: Sequence[_Piece]) -
             io.BytesIO(text.data),
             header=None,
             usecols=[0, 1],
-            dtype=np.int64,  # pandas before 3.1 cuts what does not fit into less
+            dtype=np.int64,  # pandas before 3.1 silently truncates numbers that do not fit a smaller type
             na_filter=False,
             engine="c",
         )
-    except (ValueError, OverflowError):  # pandas' own errors are of this kind too
+    except (ValueError, OverflowError):  # includes pandas' own errors
         _diagnose(block)
     customers, ratings = frame[0].to_numpy(), frame[1].to_numpy()
     fits = len(frame) == n_rows and np.count_nonzero(text == _COMMA) == 2 * n_rows
     if not (fits and 1 <= customers.min() and customers.max() <= _LAST_CUSTOMER):
         _diagnose(block)
-    if not (ratings.min() >= 1 and ratings.max() <= 5) or not text.all():  # and ends a field at a zero
+    if not (ratings.min() >= 1 and ratings.max() <= 5) or not text.all():  # a zero byte ends a field silently
         _diagnose(block)
     return customers.astype(np.int32), ratings.astype(np.int8)
 
 
 def _diagnose(block: Sequence[_Piece]) -> NoReturn:
-    """Raise an error about the first line of a block that is wrong."""
+    """Raise an error about the first wrong line of a block."""
     for piece in block:
         if not piece.content.strip():
             raise UserError(f"{piece.file} is empty: get the file again")
@@ -245,10 +244,10 @@ def _wrong(text: bytes, has_movie: bool) -> str | None:
 
 
 def _by_customer(segments: list[_Segment]) -> tuple[scipy.sparse.csr_array, Ints]:
-    """A sparse matrix with a row per customer and a column per movie that is rated, and the movies.
+    """A sparse matrix with a row per customer and a column per rated movie, and the movies.
 
-    The segments, in the order of their movies, are such a matrix by columns already; turning it into one by
-    rows takes linear time and leaves the movies of each customer in order.
+    The segments, sorted by movie, are a matrix in CSC format; converting it to CSR takes linear time and keeps each
+    customer's movies sorted.
     """
     movies, columns = np.unique([segment.movie for segment in segments], return_inverse=True)
     sizes = np.bincount(columns, [len(segment.ratings) for segment in segments], len(movies))
@@ -256,7 +255,7 @@ def _by_customer(segments: list[_Segment]) -> tuple[scipy.sparse.csr_array, Ints
         (
             np.concatenate([segment.ratings for segment in segments]),
             np.concatenate([segment.customers for segment in segments]),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),  # a wider type would widen all indices
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),  # with int64 all indices would become int64
         ),
         shape=(_LAST_CUSTOMER + 1, len(movies)),
     )

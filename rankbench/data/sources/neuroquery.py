@@ -1,4 +1,4 @@
-"""NeuroQuery (Dockès et al., eLife 2020): which terms the studies use that activate a voxel."""
+"""NeuroQuery (Dockès et al., eLife 2020): brain voxels rank the terms of the studies that report activity in them."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -27,7 +27,7 @@ _ENTRIES = {
     ("156521", "abstract"): 1_328_235,
 }
 _REPOSITORY = "https://github.com/neuroquery/neuroquery_data"
-_COMMIT = "4580f86267fb7c14ac1f601e298cbed898d79f2d"  # the one that NiMARE downloads from
+_COMMIT = "4580f86267fb7c14ac1f601e298cbed898d79f2d"  # NiMARE downloads from this commit
 _HASHES = {
     _COORDINATES: "b97cf50346dc8a6f78b3c02c8a19680679d7dbdf35f760a1032e46c2cad3666c",
     _METADATA: "d84d2c7b2e2ca1692381419833fde043fb42d279014104c3c957feeeece140ea",
@@ -60,13 +60,13 @@ class Studies:
 
 @dataclass(frozen=True)
 class NeuroQuery:
-    """1,231 voxels rank the terms of 13,459 articles by how many that activate them use the term.
+    """1,231 brain voxels rank the terms of 13,459 articles by how much the articles that activate them use the term.
 
-    The same shape as `neurosynth`, from NeuroQuery's own peaks and counts: `rankbench.data.sources.brain`
-    says how a voxel's affinities come about and that the choice of voxels is a stand-in. Coordinates are
-    taken as they were published, which is as they were reported: NeuroQuery does not say which of them
-    are Talairach's. Terms that fewer than `least` articles use are left out, 14 being Gunasekar et al.'s
-    one in a thousand. With `weights=counts` most affinities are tied, as tf-idf weights hardly ever are.
+    The data has the same shape as `neurosynth`, from NeuroQuery's own peaks and counts.
+    `rankbench.data.sources.brain` defines a voxel's affinities, and says that the choice of voxels is a substitute
+    for the paper's. Coordinates are used as reported: NeuroQuery does not say which of them are in Talairach
+    space. Terms that fewer than `least` articles use are left out; 14 is Gunasekar et al.'s one in a thousand. With
+    `weights=counts` most affinities are tied; with tf-idf weights ties are rare.
     """
 
     vocabulary: Literal["7547", "156521"] = "7547"
@@ -83,7 +83,7 @@ class NeuroQuery:
 
     @property
     def origin(self) -> Joint:
-        """The files that these settings need."""
+        """The origin: the files that these settings need."""
         part = publication(self.vocabulary, self.source)
         chosen = {"vocabulary": self.vocabulary, "source": self.source}
         named = {key: value for key, value in chosen.items() if value != getattr(NeuroQuery, key)}
@@ -91,7 +91,7 @@ class NeuroQuery:
         return Joint(show(part.name, named), size, part.licence, part.home, (part,))
 
     def view(self, rng: np.random.Generator) -> Ratings:
-        """The affinity of every voxel with every term; with `zeros=false` those above zero only."""
+        """The affinity of every voxel with every term; with `zeros=false` only positive affinities."""
         return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
@@ -103,7 +103,7 @@ class NeuroQuery:
 
 
 def publication(vocabulary: str, source: str) -> Publication:
-    """The files with all peaks and the counts of one vocabulary in one part of the articles."""
+    """The origin of the files with all peaks and the counts of one vocabulary in one part of the articles."""
     names = (_COORDINATES, _METADATA, _vocabulary(vocabulary), _counts(vocabulary, source))
     return Publication(
         name="neuroquery",
@@ -129,7 +129,7 @@ def peaks(files: Files) -> Peaks:
 
 
 def counts(files: Files, vocabulary: str = "7547", source: str = "abstract") -> Terms:
-    """How often each article's abstract, keywords or title says each term."""
+    """How often each term occurs in each article's abstract, keywords or title."""
     names = brain.read_names(files.find(_vocabulary(vocabulary)), _TERMS[vocabulary])
     file, filled = files.find(_counts(vocabulary, source)), _ENTRIES.get((vocabulary, source))
     return Terms(names, brain.read_matrix(file, (_STUDIES, len(names)), filled))
@@ -144,5 +144,5 @@ def _counts(vocabulary: str, source: str) -> str:
 
 
 def _addresses(name: str) -> tuple[str, ...]:
-    """The commit that has been in use since 2021, then whatever is newest."""
+    """The addresses of a file: first at a fixed commit, then in the newest version."""
     return tuple(f"{_REPOSITORY}/raw/{revision}/data/{name}" for revision in (_COMMIT, "HEAD"))

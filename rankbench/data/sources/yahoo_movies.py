@@ -1,4 +1,4 @@
-"""Yahoo! Movies (Yahoo! Webscope R4, 2003), which Yahoo! gives out on application: the owner's copy is read."""
+"""Yahoo! Movies (Yahoo! Webscope R4, 2003), read from a user's own copy; Yahoo! gives it out on application."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -23,17 +23,17 @@ _LAYOUTS = {
     "13": Layout(separator="\t", fields=(0, 1, 2), scale=(1, 13), step=1),
     "5": Layout(separator="\t", fields=(0, 1, 3), scale=(1, 5), step=1),
 }
-_NOTHING = r"\N"  # a field that is not known
+_NOTHING = r"\N"  # marks an unknown field
 
 
 @dataclass(frozen=True)
 class YahooMovies:
     """7,642 users and 11,915 movies: 211,231 ratings to train on, 10,136 later ones to test on (fold 1).
 
-    `scale` takes the grades as they were given, from 1 for F to 13 for A+, or as Yahoo! converted them, 1 to
-    5. The features are the words of title and synopsis, as in Cheng and others (2018), who say 106,954
-    items: they count movies that nobody rated. A movie rated in both files keeps the later rating, that of
-    the test file. The publication does not speak of a pair that comes twice in one file: `repeats` decides.
+    `scale` selects the original grades, from 1 for F to 13 for A+, or those that Yahoo! converted, from 1 to 5.
+    The features are the words of title and synopsis, as in Cheng and others (2018), who count 106,954 items
+    because they include movies without ratings. A movie that a user rated in both files keeps the later rating,
+    that of the test file. `repeats` decides about a pair that occurs twice in one file.
     """
 
     scale: Literal["13", "5"] = "13"
@@ -46,7 +46,7 @@ class YahooMovies:
 
     @property
     def origin(self) -> Publication:
-        """The files that are asked for."""
+        """The origin: the files that these settings need."""
         names = (_TRAIN, _TEST, *((_CONTENT,) if self.features == "words" else ()))
         return Publication(
             name="yahoo-movies",
@@ -76,7 +76,7 @@ class YahooMovies:
         return ratings(both, self._features(files), repeats="last", folds=folds)
 
     def _features(self, files: Files) -> Features | None:
-        """The words of each movie: id | title | synopsis | much else."""
+        """The words of each movie, from lines of id, title, synopsis and more fields."""
         if self.features == "none":
             return None
         file = files.find(_CONTENT)
@@ -87,7 +87,7 @@ class YahooMovies:
 
 
 def _published(rows: Rows, name: str) -> Rows:
-    """The rows, if they are as many as were published."""
+    """The rows, or an error if their number is not the published one."""
     users, movies = (len(numbered(column)[0]) for column in rows.ids)
     if (found := Counts(len(_values(rows)), users, movies)) != _COUNTS[name]:
         raise UserError(f"{rows.file} holds {found} where {_COUNTS[name]} were published: the file is cut or changed")
@@ -95,7 +95,7 @@ def _published(rows: Rows, name: str) -> Rows:
 
 
 def _check_known(train: Rows, test: Rows) -> None:
-    """Raise an error unless whoever and whatever is tested on was trained on, as was published."""
+    """Raise an error unless all users and items of the test file are in the training file, as published."""
     for name, known, tested in zip(train.layout.names, train.ids, test.ids, strict=False):
         if not (there := np.isin(tested, known)).all():
             row = int(np.argmin(there))

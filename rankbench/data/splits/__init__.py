@@ -1,8 +1,8 @@
-"""Splits: the papers' protocols for what to train on and what to hold out, each with its own name.
+"""Splits: the papers' protocols for cutting data into training and held-out parts, each with a name.
 
-A split is an artefact: its hash covers every byte of its parts, stands in every result, and
-depends neither on the order of rows in a file nor on the number of threads. Every draw is made in
-integers from the raw bits of the generator, so it depends neither on the machine nor on NumPy's version.
+The hash of a split covers every byte of its parts and is stored in every result. It depends neither on the
+order of rows in a file nor on the number of threads. Random choices use integers made from the raw bits of the
+generator, so they depend neither on the machine nor on NumPy's version.
 """
 
 from dataclasses import dataclass, replace
@@ -40,14 +40,14 @@ SPLITS = Registry(
 
 
 class CannotCut(UserError):
-    """What a split finds wrong with the data; the message goes on after the split's name."""
+    """The data does not suit a split; the message continues a sentence that starts with the split's name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
     """A training part and a held-out part over the same users and items.
 
-    `seen` holds what each user has already, where a training part of comparisons does not say it.
+    `seen` has the ratings of the items that each user has seen, for training parts that are comparisons.
     """
 
     train: Any
@@ -56,24 +56,24 @@ class Split:
 
     @property
     def parts(self) -> dict[str, View]:
-        """The parts that there are, by name."""
+        """The parts by name, without `seen` if there is none."""
         parts = {"train": self.train, "test": self.test, "seen": self.seen}
         return {name: part for name, part in parts.items() if part is not None}
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the content of all parts."""
+        """The SHA-256 of the content of all parts."""
         return fingerprint(*self.parts.values())
 
 
 class SplitProtocol(Protocol):
-    """A way to split: a frozen record of settings that cuts a view in two."""
+    """A splitting protocol: a frozen dataclass of settings that cuts a view into parts."""
 
     version: ClassVar[int]
 
     # As a solver annotates `train`, a split annotates `view` with the kinds that it cuts.
     def cut(self, view: Any, rng: np.random.Generator, repetition: int) -> Split:
-        """The parts, drawn by `rng` or chosen by the number of the repetition, which counts from 0."""
+        """The split, drawn with `rng` or chosen by the repetition, which is counted from 0."""
         ...
 
 
@@ -83,7 +83,7 @@ def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **se
 
 
 def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | None = None) -> Split:
-    """The split that belongs to this name, seed and repetition; errors name the data too where it is said."""
+    """The split of a view for this protocol, seed and repetition; errors mention `data`, the name of the data set."""
     name, record = protocol.identity, protocol.record
     shown = f"the split {protocol.full} of {data}" if data else f"the split {protocol.full}"
     try:
@@ -92,7 +92,7 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
         raise UserError(f"{shown} {error}") from None
     except UserError as error:
         raise error.within(shown) from None
-    except Exception as error:  # a split of the user's own may raise anything
+    except Exception as error:  # a user's own split may raise anything
         raise UserError(f"{shown} cannot be made: {type(error).__name__}: {error}") from error
     if not isinstance(found, Split):
         raise UserError(f"{shown} is a {type(found).__name__}: `cut` must return a Split")
@@ -104,5 +104,5 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
 
 
 def _without_folds(part: Part) -> Part:
-    """The part without the published folds: equal parts must have equal hashes."""
+    """The part without the published folds, so that equal parts have equal hashes."""
     return replace(part, folds=None) if isinstance(part, Ratings) and part.folds is not None else part

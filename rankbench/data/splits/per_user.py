@@ -1,4 +1,4 @@
-"""Splits that deal out every user's rows by themselves."""
+"""Splits that cut each user's rows separately."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -15,10 +15,10 @@ Count = Annotated[int, Limits(low=1)]
 
 @dataclass(frozen=True)
 class NPerUser:
-    """Park et al. 2015: users with at least n + least ratings; n drawn at random train, the rest test.
+    """Park et al. 2015: n random ratings per user train and the rest test; users need n + least ratings.
 
-    Where a solver learns from comparisons, these are all strict pairs of the n: what Park and Zhang 2014
-    call every pair from a random subset of items.
+    A solver that learns from comparisons gets all strict pairs of the n ratings: what Park and Zhang 2014 call
+    every pair from a random subset of items.
     """
 
     n: Count = 20
@@ -29,7 +29,7 @@ class NPerUser:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """n rows of each kept user against the others."""
+        """Train on n rows of each kept user, and test on that user's remaining rows."""
         kept = with_enough(view, self.n + self.least, "lower n")
         counts = np.diff(view.indptr)
         return labelled(view, deal(view.indptr, rng, self.n * kept, (counts - self.n) * kept))
@@ -37,7 +37,7 @@ class NPerUser:
 
 @dataclass(frozen=True)
 class ItemsPerTask:
-    """Cheng et al. 2018: n items of each task train and `test` further ones test; no other row is used.
+    """Cheng et al. 2018: n random items of each task train, `test` more items test; no other row is used.
 
     The paper trains on 800 pairs per task, which its figures show to be all pairs of about 41 items, and
     tests pairs of test items and pairs of a test item with a training item. Tasks with fewer than
@@ -52,16 +52,16 @@ class ItemsPerTask:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """n rows of each kept task against `test` others."""
+        """Train on n rows of each kept task, and test on `test` more rows."""
         kept = with_enough(view, self.n + self.test, "lower n or test")
         return labelled(view, deal(view.indptr, rng, self.n * kept, self.test * kept))
 
 
 @dataclass(frozen=True)
 class PerUser:
-    """A share of every user's rows tests, as for validation; at least one row of each user trains.
+    """A random share of each user's rows is held out, for example as a validation set; at least one row trains.
 
-    The share is rounded to the nearest number of rows, so users with few rows may have none to test.
+    The share is rounded to a whole number of rows, so users with few rows may have no test rows.
     """
 
     test: Annotated[float, Limits(above=0, below=1)] = 0.2
@@ -71,7 +71,7 @@ class PerUser:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """The larger rest against the share, user by user."""
+        """Hold out the rounded share of each user's rows, and train on the rest."""
         counts = np.diff(view.indptr)
         held_out = share(self.test, counts)
         if not held_out.any():
@@ -82,10 +82,10 @@ class PerUser:
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """n ratings of each user, drawn at random, test and the rest trains: n=10 is the protocol of PrimalCR++.
+    """n random ratings of each user test and the rest train; n=10 is the protocol of PrimalCR++ (Wu et al. 2017).
 
-    (Wu et al. 2017.) Users with fewer than n + least ratings are not tested: all their ratings train, since
-    what they say about the items is of use for the others.
+    Users with fewer than n + least ratings are not tested: all their ratings train, because they are informative
+    about the items.
     """
 
     n: Count = 1
@@ -96,6 +96,6 @@ class LeaveOneOut:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """Everything else against n rows of each user who has enough."""
+        """Test on n rows of each user who has enough, and train on all other rows."""
         tested = self.n * with_enough(view, self.n + self.least, "lower n or least")
         return labelled(view, deal(view.indptr, rng, np.diff(view.indptr) - tested, tested))

@@ -17,9 +17,9 @@ from rankbench.names import Limits, check
 class HalfPerUser:
     """Cortes et al. 2007: half of each reviewer's ratings train, half test.
 
-    Reviewers have `least` to `most` ratings, `reviewers` of them are drawn. With `references` above
-    zero, so many other users with `low` to `high` ratings become the item features: an item's vector is
-    what they gave it, holes filled with that reference reviewer's median.
+    `reviewers` users are drawn from those with `least` to `most` ratings. With `references` above zero, that many
+    other users with `low` to `high` ratings become the item features: an item's vector has their ratings of it, and
+    a missing rating is filled with the reference reviewer's median.
     """
 
     reviewers: Annotated[int, Limits(low=1)] = 300
@@ -34,7 +34,7 @@ class HalfPerUser:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """Half of each drawn reviewer's rows against the other half (the odd one trains)."""
+        """Train on half of each drawn reviewer's rows, rounded up, and test on the other half."""
         ratings = only_ratings(view)
         counts = np.diff(ratings.indptr)
         suitable = (counts >= self.least) & (counts <= self.most)
@@ -54,13 +54,13 @@ class HalfPerUser:
 
 @dataclass(frozen=True)
 class LeaveReviewerOut:
-    """Cortes et al. 2007 on Book-Crossing: one reviewer is halved, all others are the item features.
+    """Cortes et al. 2007 on Book-Crossing: one reviewer's ratings are halved, all other reviewers give item features.
 
-    Reviewers have at least `least` ratings, and of the items only those stay which `raters` of these
-    reviewers have rated (131 reviewers and 89 books in the paper). The repetition picks the reviewer, in
-    the order of their ids; half of the ratings train and half test. An item's vector is what the others
-    gave it, holes filled with each one's median. Whoever is left with a single rating can only be among
-    the others, and whoever is left with none says nothing.
+    Reviewers have at least `least` ratings; items are kept if at least `raters` of these reviewers have rated them
+    (131 reviewers and 89 books in the paper). The repetition selects the reviewer, in the order of ids; half of
+    that reviewer's ratings train and half test. An item's vector has the ratings of all other reviewers, and a
+    missing rating is filled with the reviewer's median. A reviewer with one remaining rating is used only for
+    features, and a reviewer with none is not used.
     """
 
     least: Annotated[int, Limits(low=2)] = 200
@@ -71,7 +71,7 @@ class LeaveReviewerOut:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """Half of one reviewer's rows against the other half, over the items that stay."""
+        """Train on half of one reviewer's rows over the kept items, and test on the other half."""
         ratings = only_ratings(view)
         reviewers = with_enough(ratings, self.least, "lower least")
         left = _only(ratings, reviewers, self._items(ratings, reviewers))
@@ -95,7 +95,7 @@ class LeaveReviewerOut:
 
 
 def _numbered(left: Ratings, repetition: int) -> Ints:
-    """The reviewer of this repetition, among those with two ratings: one to train on and one to test."""
+    """The reviewer of this repetition, among those with at least two ratings (one to train on, one to test)."""
     able = np.flatnonzero(with_enough(left, 2, "lower least or raters"))
     if repetition >= len(able):
         raise CannotCut(f"has {len(able)} reviewers to leave out: ask for at most {len(able)} repetitions")
@@ -103,7 +103,7 @@ def _numbered(left: Ratings, repetition: int) -> Ints:
 
 
 def _only(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
-    """The ratings of these items by these users; the items are numbered anew and keep their ids."""
+    """The ratings of these items by these users; the items get new numbers and keep their ids."""
     kept = ratings.take(np.flatnonzero(np.repeat(users, np.diff(ratings.indptr)) & items[ratings.items]))
     ids = np.flatnonzero(items)
     return Ratings(
@@ -117,14 +117,14 @@ def _only(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
 
 
 def _halves(ratings: Ratings, reviewers: Ints, rng: np.random.Generator) -> Split:
-    """Half of the rows of each of these reviewers against the other half."""
+    """A split of the rows of each of these reviewers into two halves."""
     counts = np.zeros(ratings.n_users, np.int64)
     counts[reviewers] = np.diff(ratings.indptr)[reviewers]
     return labelled(ratings, deal(ratings.indptr, rng, (counts + 1) // 2, counts // 2))
 
 
 def _with_references(ratings: Ratings, references: Ints) -> Ratings:
-    """The ratings with item features: what each reference reviewer gave the item, or that reviewer's median."""
+    """The ratings with item features: each reference reviewer's rating of the item, or that reviewer's median."""
     features: Any = np.empty((ratings.n_items, len(references)))
     for column, user in enumerate(references):
         rows = slice(ratings.indptr[user], ratings.indptr[user + 1])

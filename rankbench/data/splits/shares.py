@@ -16,11 +16,11 @@ Share = Annotated[float, Limits(above=0, below=1)]
 
 @dataclass(frozen=True)
 class Entries:
-    """Gunasekar et al. 2016: a fraction of all rows, drawn at random, tests; the rest trains.
+    """Gunasekar et al. 2016: a random fraction of all rows is the test set, the rest trains.
 
-    For the paper's Figure 1, a fraction is set aside for `validation` and used by neither part, and
-    `train` says what fraction of all rows is drawn from the remaining ones to train on (as the figure's
-    axis counts it); without it all of them train: entries[test=0.1,validation=0.1,train=0.4].
+    For the paper's Figure 1, a fraction `validation` of the rows is left out of both parts, and `train` is the
+    fraction of all rows (as on the figure's axis) that is drawn for training from the remaining ones:
+    entries[test=0.1,validation=0.1,train=0.4]. Without `train`, all remaining rows train.
     """
 
     test: Share = 0.2
@@ -30,13 +30,13 @@ class Entries:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.test + self.validation + (self.train or 0.0) > 1 + 1e-9:  # 0.1 + 0.1 + 0.8 is more by rounding
+        if self.test + self.validation + (self.train or 0.0) > 1 + 1e-9:  # 0.1 + 0.1 + 0.8 is above 1 by rounding
             shown = [f"{name}={show_value(getattr(self, name))}" for name in ("test", "validation", "train")]
-            problem = f"{', '.join(shown)} are more than the whole together: lower one of them"
+            problem = f"{', '.join(shown)} add up to more than 1: lower one of them"
             raise UserError(problem, subject="Entries")
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """The rounded shares of the rows, drawn at random."""
+        """Draw the rows of both parts at random; the shares are rounded to whole rows."""
         rows = len(view)
         test, validation = round(self.test * rows), round(self.validation * rows)
         rest = max(rows - test - validation, 0)
@@ -48,9 +48,9 @@ class Entries:
 
 @dataclass(frozen=True)
 class ColdItems:
-    """A fraction of the items is never trained on: all their ratings test.
+    """A random fraction of the items is held out: all ratings of these cold items are the test set.
 
-    So Cheng et al. 2018 on real data, where rankings by item features reach items that nobody has rated.
+    Cheng et al. 2018 do so on real data, to rank unseen items by their features.
     """
 
     test: Share = 0.2
@@ -60,7 +60,7 @@ class ColdItems:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """Ratings of warm items against ratings of cold ones."""
+        """Train on the ratings of warm items, and test on the ratings of cold items."""
         ratings = only_ratings(view)
         held_out = choose(ratings.n_items, round(self.test * ratings.n_items), rng)[ratings.items]
         return masked(ratings, ~held_out, held_out)

@@ -1,4 +1,4 @@
-"""Synthetic data: the papers' generative models, which need no file, no network and no licence."""
+"""Synthetic data sets from the papers' generative models."""
 
 from rankbench.data.synthetic.cheng import FeatureLowRank
 from rankbench.data.synthetic.cortes import Magnitudes

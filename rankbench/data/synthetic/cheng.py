@@ -26,13 +26,13 @@ class FeatureLowRank:
     """Scores of low rank in the items' features (Cheng et al. 2018, section 6, Tables 2 and 3).
 
     r_ui = x_i^T U v_u with standard normal X (items x features), U (features x rank), V (users x rank);
-    the sizes are the paper's. Observed are the scores of `per_user` random items of each task, whose pairs
-    are all used: the paper's «800 pairs for each user» give its Table 2 if they are nearly all the pairs
-    among 41 items (41 * 40 / 2 = 820), with 20 more to test on. With `pairs` above zero each task holds so
-    many comparisons of independently drawn pairs instead, which is how the text reads.
+    the sizes are the paper's. Each task observes the scores of `per_user` random items, and all their pairs are
+    used: the paper's "800 pairs for each user" give its Table 2 if they are nearly all the pairs among 41 items
+    (41 * 40 / 2 = 820), with 20 more items to test on. With `pairs` above zero, each task instead has that many
+    comparisons of independently drawn pairs, which is the literal reading of the paper.
 
-    The paper adds no noise; `noise` is a share of the scores' own spread, sqrt(features * rank), added
-    to every rating, and to every difference that decides a comparison.
+    The paper adds no noise. The standard deviation of the noise is `noise` times that of the scores,
+    sqrt(features * rank); it is added to every rating, and to every difference that decides a comparison.
     """
 
     users: Count = 1000
@@ -50,12 +50,12 @@ class FeatureLowRank:
 
     @property
     def origin(self) -> Generated:
-        """Generated."""
+        """The origin: generated data of this size."""
         rows = f"{self.users * self.pairs} comparisons" if self.pairs else f"{self.users * self.per_user} ratings"
         return Generated(f"{self.users} users, {self.items} items, {rows}")
 
     def view(self, rng: np.random.Generator) -> Ratings | Comparisons:
-        """Ratings or comparisons drawn from the model, with the features that explain them."""
+        """Ratings or comparisons drawn from the model, with the item features."""
         basis = rng.standard_normal((self.features, self.rank))
         weights = product(rng.standard_normal((self.users, self.rank)), basis)  # W^T, a row per task
         features = rng.standard_normal((self.items, self.features))

@@ -1,4 +1,4 @@
-"""Ratings whose differences matter and not only their order (Cortes et al. 2007)."""
+"""Continuous ratings with meaningful differences, not only a meaningful order (Cortes et al. 2007)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,9 +13,9 @@ from rankbench.names import check
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """Continuous ratings that are functions of item features, for MPRank and its kin (Cortes et al. 2007).
+    """Continuous ratings that are functions of item features, for MPRank and SVRank (Cortes et al. 2007).
 
-    y = w_u . x + bend * cos(a_u . x) + noise: linear for bend = 0, for a kernel to find otherwise.
+    y = w_u . x + bend * cos(a_u . x) + noise: linear for bend = 0, else nonlinear, so that kernels help.
     """
 
     users: Count = 60
@@ -32,11 +32,11 @@ class Magnitudes:
 
     @property
     def origin(self) -> Generated:
-        """Generated."""
+        """The origin: generated data of this size."""
         return Generated(f"{self.users} users, {self.items} items, {self.users * self.per_user} ratings")
 
     def view(self, rng: np.random.Generator) -> Ratings:
-        """Ratings drawn from the model, with the features that explain them."""
+        """Ratings drawn from the model, with the item features."""
         features = rng.standard_normal((self.items, self.features)) / np.sqrt(self.features)
         slopes = rng.standard_normal((self.users, self.features))
         waves = 3.0 * rng.standard_normal((self.users, self.features))

@@ -1,4 +1,4 @@
-"""What the generators share: hidden scores of chosen pairs, and who meets what."""
+"""Functions that the generators share: low-rank scores of chosen pairs, and random choices of items and pairs."""
 
 from typing import Annotated
 
@@ -9,12 +9,12 @@ from rankbench.errors import UserError
 from rankbench.names import Limits
 
 Count = Annotated[int, Limits(low=1)]
-Pairable = Annotated[int, Limits(low=2)]  # so many that two of them can be compared
+Pairable = Annotated[int, Limits(low=2)]  # at least two, so that there is a pair to compare
 Amount = Annotated[float, Limits(low=0)]
 
 
 def check_per_user(per_user: int, items: int) -> None:
-    """Nobody can meet more items than there are."""
+    """Raise an error if users would observe more items than there are."""
     if per_user > items:
         raise UserError(f"per_user={per_user} is out of range: there are only {items} items")
 
@@ -25,7 +25,7 @@ def factors(rng: np.random.Generator, users: int, items: int, rank: int) -> tupl
 
 
 def inner(left: Floats, right: Floats, rows: Ints, columns: Ints) -> Floats:
-    """Row times row for the chosen pairs; summed in the order of the columns, whatever library is beneath."""
+    """The inner product of left[row] and right[column] for each pair; the order of summation is fixed."""
     total = np.zeros(len(rows))
     for one, other in zip(left.T, right.T, strict=True):
         total += one[rows] * other[columns]
@@ -33,7 +33,7 @@ def inner(left: Floats, right: Floats, rows: Ints, columns: Ints) -> Floats:
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """left times right transposed, summed in the order of the columns too."""
+    """The matrix product left right^T; the order of summation is fixed."""
     total = np.zeros((len(left), len(right)))
     for one, other in zip(left.T, right.T, strict=True):
         total += one[:, None] * other
@@ -41,13 +41,13 @@ def product(left: Floats, right: Floats) -> Floats:
 
 
 def observed(rng: np.random.Generator, users: int, items: int, per_user: int) -> tuple[Ints, Ints]:
-    """Which items each user meets: per_user of them, drawn without repeats."""
+    """Users and their observed items: `per_user` items of each user, drawn without replacement."""
     drawn = np.concatenate([rng.choice(items, per_user, replace=False, shuffle=False) for _ in range(users)])
     return np.repeat(np.arange(users), per_user), drawn
 
 
 def random_pairs(rng: np.random.Generator, users: int, items: int, per_user: int) -> tuple[Ints, Ints, Ints]:
-    """Users and two items each, never the same; every pair of items is as likely as any other."""
+    """Users and two different items for each comparison; all pairs of items are equally likely."""
     one = rng.integers(items, size=users * per_user)
     other = (one + rng.integers(1, items, size=users * per_user)) % items
     return np.repeat(np.arange(users), per_user), one, other

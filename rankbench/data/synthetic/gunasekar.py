@@ -1,7 +1,7 @@
-"""Low-rank scores behind monotone curves, as ratings or as partial orders (Gunasekar et al. 2016).
+"""Low-rank scores transformed by monotone curves, as ratings or as partial orders (Gunasekar et al. 2016).
 
-All of it is their equation (1), y_u = g_u(Theta_u + W_u): a hidden matrix of low rank, noise, and
-a monotone curve of each user's own, of which a solver may know nothing.
+All three generators follow the paper's equation (1), y_u = g_u(Theta_u + W_u): a hidden low-rank matrix, noise,
+and a monotone curve for each user that is unknown to the solver.
 """
 
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ Levels = Annotated[int, Limits(low=0)]
 
 @dataclass(frozen=True)
 class LowRank:
-    """Low-rank scores with noise, seen through a monotone curve: levels 1..levels, or as they are (levels=0).
+    """Low-rank scores with noise, as ratings from 1 to `levels`, or as continuous ratings (levels=0).
 
-    Z = U V^T / sqrt(rank) + noise * N; a level is a quantile of the normal law that Z would follow, so
-    the levels are about equally frequent. The curve is the same for all users; `monotone` gives each
-    their own.
+    Z = U V^T / sqrt(rank) + noise * N. The borders between levels are quantiles of a normal distribution, so the
+    levels are about equally frequent. They are the same for all users; in `monotone` each user has a different
+    curve.
     """
 
     users: Count = 300
@@ -63,14 +63,14 @@ class LowRank:
 
 @dataclass(frozen=True)
 class Monotone:
-    """Low-rank scores through a monotone curve of each user's own (Gunasekar et al. 2016, equation 1).
+    """Low-rank scores with a different monotone curve for each user (Gunasekar et al. 2016, equation 1).
 
-    Z = U V^T / sqrt(rank) + noise * N, brought to unit variance; user u shows y = gain_u h_u(Z) + offset_u
-    with gain_u = exp(spread * N) and offset_u = spread * N. The paper asks for arbitrary curves and names
-    none; here h_u is identity, exp, cube or logistic, and with `mixed` each user gets one of the four. All
-    grow strictly, so only a user's order says anything about Z. With `levels` above zero a user shows
-    gain_u Z + offset_u in steps 1..levels, about equally frequent where spread is zero; a curve below a
-    staircase is not to be seen, so `curve` then changes nothing.
+    Z = U V^T / sqrt(rank) + noise * N, scaled to unit variance; user u rates y = gain_u h_u(Z) + offset_u
+    with gain_u = exp(spread * N) and offset_u = spread * N. The paper allows arbitrary curves and names
+    none; here h_u is identity, exp, cube or logistic, and with `mixed` each user gets a random one of the four. All
+    are strictly increasing, so only the order of a user's ratings tells about Z. With `levels` above zero, a user
+    rates gain_u Z + offset_u rounded to levels 1..levels, about equally frequent if spread is zero; `curve` then
+    has no effect.
     """
 
     users: Count = 300
@@ -105,19 +105,19 @@ class Monotone:
         return Ratings.from_triples(users, items, values, self.users, self.items)
 
     def _curves(self, rng: np.random.Generator) -> Ints:
-        """Which of the curves each user looks through."""
+        """The number of each user's curve."""
         drawn = rng.integers(len(_CURVES), size=self.users)
         return drawn if self.curve == "mixed" else np.full(self.users, list(_CURVES).index(self.curve))
 
 
 @dataclass(frozen=True)
 class PartialOrders:
-    """A random directed acyclic graph per user over hidden low-rank scores (Gunasekar et al. 2016, section 3).
+    """A random directed acyclic graph of comparisons per user, from low-rank scores (Gunasekar et al. 2016, section 3).
 
-    Each user meets `per_user` random items. Of the n (n - 1) / 2 pairs among them a share `density` is
-    compared, at least one, drawn without repeats; the item with the higher Z = U V^T / sqrt(rank) + noise * N
-    wins. An item's noise is drawn once and not anew for each comparison, as in their equation (1): the edges
-    follow one hidden order, so that they never go in a circle.
+    Each user observes `per_user` random items. A share `density` of their n (n - 1) / 2 pairs, at least one pair, is
+    drawn without replacement and compared; the item with the higher Z = U V^T / sqrt(rank) + noise * N wins. An
+    item's noise is drawn once and not for each comparison, as in the paper's equation (1), so the comparisons
+    never form a cycle.
     """
 
     users: Count = 300
@@ -149,7 +149,7 @@ class PartialOrders:
         drawn = [rng.choice(len(one), self.edges, replace=False, shuffle=False) for _ in range(self.users)]
         edges, starts = np.concatenate(drawn), np.repeat(np.arange(self.users) * self.per_user, self.edges)
         one, other = starts + one[edges], starts + other[edges]
-        wins = scores[one] >= scores[other]  # of equals the first wins, which makes no circle either
+        wins = scores[one] >= scores[other]  # in a tie the first item wins, which makes no cycle either
         better, worse = items[np.where(wins, one, other)], items[np.where(wins, other, one)]
         return Comparisons.from_triples(
             np.repeat(np.arange(self.users), self.edges), better, worse, self.users, self.items
@@ -160,7 +160,7 @@ _CURVES = {"identity": lambda t: t, "exp": np.exp, "cube": lambda t: t**3, "logi
 
 
 def _noisy_scores(model: LowRank | Monotone | PartialOrders, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
-    """Users, the items they meet, and the noisy score of each."""
+    """Users, their observed items, and the noisy score of each."""
     tastes, traits = factors(rng, model.users, model.items, model.rank)
     users, items = observed(rng, model.users, model.items, model.per_user)
     scores = inner(tastes, traits, users, items) / np.sqrt(model.rank)
@@ -168,11 +168,11 @@ def _noisy_scores(model: LowRank | Monotone | PartialOrders, rng: np.random.Gene
 
 
 def _level(values: Floats, levels: int, spread: float = 1.0) -> Floats:
-    """Which of so many equally likely steps of a normal law a value stands on, counted from 1."""
+    """Each value's level from 1 to `levels`; the borders are quantiles of a normal distribution."""
     borders = ndtri(np.arange(1, levels) / levels) * spread
     return np.asarray(np.searchsorted(borders, values) + 1, np.float64)
 
 
 def _bent(values: Floats, curves: Ints) -> Floats:
-    """Each value through the curve of this number."""
+    """Each value transformed by the curve with its number."""
     return np.choose(curves, [curve(values) for curve in _CURVES.values()])

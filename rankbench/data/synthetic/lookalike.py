@@ -1,4 +1,4 @@
-"""Data in the published shape of a set that cannot be had: to measure seconds and memory, and nothing else."""
+"""Generated ratings in the published shape of a data set that cannot be downloaded, only for timing and memory."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -24,23 +24,23 @@ _WORDS = (1.0, 2.7)  # s and q of the popularity of features: Mandelbrot's law o
 
 @dataclass(frozen=True)
 class Lookalike:
-    """Ratings in the published shape of a set that cannot be had, FOR SPEED WORK ONLY: users, items, ratings, skew.
+    """Generated ratings in the published shape of a data set that cannot be downloaded, FOR SPEED WORK ONLY.
 
-    Users, items and ratings are exactly as many as published, no user rates an item twice, none has fewer
-    ratings than anybody in the set or more than its most active one, and every item that somebody rated is
-    rated. Users' numbers of ratings follow a log-normal law above the least, items are drawn by
-    Zipf-Mandelbrot weights without repeats (successive sampling); `shapes` has the parameters of each set and
-    what they were fitted to.
+    The numbers of users, items and ratings are exactly the published ones. No user rates an item twice, the
+    smallest and largest number of ratings of a user stay within those of the real data set, and every item that is
+    rated there is rated here. The users' numbers of ratings are log-normal above the smallest one; items are drawn
+    with Zipf-Mandelbrot weights without replacement (successive sampling). The module `shapes` has the parameters
+    of each data set and what they were fitted to.
 
-    A score is a user's offset, an item's quality, u_i^T v_j of rank 5 and noise, with shares 0.11, 0.23, 0.10
-    and 0.56 of the variance. The first two are measured on ML-1M (means by turns, shrunk by 5 ratings), where
-    a factorisation of rank 6 explains 0.065 of the variance of held-out ratings, and more must be there.
-    Scores become levels as frequent as published. In the shape of ML-1M 0.27 of the users' pairs tie by this
-    law, and 0.295 of its own.
+    A score is the sum of a user's offset, an item's quality, u_i^T v_j of rank 5 and noise, with shares 0.11, 0.23,
+    0.10 and 0.56 of the variance. The first two shares are measured on ML-1M (alternating means, shrunk by 5
+    ratings). The third is a guess above 0.065, the share of the variance of held-out ratings there that a
+    factorisation of rank 6 explains. Scores become levels with the published frequencies. In the shape of ML-1M,
+    0.27 of the users' pairs are ties; in ML-1M itself 0.295.
 
-    `ratings` or `share` make a smaller one of the same shape: fewer users, each as active as before, among all
-    the items. `features=true` adds sparse item features in the published number, whose sums then make the
-    items' tastes.
+    `ratings` or `share` make a smaller data set of the same shape: fewer users, each as active as before, and all
+    items. `features=true` adds sparse item features in the published number; an item's factors are then sums of
+    random factors of its features.
     """
 
     name: Name
@@ -53,22 +53,22 @@ class Lookalike:
         check(self)
         whole = SHAPES[self.name]
         if self.ratings is not None and self.share != 1:
-            raise UserError(f"ratings={self.ratings} and share={self.share} say the same twice: leave one out")
+            raise UserError(f"ratings={self.ratings} and share={self.share} both set the size: leave one out")
         if self.ratings is not None and self.ratings > whole.ratings:
             raise UserError(f"ratings={self.ratings} is out of range: {self.name} has {whole.ratings}")
         if self.features and not whole.features:
             known = ", ".join(name for name, shape in SHAPES.items() if shape.features)
-            raise UserError(f"features=true: none are published for {self.name}, only for {known}")
+            raise UserError(f"features=true: {self.name} has no published features, only {known} have")
 
     @property
     def shape(self) -> Shape:
-        """What is to be made."""
+        """The shape of the data to generate."""
         whole = SHAPES[self.name]
         return whole.smaller(self.ratings or max(1, round(self.share * whole.ratings)))
 
     @property
     def origin(self) -> Generated:
-        """Generated, and not the set that it looks like."""
+        """The origin: generated data, which is not the real data set."""
         shape = self.shape
         size = f"{shape.users} users, {shape.items} items, {shape.ratings} ratings"
         return Generated(size, home=f"generated in the published shape of {self.name}, for speed work only")
@@ -87,14 +87,14 @@ class Lookalike:
             rows = slice(indptr[first], indptr[end])
             items[rows] = keys % shape.items
             scores = tastes.scores(rng, first + keys // shape.items, items[rows])
-            scale = scale or Scale.of(shape, scores)  # users come in random order: the first speak for all
+            scale = scale or Scale.of(shape, scores)  # users are in random order, so the first block is representative
             values[rows] = scale.shown(scores)
         return Ratings(indptr, sealed(items), sealed(values), shape.items, features)
 
 
 @dataclass(frozen=True, eq=False)
 class Tastes:
-    """What decides a score before the noise: an offset per user, a quality per item, and low rank."""
+    """The terms of a score without noise: an offset per user, a quality per item, and low-rank factors."""
 
     offsets: Floats
     qualities: Floats
@@ -103,7 +103,7 @@ class Tastes:
 
     @classmethod
     def drawn(cls, rng: np.random.Generator, shape: Shape, features: scipy.sparse.csr_array | None) -> "Tastes":
-        """Normal tastes; where items have features, the sums of their features' tastes."""
+        """Normally distributed terms; if items have features, an item's factors are sums of its features' factors."""
         offsets = np.sqrt(USERS) * rng.standard_normal(shape.users)
         qualities = np.sqrt(ITEMS) * rng.standard_normal(shape.items)
         left = np.sqrt(TASTES / RANK) * rng.standard_normal((RANK, shape.users))
@@ -114,7 +114,7 @@ class Tastes:
         return cls(offsets, qualities, left.T, np.asfortranarray(right))
 
     def scores(self, rng: np.random.Generator, users: Ints, items: Ints) -> Floats:
-        """Scores of these pairs, noise and all, of about unit variance."""
+        """The scores of these pairs with noise, with a variance of about 1."""
         noise = np.sqrt(1 - USERS - ITEMS - TASTES) * rng.standard_normal(len(users))
         return np.asarray(
             self.offsets[users] + self.qualities[items] + inner(self.left, self.right, users, items) + noise
@@ -123,21 +123,21 @@ class Tastes:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """How a score is shown: as a level, as a value with the published quantiles, or as its exponential."""
+    """How a score becomes a rating: a level, a value with the published quantiles, or the score's exponential."""
 
     shape: Shape
-    knots: Floats  # scores between two levels, or at the quantiles
+    knots: Floats  # scores at the borders between levels, or at the quantiles
 
     @classmethod
     def of(cls, shape: Shape, scores: Floats) -> "Scale":
-        """The scale on which these scores are spread as is known of the set."""
+        """The scale that gives these scores the published distribution of ratings."""
         if shape.levels is not None:
             shares = np.cumsum(list(shape.levels.values()))
             return cls(shape, np.quantile(scores, shares[:-1] / shares[-1]))
         return cls(shape, np.quantile(scores, np.linspace(0, 1, len(shape.quantiles or ()))))
 
     def shown(self, scores: Floats) -> Floats:
-        """The ratings that these scores become."""
+        """The ratings for these scores."""
         if self.shape.levels is not None:
             return np.array(list(self.shape.levels))[np.searchsorted(self.knots, scores)]
         if self.shape.quantiles is not None:
@@ -146,22 +146,22 @@ class Scale:
 
 
 def _activity(shape: Shape) -> Ints:
-    """How many ratings each user gives, ascending: the quantiles of the law, scaled to the exact sum."""
+    """The number of ratings of each user, ascending: quantiles of a log-normal, scaled to the exact total."""
     centre, spread = shape.activity
-    above = ndtr((centre - np.log(shape.least)) / spread)  # the mass of the law above the least
+    above = ndtr((centre - np.log(shape.least)) / spread)  # probability mass above the smallest number
     ranks = (np.arange(shape.users) + 0.5) / shape.users
     parts = np.maximum(np.exp(centre - spread * ndtri(above * (1 - ranks))) - shape.least, 0)  # may round below
     extras = _poured(parts, shape.ratings - shape.least * shape.users, shape.most - shape.least)
     counts = np.floor(extras).astype(np.int64)
     lacking = shape.ratings - shape.least * shape.users - counts.sum()
-    counts[np.argsort(counts - extras, kind="stable")[:lacking]] += 1  # the greatest remainders round up
+    counts[np.argsort(counts - extras, kind="stable")[:lacking]] += 1  # the largest remainders are rounded up
     return shape.least + counts
 
 
 def _poured(parts: Floats, total: int, room: int) -> Floats:
-    """The total in proportion to the parts, no share above the room: what overflows goes to the others."""
+    """The total divided in proportion to the parts, with no share above `room`; the excess goes to other shares."""
     shares, full = np.zeros(len(parts)), np.zeros(len(parts), bool)
-    while True:  # each round fills somebody, or is the last
+    while True:  # each round fills at least one share, or is the last
         shares[full] = room
         if full.all() or total <= room * full.sum():
             return shares
@@ -172,19 +172,19 @@ def _poured(parts: Floats, total: int, room: int) -> Floats:
 
 
 def _weights(rng: np.random.Generator, shape: Shape) -> Floats:
-    """The weight by which each item is drawn: Zipf-Mandelbrot's over random items, zero for those never rated."""
+    """The sampling weight of each item: Zipf-Mandelbrot weights in random order, zero for items without ratings."""
     weights = np.zeros(shape.items)
     weights[rng.permutation(shape.items)[: shape.rated]] = _zipf(shape.rated, *shape.popularity)
     return weights
 
 
 def _zipf(size: int, exponent: float, shift: float) -> Floats:
-    """(rank + shift)^-exponent for ranks from 1."""
+    """The weights (rank + shift)^-exponent for ranks from 1 to size."""
     return np.asarray((np.arange(1, size + 1) + shift) ** -exponent)
 
 
 def _ensured(rng: np.random.Generator, indptr: Ints, weights: Floats) -> Ints:
-    """A rating of every item that is rated at all, by users drawn in proportion to their ratings; as keys."""
+    """A key for one rating of every rated item, with users drawn in proportion to their numbers of ratings."""
     items = np.flatnonzero(weights)
     rows = rng.choice(indptr[-1], len(items), replace=False)
     users = np.searchsorted(indptr, rows, side="right") - 1
@@ -192,7 +192,7 @@ def _ensured(rng: np.random.Generator, indptr: Ints, weights: Floats) -> Ints:
 
 
 def _features(rng: np.random.Generator, shape: Shape) -> scipy.sparse.csr_array:
-    """A sparse matrix of ones with a row per item: some features are in many rows, most in few."""
+    """A sparse 0/1 feature matrix with a row per item; some features are frequent, most are rare."""
     counts = np.minimum(1 + rng.poisson(shape.per_item - 1, shape.items), shape.features)
     urn = Urn.of(rng.permutation(_zipf(shape.features, *_WORDS)))
     blocks = [keys % shape.features for _, _, keys in draw_sets(rng, counts, urn, np.empty(0, np.int64))]

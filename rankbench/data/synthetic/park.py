@@ -1,4 +1,4 @@
-"""Comparisons of users with low-rank tastes who sometimes change their minds (Park et al. 2015)."""
+"""Noisy comparisons from a Bradley-Terry-Luce model over low-rank scores (Park et al. 2015)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,9 +16,9 @@ from rankbench.names import check
 class BTL:
     """Bradley-Terry-Luce comparisons over low-rank scores (Park et al. 2015).
 
-    X = scale * U V^T / sqrt(rank) with standard normal U, V; each user meets `comparisons` random pairs
-    of items and prefers j to k with probability 1 / (1 + exp(X_k - X_j)). The noise is the model's own:
-    the greater the scale, the fewer the upsets; with scale=0 every comparison is the toss of a coin.
+    X = scale * U V^T / sqrt(rank) with standard normal U, V; each user compares `comparisons` random pairs
+    of items and prefers j to k with probability 1 / (1 + exp(X_k - X_j)). A larger scale means less noise; with
+    scale=0 every comparison is a coin toss.
     """
 
     users: Count = 300
@@ -33,7 +33,7 @@ class BTL:
 
     @property
     def origin(self) -> Generated:
-        """Generated."""
+        """The origin: generated data of this size."""
         return Generated(f"{self.users} users, {self.items} items, {self.users * self.comparisons} comparisons")
 
     def view(self, rng: np.random.Generator) -> Comparisons:

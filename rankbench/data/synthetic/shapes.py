@@ -1,8 +1,8 @@
-"""The published shapes of data sets that cannot be had: sizes, skew and rating levels, and where each is from.
+"""The published shapes of data sets that cannot be downloaded: sizes, skew and rating levels, with their sources.
 
 Sizes and the most active user are published figures. `activity` is the centre and the spread of the
-normal law that the logarithm of a user's number of ratings follows above `least`; `popularity`
-is s and q of the Zipf-Mandelbrot weights (rank + q)^-s that items are drawn by. Both are fitted:
+normal distribution of the logarithm of a user's number of ratings, above `least`; `popularity` is s and q of
+the Zipf-Mandelbrot weights (rank + q)^-s by which items are drawn. Both are fitted:
 
 - ml-10m: the spread at which the share P of the most active users who give the share 1 - P of the ratings
   is 0.285 (KONECT prints 0.281 by a rule under which ML-1M has 0.296; counted as here, ML-1M has 0.301);
@@ -11,11 +11,11 @@ is s and q of the Zipf-Mandelbrot weights (rank + q)^-s that items are drawn by.
   ratings (KONECT). ml-20m: the same spread; Gini 0.903 and 67,310 ratings.
 - netflix: the spread at which 16,419 users have fewer than ten ratings; 232,944 ratings of the most rated
   item and a Gini index of 0.792 over all users and items (KONECT).
-- hetrec2011-ml-2k, yahoo-movies: nothing is published. The spread is the one at which the sum of squares of
-  the users' numbers, by which the number of pairs grows, is that of ML-1M (0.95); s and q of ml-10m, which
-  the first is a part of and the second has about as many rated items as.
+- hetrec2011-ml-2k, yahoo-movies: nothing is published. The spread (0.95) gives the same sum of squares of the
+  users' numbers of ratings, which is proportional to the number of pairs, as ML-1M. s and q are those of ml-10m,
+  of which the first is a part; the second has about as many rated items as ml-10m.
 - jester: the spread at which P is 0.385 (KONECT); s and q fitted to the numbers of ratings of the 100 jokes in
-  part 1 of 3, which is at hand (within 750 of 25,000 in the mean square).
+  part 1 of 3, which is available (root mean square error 750 of 25,000).
 - book-crossing: 2,502 ratings of the most rated book, and P = 0.264 over the books (KONECT). No spread gives the
   users' P = 0.144, for most have one rating; 3.5 comes near (0.186).
 - neurosynth: every voxel ranks every term.
@@ -37,20 +37,20 @@ Name = Literal[
 
 @dataclass(frozen=True)
 class Shape:
-    """What is known of a set: its sizes, how unevenly they are shared out, and how ratings are spread."""
+    """The known shape of a data set: its sizes, the skew of users and items, and the distribution of ratings."""
 
-    users: int  # those who rate
-    items: int  # those listed; as many as are rated unless it has features
+    users: int  # users with ratings
+    items: int  # listed items; equal to `rated` unless the data set has features
     rated: int
     ratings: int
-    least: int  # ratings of any user
-    most: int
+    least: int  # smallest number of ratings of a user
+    most: int  # largest number of ratings of a user
     activity: tuple[float, float]
     popularity: tuple[float, float]
     levels: Mapping[float, int] | None = None  # how often each was given; only the proportions count
     quantiles: tuple[float, ...] | None = None  # of continuous ratings, evenly spaced from least to greatest
     features: int = 0
-    per_item: float = 0.0  # features of an item, in the mean
+    per_item: float = 0.0  # mean number of features of an item
 
     def smaller(self, ratings: int) -> "Shape":
         """The same shape with fewer ratings: fewer users, each as active as before."""
@@ -61,7 +61,7 @@ class Shape:
 
 
 def _levels(lowest: float, step: float, *counts: int) -> dict[float, int]:
-    """Evenly spaced levels and how often each was given."""
+    """Evenly spaced rating levels, with how often each was given."""
     return {lowest + index * step: count for index, count in enumerate(counts)}
 
 

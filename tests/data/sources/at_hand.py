@@ -1,4 +1,4 @@
-"""What tests of sources share: files written where a source looks for them, and real data where it is at hand."""
+"""Helpers for tests of data sources: writing files where a source looks for them, and finding real data."""
 
 import io
 import os

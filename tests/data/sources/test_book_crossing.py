@@ -1,4 +1,4 @@
-"""Book-Crossing: the counts of the editions at hand, the dump's own syntax, and files that do not fit."""
+"""Book-Crossing: the counts of the available editions, the dump's syntax, and malformed files."""
 
 import zipfile
 from pathlib import Path
@@ -129,7 +129,7 @@ LINES = DUMP.splitlines(keepends=True)
 def test_a_pair_that_comes_twice_in_the_dump_is_named_with_both_lines(own):
     again = b"".join(LINES[:-1]) + b'"276726";"0155061224";"7"\r\n'
     assert refused("BX-Book-Ratings.csv", again).endswith(
-        "BX-Book-Ratings.csv, line 7: user 276726, item 0155061224 stands on line 3 already: keep one of the two rows"
+        "BX-Book-Ratings.csv, line 7: user 276726, item 0155061224 is on line 3 already: keep one of the two rows"
     )
 
 

@@ -1,4 +1,4 @@
-"""Peaks, voxels and affinities: held against SciPy's geometry, scikit-learn's tf-idf and dense products."""
+"""Peaks, voxels and affinities compared with SciPy's geometry, scikit-learn's tf-idf and dense products."""
 
 import gzip
 import io
@@ -104,7 +104,7 @@ def test_the_busiest_voxels_have_the_most_studies_not_the_most_peaks_and_of_equa
     peaks = peaks_at(*many, (1, 10, 4, 8), (2, 10, 4, 8), (1, 20, 4, 8), (2, -20, 4, 8))
     assert brain.names_of(brain.busiest(peaks, 1)).tolist() == ["10 4 8"]
     assert brain.names_of(brain.busiest(peaks, 3)).tolist() == ["-20 4 8", "0 4 8", "10 4 8"]
-    with pytest.raises(UserError, match="voxels=5: only 4 hold a peak"):
+    with pytest.raises(UserError, match="voxels=5: only 4 voxels have a peak"):
         brain.busiest(peaks, 5)
 
 
@@ -277,7 +277,7 @@ DAMAGES = {
 @pytest.mark.parametrize("content", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_matrix_is_named_and_no_pickle_opened(tmp_path, content):
     file = written(tmp_path / "matrix.npz", content)
-    with pytest.raises(UserError, match="is cut, damaged or no sparse matrix") as error:
+    with pytest.raises(UserError, match="is cut, damaged or not a sparse matrix") as error:
         brain.read_matrix(file, (2, 3), None)
     assert str(error.value).startswith(str(file)) and "\n" not in str(error.value)
 

@@ -1,4 +1,4 @@
-"""A user's own comparisons: headers over numbers and over texts, repeats that count, and wrong lines."""
+"""A user's own comparisons: headers above numbers and above text, repeated rows, and malformed lines."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""A user's own ratings: every separator, with and without a header, ids of both kinds, features, and wrong lines."""
+"""A user's own ratings: every separator, with and without a header, both kinds of ids, features, malformed lines."""
 
 import gzip
 import os
@@ -136,7 +136,7 @@ def test_what_was_written_is_read_to_the_last_bit(write, rated, separator):
 
 def test_repeats_are_an_error_unless_the_last_is_to_win(write):
     path = write(lines([*ROWS, (1, 10, 2.0)], header="user,item,rating\n"))
-    assert refused(path).endswith("own.csv, line 5: user 1, item 10 stands on line 2 already: keep one of the two rows")
+    assert refused(path).endswith("own.csv, line 5: user 1, item 10 is on line 2 already: keep one of the two rows")
     assert triples(view_of(OwnRatings(path, repeats="last")))[0] == (1, 10, 2.0)
 
 
@@ -177,7 +177,7 @@ BAD_FEATURES = {
     "a row cut short": (FEATURES + "40,1\n", "line 5: 2 fields where 3 are needed: '40,1'"),
     "no number": (FEATURES + "40,old,1\n", "line 5: feature 'old' is no number"),
     "no finite number": (FEATURES + "40,nan,1\n", "line 5: feature 'nan' is not finite"),
-    "an item twice": (FEATURES + "10,1,1\n", "line 5: item 10 stands on line 3 already"),
+    "an item twice": (FEATURES + "10,1,1\n", "line 5: item 10 is on line 3 already"),
     "no feature": ("10\n20\n", "line 1: no comma, tab, semicolon or :: cuts '10' into item, feature"),
     "nothing": ("", "features.csv holds no rows"),
 }

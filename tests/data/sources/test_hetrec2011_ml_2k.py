@@ -1,4 +1,4 @@
-"""HetRec 2011 MovieLens 2K: the slice at hand, the published files of movies, and the full format."""
+"""HetRec 2011 MovieLens 2K: the available slice, the published files of movies, and the full format."""
 
 import hashlib
 import re
@@ -149,7 +149,7 @@ def test_the_slice_is_not_taken_for_the_full_set_nor_the_other_way_round(tiny):
             HEADER + ROWS + "190\t32\t0\t1\n",
             "line 5: rating 0 is out of range: must be from 0.5",
         ),
-        ("user_ratedmovies.dat", HEADER + ROWS + "190\t3\t1\n", "line 5: user 190, item 3 stands on line 4 already"),
+        ("user_ratedmovies.dat", HEADER + ROWS + "190\t3\t1\n", "line 5: user 190, item 3 is on line 4 already"),
         ("user_ratedmovies.dat", HEADER, "user_ratedmovies.dat holds no rows"),
         ("movie_genres.dat", "movieID\tgenre\n3\n", "movie_genres.dat, line 2: 1 fields where 2 are needed: '3'"),
         (
@@ -170,9 +170,9 @@ def test_what_does_not_fit_is_named(tiny, name, content, message):
 @pytest.mark.parametrize(
     ("train", "test", "message"),
     [
-        ("1\t3\t2\n1\t4\t2\n1\t3\t2\n", "1\t9\t2\n", f"{PARTS[0]}, line 4: user 1, item 3 stands on line 2 already"),
-        ("1\t3\t2\n", "1\t9\t2\n1\t9\t2\n", f"{PARTS[1]}, line 3: user 1, item 9 stands on line 2 already"),
-        ("1\t3\t2\n", "1\t9\t2\n1\t3\t4\n", f"{PARTS[1]}, line 3: user 1, item 3 stands in"),
+        ("1\t3\t2\n1\t4\t2\n1\t3\t2\n", "1\t9\t2\n", f"{PARTS[0]}, line 4: user 1, item 3 is on line 2 already"),
+        ("1\t3\t2\n", "1\t9\t2\n1\t9\t2\n", f"{PARTS[1]}, line 3: user 1, item 9 is on line 2 already"),
+        ("1\t3\t2\n", "1\t9\t2\n1\t3\t4\n", f"{PARTS[1]}, line 3: user 1, item 3 is in"),
     ],
 )
 def test_a_pair_that_comes_again_in_the_slice_is_named(tiny, train, test, message):
@@ -193,5 +193,5 @@ def test_other_counts_than_the_published_ones_are_refused(tiny, monkeypatch, edi
 
 
 def test_strange_settings_are_refused():
-    with pytest.raises(UserError, match="no features 'actors': choose from genres, directors, titles, decades"):
+    with pytest.raises(UserError, match="unknown features 'actors': choose from genres, directors, titles, decades"):
         HetRecMovieLens2K(features="actors")

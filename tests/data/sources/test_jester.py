@@ -1,4 +1,4 @@
-"""Jester: the published counts, sheets as .csv and as real .xls workbooks, and files that do not fit."""
+"""Jester: the published counts, sheets as .csv and as real .xls workbooks, and malformed files."""
 
 import io
 import sys
@@ -140,13 +140,13 @@ def test_what_is_missing_depends_on_the_parts(own):
 def test_a_count_that_does_not_fit_the_row_is_named(own):
     wrong = [FIRST[0], [4.0, *FIRST[1][1:]]]
     assert refused("jester-data-1.csv", csv(wrong)).endswith(
-        "jester-data-1.csv, line 2: holds 3 ratings where its first field says 4"
+        "jester-data-1.csv, line 2: holds 3 ratings but its first field says 4"
     )
 
 
 def test_a_count_that_does_not_fit_the_row_of_a_workbook_is_named(own):
     assert refused("jester-data-1.xls", xls([FIRST[0], [4.0, *FIRST[1][1:]]])).endswith(
-        "jester-data-1.xls, row 2: holds 3 ratings where its first field says 4"
+        "jester-data-1.xls, row 2: holds 3 ratings but its first field says 4"
     )
 
 
@@ -212,7 +212,7 @@ def test_a_workbook_of_another_width_is_named(own):
 def test_a_damaged_workbook_is_named(own, keep):
     content = xls(FIRST * 30)[:keep]
     message = refused("jester-data-1.xls", content)
-    assert "jester-data-1.xls is cut or damaged, or no .xls workbook" in message
+    assert "jester-data-1.xls is cut, damaged or not an .xls workbook" in message
     assert message.endswith("get the file again")
 
 

@@ -1,4 +1,4 @@
-"""MovieLens 100K: the published counts, folds that are the published files, and files that do not fit."""
+"""MovieLens 100K: the published counts, the published folds, and malformed files."""
 
 import re
 from dataclasses import replace
@@ -132,7 +132,7 @@ def test_without_features_the_files_of_movies_are_not_read(tiny):
         ("u.data", "1\t10\t5\t1\n1\t10\n", "u.data, line 2: 2 fields where 3 are needed: '1\\t10'"),
         ("u.data", "1\t10\t5\n1\t20\t6\n", "u.data, line 2: rating 6 is out of range: must be from 1 to 5"),
         ("u.data", "1\t10\t4.5\n", "u.data, line 1: rating 4.5 is out of range: must be from 1 to 5 in steps of 1"),
-        ("u.data", TINY["u.data"] + "1\t10\t5\n", "u.data, line 5: user 1, item 10 stands on line 1 already"),
+        ("u.data", TINY["u.data"] + "1\t10\t5\n", "u.data, line 5: user 1, item 10 is on line 1 already"),
         ("u2.test", "1\t10\t5\n2\t20\t3\n", "u2.test, line 2: user 2, item 20 is not in"),
         ("u.item", "10|Toy Story (1995)||||0\n", "u.item, line 1: 6 fields where 7 are needed"),
         ("u.item", "10|a||||0|1\nx|b||||0|1\n", "u.item, line 2: id 'x' is no whole number"),
@@ -165,7 +165,7 @@ def test_what_is_missing_is_one_command(tiny):
 
 
 def test_strange_settings_are_refused():
-    with pytest.raises(UserError, match="no features 'actors': choose from genres, titles, decades"):
+    with pytest.raises(UserError, match="unknown features 'actors': choose from genres, titles, decades"):
         MovieLens100K(features="genres+actors")
     with pytest.raises(UserError, match="folds"):
         replace(MovieLens100K(), folds="seven")

@@ -1,4 +1,4 @@
-"""MovieLens 10M: half stars and UTF-8 in the published archive, and files that do not fit."""
+"""MovieLens 10M: half stars and UTF-8 in the published archive, and malformed files."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""MovieLens 1M: the published counts, both ways of writing ratings, and files that do not fit."""
+"""MovieLens 1M: the published counts, both formats of ratings, and malformed files."""
 
 import gzip
 import hashlib
@@ -114,7 +114,7 @@ def test_the_published_archive_is_read_in_place(tiny):
             "line 4: rating 0 is out of range: must be from 1 to 5 in steps of 1",
         ),
         ("ratings.dat", RATINGS + "2::48::3.5::1\n", "line 4: rating 3.5 is out of range"),
-        ("ratings.dat", RATINGS + "1::48::3::9\n", "line 4: user 1, item 48 stands on line 2 already"),
+        ("ratings.dat", RATINGS + "1::48::3::9\n", "line 4: user 1, item 48 is on line 2 already"),
         ("movies.dat", "48::Pocahontas (1995)\n", "movies.dat, line 1: 2 fields where 3 are needed"),
         ("movies.dat", "48a::Pocahontas (1995)::Drama\n", "movies.dat, line 1: id '48a' is no whole number"),
     ],

@@ -1,4 +1,4 @@
-"""MovieLens 20M: commas, quotes and headers as published, and files that do not fit."""
+"""MovieLens 20M: commas, quotes and headers as published, and malformed files."""
 
 import re
 
@@ -62,7 +62,7 @@ def test_the_archive_holds_the_same(tiny):
             "line 6: rating 4.2 is out of range: must be from 0.5 to 5 in steps",
         ),
         ("ratings.csv", RATINGS + "7,11,nan,1\n", "ratings.csv, line 5: rating 'nan' is no number"),
-        ("ratings.csv", RATINGS + "7,2,5.0,1\n", "line 5: user 7, item 2 stands on line 4 already"),
+        ("ratings.csv", RATINGS + "7,2,5.0,1\n", "line 5: user 7, item 2 is on line 4 already"),
         ("ratings.csv", RATINGS + "9223372036854775808,2,5.0,1\n", "does not fit into 64 bits"),
         ("ratings.csv", "userId,movieId,rating,timestamp\n", "ratings.csv holds no rows"),
         ("ratings.csv", "1,2,3.5,1112486027\nuserId,movieId,rating,timestamp\n", "line 2: user 'userId' is no whole"),

@@ -1,4 +1,4 @@
-"""MovieLens latest-small: two editions of the same names told apart, and one edition from two places."""
+"""MovieLens latest-small: two editions with the same file names, and one edition from two places."""
 
 import hashlib
 import re
@@ -125,7 +125,7 @@ def test_rare_movies_can_be_left_out(package):
     assert triples(often) == triples(everything.take(rows))
     np.testing.assert_array_equal(often.item_features, everything.item_features[kept])
     np.testing.assert_array_equal(often.feature_names, everything.feature_names)
-    with pytest.raises(UserError, match="least=342 leaves no movie: the one rated most has 341 ratings"):
+    with pytest.raises(UserError, match="least=342 leaves no movie: the most rated one has 341 ratings"):
         view_of(MovieLensLatestSmall(least=342))
 
 
@@ -201,7 +201,7 @@ def test_each_edition_is_an_origin_with_its_own_size(edition):
         (NEW, "ml-latest-small holds 2 users, 2 items, 3 ratings where 610 users, 9,724 items, 100,836 ratings were"),
         (NEW + "7,3\n", "ratings.csv, line 5: 2 fields where 3 are needed: '7,3'"),
         (NEW + "7,3,5.5,1\n", "ratings.csv, line 5: rating 5.5 is out of range: must be from 0.5 to 5 in steps of 0.5"),
-        (NEW + "7,1,4.5,1\n", "ratings.csv, line 5: user 7, item 1 stands on line 4 already"),
+        (NEW + "7,1,4.5,1\n", "ratings.csv, line 5: user 7, item 1 is on line 4 already"),
     ],
 )
 def test_what_does_not_fit_is_named(ratings, message):
@@ -213,5 +213,5 @@ def test_what_does_not_fit_is_named(ratings, message):
 def test_strange_settings_are_refused():
     with pytest.raises(UserError, match="edition"):
         MovieLensLatestSmall(edition="2017")
-    with pytest.raises(UserError, match="no features 'directors': choose from genres, titles, decades"):
+    with pytest.raises(UserError, match="unknown features 'directors': choose from genres, titles, decades"):
         MovieLensLatestSmall(features="directors")

@@ -1,4 +1,4 @@
-"""Netflix: the prize's own forms of one data set give the same view, whatever the block, and wrong lines are named."""
+"""Netflix: all published forms give the same view for any block size, and wrong lines are named."""
 
 import gzip
 import io

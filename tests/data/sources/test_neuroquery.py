@@ -1,4 +1,4 @@
-"""NeuroQuery: the published counts, rows that are the articles, and terms that belong where voxels rank them."""
+"""NeuroQuery: the published counts, the rows of articles, and the terms that voxels rank highest."""
 
 import gzip
 import re
@@ -112,7 +112,7 @@ def test_what_is_not_there_is_missing_and_the_command_names_the_settings(small):
     assert keywords.origin.missing() == "rankbench data fetch neuroquery[source=keywords]"
     with pytest.raises(UserError) as error:
         view_of(keywords)
-    assert str(error.value).endswith("at hand, or not all of it: rankbench data fetch neuroquery[source=keywords]")
+    assert str(error.value).endswith("at hand, or not complete: rankbench data fetch neuroquery[source=keywords]")
 
 
 def test_every_file_that_is_needed_can_be_had_from_the_repository():

@@ -1,4 +1,4 @@
-"""Neurosynth: the published counts, Talairach brought into MNI space, and what the substitution says of itself."""
+"""Neurosynth: the published counts, the conversion from Talairach to MNI space, and the label of the substitution."""
 
 import gzip
 import re
@@ -162,7 +162,7 @@ def test_the_substitution_is_labelled_and_needs_both_sets(small):
 
 def test_sets_that_share_less_than_is_known_are_refused(stand_in, monkeypatch):
     monkeypatch.setattr(neurosynth, "_RELEASES", {6: Release("July 2015", 5, 3, 4, 7_145, 2)})
-    with pytest.raises(UserError, match="share 2 studies and 2 terms where 7,145 and 2 are known"):
+    with pytest.raises(UserError, match="share 2 studies and 2 terms where 7,145 and 2 are expected"):
         view_of(Neurosynth(terms="neuroquery"))
 
 
@@ -219,7 +219,7 @@ def test_terms_that_do_not_fit_their_matrix_are_refused(small):
         view_of(Neurosynth(voxels=3))
     own({"vocab-terms_vocabulary.txt": TERMS})
     own({"vocab-terms_source-abstract_type-tfidf_features.npz": b"PK damaged"})
-    with pytest.raises(UserError, match=r"tfidf_features.npz is cut, damaged or no sparse matrix"):
+    with pytest.raises(UserError, match=r"tfidf_features.npz is cut, damaged or not a sparse matrix"):
         view_of(Neurosynth(voxels=3))
 
 

@@ -1,4 +1,4 @@
-"""Data out of an installed package: the published counts, the bytes that were promised, no pickle opened twice."""
+"""Data from an installed package: the published counts, checked hashes, and each pickle loaded once."""
 
 from importlib.metadata import FileHash, PackageNotFoundError, PackagePath
 from types import SimpleNamespace

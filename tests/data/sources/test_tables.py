@@ -1,4 +1,4 @@
-"""Text to views: every way of writing rows that is read, and every mistake named with its file and line."""
+"""Text files to views: every supported format, and errors that name the file and the line."""
 
 import csv
 import gzip
@@ -313,9 +313,9 @@ REPEATED = "1,20,3\n2,20,1\n\n1,20,5\n1,10,2\n2,20,4\n"
 
 
 def test_a_repeated_pair_is_named_with_both_lines(write):
-    message = "line 4: user 1, item 20 stands on line 1 already: keep one of the two rows"
+    message = "line 4: user 1, item 20 is on line 1 already: keep one of the two rows"
     assert_refused(write(REPEATED), CSV, message, ratings)
-    message = "line 3: user ann, item x stands on line 2 already"
+    message = "line 3: user ann, item x is on line 2 already"
     assert_refused(write("bob,x,3\nann,x,3\nann,x,3\n"), NAMED, message, ratings)
 
 
@@ -334,7 +334,7 @@ def test_folds_follow_their_rows(write):
 
 def test_some_rows_still_know_their_lines(write):
     rows = read(write("u,i,r\n1,1,0\n\n1,2,3\n1,3,0\n1,2,4\n"), Layout(header=1))
-    with pytest.raises(UserError, match="line 6: user 1, item 2 stands on line 4 already"):
+    with pytest.raises(UserError, match="line 6: user 1, item 2 is on line 4 already"):
         ratings(rows.take(np.flatnonzero(rows.values)))
 
 

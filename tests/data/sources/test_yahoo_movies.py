@@ -1,4 +1,4 @@
-"""Yahoo! Movies: small files in the syntax of the publication's readme, and files that do not fit."""
+"""Yahoo! Movies: small files in the syntax of the publication's readme, and malformed files."""
 
 import pytest
 from data.sources.at_hand import put, triples, view_of, words, zipped
@@ -90,7 +90,7 @@ def test_a_pair_that_comes_twice_in_one_file_is_an_error_unless_the_last_is_to_w
     counts(monkeypatch, Counts(5, 2, 3), Counts(1, 1, 1))
     twice = {TRAIN: FILES[TRAIN] + "1\t1800029049\t2\t1\n"}
     message = refused(twice)
-    assert f"{TRAIN}, line 5: user 1, item 1800029049 stands on line 1 already" in message
+    assert f"{TRAIN}, line 5: user 1, item 1800029049 is on line 1 already" in message
     assert triples(view_of(YahooMovies(repeats="last")))[0] == (1, 1800029049, 2.0)
 
 

@@ -1,4 +1,4 @@
-"""Small data for the splits, drawn by hypothesis, and ways to look at what came of it."""
+"""Small data for tests of splits, drawn by hypothesis, and helpers to inspect the parts."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Dealing rows out: as many as were asked for, every way as likely as any other."""
+"""Dealing rows into parts: the requested numbers, uniformly at random."""
 
 from itertools import pairwise, permutations
 

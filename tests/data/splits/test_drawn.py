@@ -1,4 +1,4 @@
-"""Splits that train on drawn comparisons: right counts, right candidates, even draws, no complement."""
+"""Splits that train on drawn comparisons: correct counts and candidates, and uniform draws."""
 
 import numpy as np
 import pytest

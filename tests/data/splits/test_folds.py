@@ -1,4 +1,4 @@
-"""The published folds: which of them tests, and who stays."""
+"""The split by published folds: which fold is tested, and which users are kept."""
 
 import os
 from dataclasses import replace
@@ -36,7 +36,7 @@ THREE = Ratings([0, 3, 6], [0, 1, 2, 0, 1, 2], [1.0, 2, 3, 1, 2, 3], 3, folds=[1
 
 
 def test_more_repetitions_than_folds_are_an_error_that_says_how_many_there_are():
-    with pytest.raises(UserError, match=r"asks for fold 4 where 3 were published: ask for at most 3 repetitions"):
+    with pytest.raises(UserError, match=r"asks for fold 4, but 3 folds were published: ask for at most 3 repetitions"):
         split(THREE, "given-folds", repetition=3)
 
 

@@ -1,4 +1,4 @@
-"""Splits that deal out every user's rows by themselves: who stays, and how many rows go where."""
+"""Splits that cut each user's rows separately: which users are kept, and how many rows each part gets."""
 
 import numpy as np
 from data.splits.small import SEEDS, cut_or_skip, patient, per_user, ratings, rows_of, rows_of_users

@@ -1,4 +1,4 @@
-"""The splits of Cortes et al. 2007: who is a reviewer, who a reference, and what the items look like then."""
+"""The splits of Cortes et al. 2007: the reviewers, the reference reviewers, and the item features."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What holds for every split: parts over one world, a hash that only content can move, errors that name it."""
+"""Properties of every split: the parts share users and items, the hash depends on content, errors name the split."""
 
 import itertools
 import re
@@ -184,7 +184,7 @@ def test_data_too_small_for_a_split_is_an_error_that_names_it(data, protocol, pa
             "given-folds[least=20]",
             "keeps none of the 60 users: nobody has 20 ratings in every fold's training part (the most is N); lower l",
         ),
-        ("given-folds[fold=6]", "asks for fold 6 where 5 were published: lower fold"),
+        ("given-folds[fold=6]", "asks for fold 6, but 5 folds were published: lower fold"),
         ("per-user[test=0.01]", "holds out none of any user's ratings (the most that one has is 20): raise test"),
         ("comparisons", "keeps none of the 60 users: nobody has 500 strict pairs (the most is N); lower n"),
         ("comparisons[n=21,of=items]", "keeps none of the 60 users: nobody has 21 ratings (the most is 20); lower n"),
@@ -234,7 +234,7 @@ def test_comparisons_are_split_like_ratings(data, protocol):
         ("n-per-user", {"m": 3}, "unknown setting of n-per-user: 'm'"),
         ("n-per-user", {"n": 0}, "n-per-user: n=0 is out of range: must be at least 1"),
         ("entries", {"test": 1}, "entries: test=1 is out of range: must be above 0 and below 1"),
-        ("entries[test=0.5,validation=0.3,train=0.3]", {}, "entries: test=0.5, validation=0.3, train=0.3 are more tha"),
+        ("entries[test=0.5,validation=0.3,train=0.3]", {}, "entries: test=0.5, validation=0.3, train=0.3 add up"),
         ("cold-items[test=nan]", {}, "test=nan is out of range"),
         ("half-per-user[least=1]", {}, "least=1 is out of range: must be at least 2"),
         ("comparisons[of=pair]", {}, "comparisons: unknown value of of: 'pair'; did you mean 'pairs'"),
