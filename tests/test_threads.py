@@ -18,6 +18,7 @@ from rankbench.kernels.methods import als
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram, scoring, stumps
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.metrics import METRICS, evaluate, per_user
 from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Factors
@@ -116,7 +117,8 @@ def test_what_is_selected_refuses_it_before_anything_runs(threads):
 def _ridge(threads):
     out = np.zeros((2, 3))
     vectors = np.random.default_rng(0).standard_normal((4, 3))
-    als.ridge(np.array([0, 2, 4]), np.arange(4, dtype=np.int32), np.arange(4.0), vectors, 1.0, out, threads)
+    rows = SparseRows(indptr=np.array([0, 2, 4]), columns=np.arange(4, dtype=np.int32), values=np.arange(4.0))
+    als.ridge(rows=rows, vectors=vectors, lam=1.0, out=out, threads=threads)
     return out
 
 

@@ -1,7 +1,7 @@
 """Alternating least squares on factors: ridge regressions row by row, and the products of the item side.
 
-Rows are users or items, columns the other side; all is CSR by row. Rows are independent and each is
-summed by one thread in the order of its entries, so no bit depends on the number of threads.
+Rows are users or items, and columns are the other side. Rows are independent, and each is summed by one thread in
+the order of its entries, so that no bit depends on the number of threads.
 """
 
 import numpy as np
@@ -9,133 +9,95 @@ import numpy as np
 from cython.parallel cimport parallel, prange
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport add_gram, solve_positive
 from rankbench.kernels.shared.lanes cimport dot
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView
 
 cdef enum:
     _BLOCK = 256  # vectors gathered at a time: they stay in the second-level cache
     _FEW = 24  # up to this rank a loop over the triangle is faster than a call
 
+cdef struct Memory:
+    # Scratch memory of one thread.
+    double *matrix  # rank x rank, the system of a ridge regression: its upper triangle
+    double *gathered  # _BLOCK x rank, vectors that are summed into it
+
 
 def ridge(
-    const int64_t[::1] indptr,
-    const int32_t[::1] columns,
-    const double[::1] values,
-    const double[:, ::1] vectors,
-    double lam,
-    double[:, ::1] out,
-    int threads,
-):
-    """Give each row its minimiser of sum (value - out . vector)^2 + lam |out|^2; n k^2 + k^3/3 flops.
+    *, SparseRows rows, const double[:, ::1] vectors, double lam, double[:, ::1] out, int threads
+) -> int:
+    """Give each row its minimiser of sum (value - out . vector)^2 + lam |out|^2, in place.
 
-    Returns the first row whose system was not solved in finite numbers, or -1.
+    Returns the first row whose system was not solved in finite numbers, or -1. A row of n entries costs
+    n k^2 + k^3/3 flops at rank k.
     """
     threads = team(threads)
-    cdef Py_ssize_t n_rows = out.shape[0], row
+    cdef Py_ssize_t row
     cdef int rank = <int> out.shape[1]
-    cdef Py_ssize_t size = rank * rank + _BLOCK * rank
-    cdef int32_t[::1] failed = np.zeros(n_rows, np.int32)
-    cdef double *memory = <double *> malloc((threads * size + 1) * sizeof(double))
-    cdef double *own = memory
-    if memory == NULL:
-        raise MemoryError
+    cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory memory = _lay_out(&arena, rank)
+    cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
-        own = memory + thread_id() * size
-        for row in prange(n_rows, schedule="dynamic", chunksize=16):
-            failed[row] = _ridge_row(
-                indptr[row], indptr[row + 1], &columns[0], &values[0], &vectors[0, 0], rank, lam, own, &out[row, 0]
-            )
-    free(memory)
+        arena = scratch.share(thread_id())
+        memory = _lay_out(&arena, rank)
+        for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
+            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, lam, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
-def weighted_sums(
-    const int64_t[::1] indptr,
-    const int32_t[::1] columns,
-    const double[::1] weights,
-    const double[:, ::1] vectors,
-    double[:, ::1] out,
-    int threads,
-):
-    """out_row = sum over the row's entries of weight * vector."""
-    threads = team(threads)
-    cdef Py_ssize_t row
-    for row in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        _weighted_sum(
-            indptr[row], indptr[row + 1], &columns[0], &weights[0], &vectors[0, 0], out.shape[1], &out[row, 0]
-        )
-
-
 def gram_times(
-    const int64_t[::1] indptr,
-    const int32_t[::1] columns,
-    const double[:, ::1] vectors,
-    const double[:, ::1] left,
-    double[:, ::1] out,
-    int threads,
+    *, Pattern rows, const double[:, ::1] vectors, const double[:, ::1] left, double[:, ::1] out, int threads
 ):
-    """out_row = (sum over the row's entries of vector vector^T) left_row; the rank is a multiple of 4."""
+    """Fill `out` with (sum over the row's entries of vector vector^T) left_row; the rank is a multiple of 4."""
     threads = team(threads)
     cdef Py_ssize_t row
-    for row in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        _gram_times_row(
-            indptr[row], indptr[row + 1], &columns[0], &vectors[0, 0], out.shape[1], &left[row, 0], &out[row, 0]
-        )
+    for row in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        _gram_times_row(&rows.view, row, &vectors[0, 0], out.shape[1], &left[row, 0], &out[row, 0])
 
 
 def squared_errors(
-    const int64_t[::1] indptr,
-    const int32_t[::1] columns,
-    const double[::1] values,
-    const double[:, ::1] rows,
-    const double[:, ::1] vectors,
-    double[::1] out,
-    int threads,
+    *, SparseRows rows, const double[:, ::1] left, const double[:, ::1] vectors, double[::1] out, int threads
 ):
-    """Each row's sum of (value - row . vector)^2."""
+    """Fill `out` with each row's sum of (value - left_row . vector)^2."""
     threads = team(threads)
     cdef Py_ssize_t row
-    for row in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        out[row] = _row_error(
-            indptr[row], indptr[row + 1], &columns[0], &values[0], &rows[row, 0], &vectors[0, 0], rows.shape[1]
-        )
+    for row in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        out[row] = _row_error(&rows.view, row, &left[row, 0], &vectors[0, 0], left.shape[1])
+
+
+cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
+    """Room for one row's system."""
+    return Memory(floats(arena, rank * rank), floats(arena, _BLOCK * rank))
 
 
 cdef int _ridge_row(
-    int64_t first, int64_t end, const int32_t *columns, const double *values, const double *vectors, int rank,
-    double lam, double *scratch, double *out,
+    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, double lam, Memory memory, double *out
 ) noexcept nogil:
-    """out = (sum v v^T + lam I)^-1 sum y v; zero for a row without entries.
+    """out = (sum v v^T + lam I)^-1 sum y v, zero for a row without entries; returns whether that failed.
 
     Only the upper triangle (row-major) is summed and solved. Invariant: matrix and out hold the sums over
     the entries before `block`.
     """
-    cdef double *matrix = scratch
-    cdef double *gathered = scratch + rank * rank
-    cdef int64_t block, entry, size
-    cdef const double *vector
+    cdef int64_t block = rows.indptr[row], end = rows.indptr[row + 1], size
+    cdef double *matrix = memory.matrix
     cdef Py_ssize_t a
     for a in range(rank):
         out[a] = 0.0
-    if first == end:
+    if block == end:
         return 0
     for a in range(rank * rank):
         matrix[a] = 0.0
-    block = first
     while block < end:
         size = min(<int64_t> _BLOCK, end - block)
-        for entry in range(size):
-            vector = vectors + columns[block + entry] * <Py_ssize_t> rank
-            for a in range(rank):
-                gathered[entry * rank + a] = vector[a]
-                out[a] += values[block + entry] * vector[a]
+        _gather(rows, block, size, vectors, rank, memory.gathered, out)
         if rank <= _FEW:
-            _add_gram_by_hand(gathered, size, rank, matrix)
+            _add_gram_by_hand(memory.gathered, size, rank, matrix)
         else:
-            add_gram(gathered, matrix, <int> size, rank)
+            add_gram(memory.gathered, matrix, <int> size, rank)
         block += size
     for a in range(rank):
         matrix[a * rank + a] += lam
@@ -147,6 +109,22 @@ cdef int _ridge_row(
         if not isfinite(out[a]):
             return 1
     return 0
+
+
+cdef inline void _gather(
+    const SparseView *rows, int64_t first, int64_t n, const double *vectors, int rank, double *gathered, double *out
+) noexcept nogil:
+    """Copy the vectors of n entries, and add value x vector of each to `out`."""
+    cdef int64_t entry
+    cdef Py_ssize_t a
+    cdef const int32_t *columns = rows.columns + first
+    cdef const double *values = rows.values + first
+    cdef const double *vector
+    for entry in range(n):
+        vector = vectors + columns[entry] * <Py_ssize_t> rank
+        for a in range(rank):
+            gathered[entry * rank + a] = vector[a]
+            out[a] += values[entry] * vector[a]
 
 
 cdef inline void _add_gram_by_hand(const double *gathered, int64_t n, int rank, double *matrix) noexcept nogil:
@@ -161,32 +139,18 @@ cdef inline void _add_gram_by_hand(const double *gathered, int64_t n, int rank, 
                 matrix[a * rank + b] += v[a] * v[b]
 
 
-cdef void _weighted_sum(
-    int64_t first, int64_t end, const int32_t *columns, const double *weights, const double *vectors,
-    Py_ssize_t rank, double *out,
-) noexcept nogil:
-    cdef int64_t entry
-    cdef Py_ssize_t k
-    cdef const double *vector
-    for k in range(rank):
-        out[k] = 0.0
-    for entry in range(first, end):
-        vector = vectors + columns[entry] * rank
-        for k in range(rank):
-            out[k] += weights[entry] * vector[k]
-
-
 cdef void _gram_times_row(
-    int64_t first, int64_t end, const int32_t *columns, const double *vectors, Py_ssize_t rank,
-    const double *left, double *out,
+    const PatternView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, const double *left, double *out
 ) noexcept nogil:
+    """out = sum (vector . left) vector over the row's entries."""
     cdef int64_t entry
     cdef Py_ssize_t k
+    cdef const int32_t *columns = rows.columns
     cdef const double *vector
     cdef double inner
     for k in range(rank):
         out[k] = 0.0
-    for entry in range(first, end):
+    for entry in range(rows.indptr[row], rows.indptr[row + 1]):
         vector = vectors + columns[entry] * rank
         inner = dot(vector, left, rank)
         for k in range(rank):
@@ -194,15 +158,17 @@ cdef void _gram_times_row(
 
 
 cdef double _row_error(
-    int64_t first, int64_t end, const int32_t *columns, const double *values, const double *row,
-    const double *vectors, Py_ssize_t rank,
+    const SparseView *rows, Py_ssize_t row, const double *left, const double *vectors, Py_ssize_t rank
 ) noexcept nogil:
+    """The row's sum of squared errors; each error is summed from the value on, in the order of the coordinates."""
     cdef int64_t entry
     cdef Py_ssize_t k
     cdef double total = 0.0, error
-    for entry in range(first, end):
-        error = values[entry]
+    cdef const double *vector
+    for entry in range(rows.indptr[row], rows.indptr[row + 1]):
+        vector = vectors + rows.columns[entry] * rank
+        error = rows.values[entry]
         for k in range(rank):
-            error -= row[k] * vectors[columns[entry] * rank + k]
+            error -= left[k] * vector[k]
         total += error * error
     return total

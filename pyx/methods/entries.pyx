@@ -1,145 +1,175 @@
-"""Losses of comparisons over the distinct (user, item) pairs that they name, and products with those pairs.
+"""Products with the entries of a sparse users x items matrix, and losses of comparisons by the scores of entries.
 
-A user with n items may compare them n^2 times: a score and a slope per pair of user and item, an
-«entry», is all that comparisons share, and only entries cost vector work. Users, and items where rows
-are items, are worked on side by side, each by one thread, in a fixed order.
+An entry is a place (user, item) of the matrix. A user with n items may compare them n^2 times, but all that these
+comparisons share is a score and a slope for each entry, so that only entries cost vector work. Rows are worked on side
+by side, each by one thread and summed in the order of its entries, so that no bit depends on the number of threads.
 """
 
 import numpy as np
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
+from rankbench.kernels.shared.lanes cimport LANES, dot, dot_any, read_ahead
 from rankbench.kernels.shared.losses cimport Loss, Tangent, tangent_of
 from rankbench.kernels.shared.parallel cimport team
+from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Pattern, PatternView, SparseRows, SparseView
+
+cdef enum:
+    _AHEAD = 4  # rows of factors that are on their way while one is worked on
+    _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
+
+cdef struct Mentions:
+    # Scratch memory: for each item the user who named it last (-1: nobody), and its place among that user's entries.
+    int32_t *user
+    int32_t *place
+
+cdef struct Places:
+    # Of each comparison, the places of its items among the user's entries.
+    int32_t *better
+    int32_t *worse
 
 
-def gather(const int64_t[::1] indptr, const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items):
-    """indptr and items of the entries, a user's in the order of their first mention; and where the comparisons'
-    items stand among their user's entries."""
-    cdef Py_ssize_t n_users = indptr.shape[0] - 1
+def gather(*, ComparisonRows comparisons, Py_ssize_t n_items) -> tuple[Int64s, Int32s, Int32s, Int32s]:
+    """The entries that comparisons name: where each user's begin and their items, in the order of their first mention.
+
+    Then come, for each comparison, the places of the better and of the worse item among the user's entries.
+    O(comparisons + items).
+    """
+    cdef Py_ssize_t n_users = comparisons.view.n, n = comparisons.better.shape[0]
     cdef int64_t[::1] starts = np.zeros(n_users + 1, np.int64)
     cdef int32_t[::1] items
-    cdef int32_t[::1] better_places = np.empty(better.shape[0], np.int32)
-    cdef int32_t[::1] worse_places = np.empty(better.shape[0], np.int32)
-    cdef int32_t *last = <int32_t *> malloc(2 * (n_items + 1) * sizeof(int32_t))
-    if last == NULL:
-        raise MemoryError
+    cdef int32_t[::1] better = np.empty(n, np.int32)
+    cdef int32_t[::1] worse = np.empty(n, np.int32)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Mentions mentions = _lay_out(&arena, n_items)
+    cdef Scratch scratch = Scratch(arena.used, 1)
+    cdef Places places = Places(NULL, NULL)
+    if n > 0:
+        places = Places(&better[0], &worse[0])
+    arena = scratch.share(0)
+    mentions = _lay_out(&arena, n_items)
     with nogil:
-        _place(indptr, better, worse, n_items, last, starts, better_places, worse_places)
-    free(last)
+        _place(&comparisons.view, mentions, n_items, places, &starts[0])
     items = np.empty(starts[n_users], np.int32)
-    with nogil:
-        _list_items(indptr, better, worse, starts, better_places, worse_places, items)
-    return np.asarray(starts), np.asarray(items), np.asarray(better_places), np.asarray(worse_places)
+    if n > 0:
+        with nogil:
+            _list_items(&comparisons.view, places, &starts[0], &items[0])
+    return np.asarray(starts), np.asarray(items), np.asarray(better), np.asarray(worse)
 
 
 def slopes(
+    *,
     Loss loss,
-    const int64_t[::1] comparisons,
-    const int32_t[::1] better,
-    const int32_t[::1] worse,
-    const int64_t[::1] indptr,
+    Pattern entries,
+    ComparisonRows comparisons,
     const double[::1] scores,
     double[::1] loss_out,
     double[::1] slope_out,
     int threads,
 ):
-    """Each user's sum of losses, and its derivative by the score of each entry."""
+    """Fill `loss_out` with each user's sum of losses, and `slope_out` with its derivative by the score of each entry.
+
+    A comparison's `better` and `worse` are places among its user's entries.
+    """
     threads = team(threads)
     cdef Py_ssize_t user
-    for user in prange(loss_out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+    cdef int64_t first
+    for user in prange(entries.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        first = entries.view.indptr[user]
         loss_out[user] = _user_slopes(
-            loss, comparisons[user], comparisons[user + 1], &better[0], &worse[0],
-            indptr[user + 1] - indptr[user], &scores[0] + indptr[user], &slope_out[0] + indptr[user],
+            loss, &comparisons.view, user, entries.view.indptr[user + 1] - first, &scores[0] + first,
+            &slope_out[0] + first,
         )
 
 
-def products(
-    const int64_t[::1] indptr,
-    const int32_t[::1] items,
-    const double[:, ::1] users,
-    const double[:, ::1] item_rows,
-    double[::1] out,
-    int threads,
+def inner_products(
+    *, Pattern entries, const double[:, ::1] left, const double[:, ::1] right, double[::1] out, int threads
 ):
-    """The inner product of user and item for each entry."""
+    """Fill `out` with the inner product of row and column for each entry: left right^T at these places.
+
+    O(entries rank). Bits are the same whether rows are padded with zeros to whole lanes or need no padding.
+    """
     threads = team(threads)
-    cdef Py_ssize_t user, entry
-    for user in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        for entry in range(indptr[user], indptr[user + 1]):
-            out[entry] = _inner(&users[user, 0], &item_rows[items[entry], 0], users.shape[1])
+    cdef Py_ssize_t row, rank = left.shape[1]
+    if out.shape[0] == 0 or rank == 0:
+        out[:] = 0.0
+        return
+    cdef bint far = right.shape[0] * rank > _NEAR
+    for row in prange(entries.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        _row_inner(&entries.view, row, &left[row, 0], &right[0, 0], rank, far, &out[0])
 
 
-def sums(
-    const int64_t[::1] indptr,
-    const int32_t[::1] columns,
-    const double[::1] weights,
-    const double[:, ::1] rows,
-    double[:, ::1] out,
-    int threads,
-):
-    """out[a] = the sum of weight x row over the entries of a: a sparse matrix times a dense one."""
+def times(*, SparseRows matrix, const double[:, ::1] dense, double[:, ::1] out, int threads):
+    """Fill `out` with the product of a sparse matrix and a dense one; O(entries width)."""
     threads = team(threads)
-    cdef Py_ssize_t one
-    for one in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        _sum_rows(
-            indptr[one], indptr[one + 1], &columns[0], &weights[0], &rows[0, 0], rows.shape[1], &out[one, 0]
-        )
+    cdef Py_ssize_t row, width = dense.shape[1]
+    if matrix.values.shape[0] == 0 or width == 0:
+        out[:] = 0.0
+        return
+    for row in prange(matrix.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        _row_product(&matrix.view, row, &dense[0, 0], width, &out[row, 0])
+
+
+cdef Mentions _lay_out(Arena *arena, Py_ssize_t n_items) noexcept nogil:
+    """Room for what `gather` notes of each item."""
+    return Mentions(ints(arena, n_items), ints(arena, n_items))
 
 
 cdef void _place(
-    const int64_t[::1] indptr, const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items,
-    int32_t *last, int64_t[::1] starts, int32_t[::1] better_places, int32_t[::1] worse_places,
+    const ComparisonView *comparisons, Mentions mentions, Py_ssize_t n_items, Places places, int64_t *starts
 ) noexcept nogil:
-    """last[item] is the last user who named it, and last[n_items + item] its place among that one's entries."""
-    cdef Py_ssize_t user, row, item, found
+    """Give each item that a user names a place, and count the places.
+
+    Invariant: the places 0 .. found - 1 are those of the items that the user named so far.
+    """
+    cdef Py_ssize_t user, row, item
+    cdef int32_t found
     for item in range(n_items):
-        last[item] = -1
-    for user in range(indptr.shape[0] - 1):
+        mentions.user[item] = -1
+    for user in range(comparisons.n):
         found = 0
-        for row in range(indptr[user], indptr[user + 1]):
-            found += _is_new(last, better[row], <int32_t> user, n_items, <int32_t> found)
-            better_places[row] = last[n_items + better[row]]
-            found += _is_new(last, worse[row], <int32_t> user, n_items, <int32_t> found)
-            worse_places[row] = last[n_items + worse[row]]
+        for row in range(comparisons.indptr[user], comparisons.indptr[user + 1]):
+            found += _is_new(mentions, comparisons.better[row], <int32_t> user, found)
+            places.better[row] = mentions.place[comparisons.better[row]]
+            found += _is_new(mentions, comparisons.worse[row], <int32_t> user, found)
+            places.worse[row] = mentions.place[comparisons.worse[row]]
         starts[user + 1] = starts[user] + found
 
 
-cdef inline bint _is_new(
-    int32_t *last, Py_ssize_t item, int32_t user, Py_ssize_t n_items, int32_t place
-) noexcept nogil:
+cdef inline bint _is_new(Mentions mentions, Py_ssize_t item, int32_t user, int32_t place) noexcept nogil:
     """Whether the user names the item for the first time; its place is then the one given."""
-    if last[item] == user:
+    if mentions.user[item] == user:
         return False
-    last[item] = user
-    last[n_items + item] = place
+    mentions.user[item] = user
+    mentions.place[item] = place
     return True
 
 
 cdef void _list_items(
-    const int64_t[::1] indptr, const int32_t[::1] better, const int32_t[::1] worse, const int64_t[::1] starts,
-    const int32_t[::1] better_places, const int32_t[::1] worse_places, int32_t[::1] items,
+    const ComparisonView *comparisons, Places places, const int64_t *starts, int32_t *items
 ) noexcept nogil:
+    """Write each entry's item to its place."""
     cdef Py_ssize_t user, row
-    for user in range(indptr.shape[0] - 1):
-        for row in range(indptr[user], indptr[user + 1]):
-            items[starts[user] + better_places[row]] = better[row]
-            items[starts[user] + worse_places[row]] = worse[row]
+    for user in range(comparisons.n):
+        for row in range(comparisons.indptr[user], comparisons.indptr[user + 1]):
+            items[starts[user] + places.better[row]] = comparisons.better[row]
+            items[starts[user] + places.worse[row]] = comparisons.worse[row]
 
 
 cdef double _user_slopes(
-    Loss loss, Py_ssize_t first, Py_ssize_t end, const int32_t *better, const int32_t *worse,
-    Py_ssize_t n, const double *scores, double *slopes,
+    Loss loss, const ComparisonView *comparisons, Py_ssize_t user, Py_ssize_t n, const double *scores, double *slopes
 ) noexcept nogil:
-    """The user's sum of losses; the slopes of its entries are written."""
+    """The user's sum of losses; the slopes of its n entries are written."""
     cdef double total = 0.0
     cdef Tangent tangent
     cdef Py_ssize_t row
+    cdef const int32_t *better = comparisons.better
+    cdef const int32_t *worse = comparisons.worse
     for row in range(n):
         slopes[row] = 0.0
-    for row in range(first, end):
+    for row in range(comparisons.indptr[user], comparisons.indptr[user + 1]):
         tangent = tangent_of(loss, scores[better[row]] - scores[worse[row]])
         total += tangent.value
         slopes[better[row]] += tangent.slope
@@ -147,31 +177,98 @@ cdef double _user_slopes(
     return total
 
 
-cdef inline double _inner(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
-    """sum_k x_k y_k in four lanes, then the rest."""
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0
-    cdef Py_ssize_t k, whole = n - n % 4
-    for k in range(0, whole, 4):
-        a += x[k] * y[k]
-        b += x[k + 1] * y[k + 1]
-        c += x[k + 2] * y[k + 2]
-        d += x[k + 3] * y[k + 3]
-    for k in range(whole, n):
-        rest += x[k] * y[k]
-    return ((a + b) + (c + d)) + rest
-
-
-cdef void _sum_rows(
-    Py_ssize_t first, Py_ssize_t end, const int32_t *columns, const double *weights,
-    const double *rows, Py_ssize_t width, double *out,
+cdef void _row_inner(
+    const PatternView *entries, Py_ssize_t row, const double *left, const double *right, Py_ssize_t rank, bint far,
+    double *out,
 ) noexcept nogil:
-    cdef Py_ssize_t entry, k
-    cdef const double *row
-    cdef double weight
-    for k in range(width):
-        out[k] = 0.0
+    """The inner products of one row of the left factor with the rows of the right one that its entries name.
+
+    Rows of whole lanes need no tail, and rows that are `far`, beyond the caches, are asked for ahead.
+    """
+    cdef Py_ssize_t entry, first = entries.indptr[row], end = entries.indptr[row + 1]
+    cdef const int32_t *columns = entries.columns
+    if rank % LANES:
+        _inner_with_tails(columns, first, end, left, right, rank, out)
+    elif far:
+        for entry in range(first, end):
+            if entry + _AHEAD < end:
+                read_ahead(right + columns[entry + _AHEAD] * rank, rank)
+            out[entry] = dot(left, right + columns[entry] * rank, rank)
+    else:
+        for entry in range(first, end):
+            out[entry] = dot(left, right + columns[entry] * rank, rank)
+
+
+cdef void _inner_with_tails(
+    const int32_t *columns, Py_ssize_t first, Py_ssize_t end, const double *left, const double *right, Py_ssize_t rank,
+    double *out,
+) noexcept nogil:
+    """The same for the columns of the entries first .. end - 1 and rows of any rank."""
+    cdef Py_ssize_t entry
     for entry in range(first, end):
-        row = rows + columns[entry] * width
-        weight = weights[entry]
-        for k in range(width):
-            out[k] += weight * row[k]
+        out[entry] = dot_any(left, right + columns[entry] * rank, rank)
+
+
+cdef void _row_product(
+    const SparseView *matrix, Py_ssize_t row, const double *dense, Py_ssize_t width, double *out
+) noexcept nogil:
+    """One row of the product, a few columns at a time, each summed in the order of the row's entries."""
+    cdef Py_ssize_t first = matrix.indptr[row], n = matrix.indptr[row + 1] - first, start = 0
+    cdef const int32_t *columns = matrix.columns + first
+    cdef const double *values = matrix.values + first
+    while start + 8 <= width:
+        _sum_8(columns, values, n, dense + start, width, out + start)
+        start += 8
+    if start + 4 <= width:
+        _sum_4(columns, values, n, dense + start, width, out + start)
+        start += 4
+    while start < width:
+        out[start] = _sum_1(columns, values, n, dense + start, width)
+        start += 1
+
+
+cdef inline void _sum_8(
+    const int32_t *columns, const double *values, Py_ssize_t n, const double *dense, Py_ssize_t width, double *out
+) noexcept nogil:
+    """out = sum_k values[k] dense[columns[k]] for the first 8 columns of rows that are `width` long."""
+    cdef double sums[8]
+    cdef Py_ssize_t column, k
+    cdef const double *row
+    cdef double value
+    for column in range(8):
+        sums[column] = 0.0
+    for k in range(n):
+        row, value = dense + columns[k] * width, values[k]
+        for column in range(8):
+            sums[column] += value * row[column]
+    for column in range(8):
+        out[column] = sums[column]
+
+
+cdef inline void _sum_4(
+    const int32_t *columns, const double *values, Py_ssize_t n, const double *dense, Py_ssize_t width, double *out
+) noexcept nogil:
+    """The same for 4 columns."""
+    cdef double sums[4]
+    cdef Py_ssize_t column, k
+    cdef const double *row
+    cdef double value
+    for column in range(4):
+        sums[column] = 0.0
+    for k in range(n):
+        row, value = dense + columns[k] * width, values[k]
+        for column in range(4):
+            sums[column] += value * row[column]
+    for column in range(4):
+        out[column] = sums[column]
+
+
+cdef inline double _sum_1(
+    const int32_t *columns, const double *values, Py_ssize_t n, const double *dense, Py_ssize_t width
+) noexcept nogil:
+    """The same for one column."""
+    cdef double total = 0.0
+    cdef Py_ssize_t k
+    for k in range(n):
+        total += values[k] * dense[columns[k] * width]
+    return total

@@ -35,6 +35,20 @@ cdef inline double dot_difference(
     return (a + b) + (c + d)
 
 
+cdef inline double dot_any(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
+    """sum_k x_k y_k, for any n: whole lanes first, then what is left, in order; the bits of `dot` for whole lanes."""
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0
+    cdef Py_ssize_t k, whole = n - n % 4
+    for k in range(0, whole, 4):
+        a += x[k] * y[k]
+        b += x[k + 1] * y[k + 1]
+        c += x[k + 2] * y[k + 2]
+        d += x[k + 3] * y[k + 3]
+    for k in range(whole, n):
+        rest += x[k] * y[k]
+    return ((a + b) + (c + d)) + rest
+
+
 cdef inline double total(const double *x, Py_ssize_t n) noexcept nogil:
     """sum_k x_k, for any n: whole lanes first, then what is left, in order."""
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0

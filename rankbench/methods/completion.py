@@ -18,9 +18,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from rankbench.contract import Floats, Ints
-from rankbench.data.by_item import ByItem, users_of
-from rankbench.kernels.methods import completion as kernel
+from rankbench.contract import Floats
+from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import padded
 from rankbench.models import Factors
 
@@ -76,6 +75,10 @@ class LowRankMatrix:
         """X^T dense."""
         return self.items @ (self.values[:, None] * (self.users.T @ dense))
 
+    def at(self, entries: Entries) -> Floats:
+        """The entries of X at these places."""
+        return entries.inner_products(padded(self.users * self.values), padded(self.items))
+
     def factors(self) -> Factors:
         """The model that scores by the matrix; a matrix of rank 0 becomes one column of zeros."""
         if self.rank == 0:
@@ -89,112 +92,6 @@ class LowRankMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class ObservedEntries:
-    """Which entries of a users x items matrix are observed, in order by user and by item."""
-
-    indptr: Ints
-    items: Ints
-    by_item: ByItem
-    threads: int
-
-    @classmethod
-    def of(cls, indptr: Ints, items: Ints, n_items: int, threads: int) -> "ObservedEntries":
-        """The entries (user, item), the items of a user being items[indptr[user]:indptr[user + 1]]."""
-        return cls(indptr, items, ByItem.of(users_of(indptr), items, n_items), threads)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Users and items."""
-        return len(self.indptr) - 1, len(self.by_item.indptr) - 1
-
-    def values_of(self, matrix: LowRankMatrix) -> Floats:
-        """The observed entries of a matrix."""
-        out = np.empty(len(self.items))
-        factors = padded(matrix.users * matrix.values), padded(matrix.items)
-        kernel.entries(self.indptr, self.items, *factors, out, self.threads)
-        return out
-
-    def holding(self, values: Floats) -> "Sparse":
-        """The sparse matrix that has these values at the observed entries."""
-        return Sparse(self, values, values[self.by_item.rows])
-
-
-@dataclass(frozen=True, eq=False)
-class Sparse:
-    """A matrix of values at the observed entries, zero elsewhere."""
-
-    observed: ObservedEntries
-    by_user: Floats
-    by_item: Floats
-
-    def times(self, dense: Floats) -> Floats:
-        """S dense."""
-        out = np.empty((self.observed.shape[0], dense.shape[1]))
-        rows = self.observed.indptr, self.observed.items, self.by_user
-        kernel.products(*rows, np.ascontiguousarray(dense), out, self.observed.threads)
-        return out
-
-    def transposed_times(self, dense: Floats) -> Floats:
-        """S^T dense."""
-        out = np.empty((self.observed.shape[1], dense.shape[1]))
-        rows = self.observed.by_item.indptr, self.observed.by_item.users, self.by_item
-        kernel.products(*rows, np.ascontiguousarray(dense), out, self.observed.threads)
-        return out
-
-    def norm(self, near: Floats | None = None) -> float:
-        """An upper bound on the largest singular value, above it by little, so that a duality gap may rely on it.
-
-        `near` spans about the same space as the leading singular vectors. (At an optimum many of these belong to
-        equal values, so no single one is well defined.) With H = S^T S, H_11 its part inside a basis
-        and H_22 outside, its largest eigenvalue is at most that of the two by two matrix of |H_11|, |H_12|
-        and |H_22|; the last comes from ARPACK, with its tolerance added.
-        """
-        if not self.by_user.any():
-            return 0.0
-        if min(self.observed.shape) <= _SMALL:
-            return float(np.linalg.norm(self._small(), 2))
-        n_items = self.observed.shape[1]
-        near = np.zeros((n_items, 0)) if near is None else near
-        basis = _widened(near, near.shape[1] + _SPARE, min(self.observed.shape), np.random.default_rng(0))
-        for _ in range(_FIRST_PASSES):
-            basis = _orthonormal(self.transposed_times(self.times(basis)))
-        basis = basis @ np.linalg.eigh(_square(self.times(basis)))[1][:, -max(near.shape[1], 1) :]
-        image = self.transposed_times(self.times(basis))
-        across = image - basis @ (basis.T @ image)
-        inside, coupling = _largest(basis.T @ image), np.sqrt(max(_largest(_square(across)), 0.0))
-        outside = self._outside(basis, 1e-3)
-        if outside > 0.99 * inside:
-            outside = min(outside, self._outside(basis, 1e-5))
-        return float(np.sqrt((inside + outside) / 2 + np.hypot((inside - outside) / 2, coupling)))
-
-    def _outside(self, basis: Floats, tolerance: float) -> float:
-        """An upper bound on the largest eigenvalue of S^T S outside a basis."""
-
-        def square(v: Floats) -> Floats:
-            """S^T S v with the basis projected out before and after."""
-            v = v.reshape(-1, 1)
-            v = self.transposed_times(self.times(v - basis @ (basis.T @ v)))
-            return (v - basis @ (basis.T @ v)).ravel()
-
-        n = len(basis)
-        operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=square, dtype=np.float64)
-        start = np.random.default_rng(0).standard_normal(n)
-        try:
-            found = scipy.sparse.linalg.eigsh(
-                operator, 1, v0=start, ncv=min(n, 40), maxiter=50, tol=tolerance, return_eigenvectors=False
-            )
-        except scipy.sparse.linalg.ArpackNoConvergence:
-            return float(self.by_user @ self.by_user)  # the square of the Frobenius norm is never less
-        return float(found[0]) * (1 + tolerance)
-
-    def _small(self) -> Floats:
-        """The matrix, or its transpose, as a dense one, for few users or few items."""
-        if self.observed.shape[1] <= self.observed.shape[0]:
-            return self.times(np.eye(self.observed.shape[1]))
-        return self.transposed_times(np.eye(self.observed.shape[0]))
-
-
-@dataclass(frozen=True, eq=False)
 class Descent:
     """A point of the descent: X and its observed entries."""
 
@@ -202,13 +99,13 @@ class Descent:
     values: Floats
 
     @classmethod
-    def zero(cls, observed: ObservedEntries) -> "Descent":
+    def zero(cls, observed: Entries) -> "Descent":
         """X = 0, where a descent begins without a warm start."""
-        return cls(LowRankMatrix.zero(*observed.shape), np.zeros(len(observed.items)))
+        return cls(LowRankMatrix.zero(*observed.shape), np.zeros(len(observed)))
 
 
 def descend(
-    observed: ObservedEntries,
+    observed: Entries,
     target: Target,
     lam: float,
     rng: np.random.Generator,
@@ -232,7 +129,7 @@ def descend(
         moved = Moved(observed.holding(target.pull(y)), now.matrix, before.matrix, beta)
         matrix, basis, saturated = _shrunk(moved, basis, lam, passes)
         momentum = 1.0 if moved.uphill(matrix) > 0 else faster
-        before, now = now, Descent(matrix, observed.values_of(matrix))
+        before, now = now, Descent(matrix, matrix.at(observed))
         yield now
         basis = _widened(basis, 2 * basis.shape[1] if saturated else matrix.rank + _SPARE, widest, rng)
         passes = 1
@@ -242,7 +139,7 @@ def descend(
 class Completion:
     """The problem of matrix completion: min over X of lam |X|_* + f(X_obs)."""
 
-    observed: ObservedEntries
+    observed: Entries
     target: Target
     most: int | None = None  # an upper bound on the rank
     tolerance: float = 1e-5  # the duality gap, relative to the objective, at which a descent has converged
@@ -266,7 +163,7 @@ class Completion:
 
     def largest(self) -> float:
         """The smallest lam at which X = 0 is optimal."""
-        return self.observed.holding(self.target.pull(np.zeros(len(self.observed.items)))).norm()
+        return norm(self.observed.holding(self.target.pull(np.zeros(len(self.observed)))))
 
     def objective(self, lam: float, point: Descent) -> float:
         """The objective, lam |X|_* + f(X_obs)."""
@@ -284,7 +181,8 @@ class Completion:
         square = float(pull.values @ pull.values)
         if square == 0.0:
             return objective
-        scale = max(min(lam / self.observed.holding(pull.values).norm(point.matrix.items), pull.support / square), 0.0)
+        largest = norm(self.observed.holding(pull.values), near=point.matrix.items)
+        scale = max(min(lam / largest, pull.support / square), 0.0)
         return objective - (scale * pull.support - scale**2 / 2 * square)
 
 
@@ -322,6 +220,61 @@ class Moved:
         if self.beta:
             uphill -= self.beta * (new.inner(self.before) - self.before.inner(self.now))
         return uphill
+
+
+def norm(sparse: Sparse, near: Floats | None = None) -> float:
+    """An upper bound on the largest singular value, above it by little, so that a duality gap may rely on it.
+
+    `near` spans about the same space as the leading singular vectors. (At an optimum many of these belong to
+    equal values, so no single one is well defined.) With H = S^T S, H_11 its part inside a basis
+    and H_22 outside, its largest eigenvalue is at most that of the two by two matrix of |H_11|, |H_12|
+    and |H_22|; the last comes from ARPACK, with its tolerance added.
+    """
+    if not sparse.values.any():
+        return 0.0
+    if min(sparse.shape) <= _SMALL:
+        return float(np.linalg.norm(_small(sparse), 2))
+    n_items = sparse.shape[1]
+    near = np.zeros((n_items, 0)) if near is None else near
+    basis = _widened(near, near.shape[1] + _SPARE, min(sparse.shape), np.random.default_rng(0))
+    for _ in range(_FIRST_PASSES):
+        basis = _orthonormal(sparse.transposed_times(sparse.times(basis)))
+    basis = basis @ np.linalg.eigh(_square(sparse.times(basis)))[1][:, -max(near.shape[1], 1) :]
+    image = sparse.transposed_times(sparse.times(basis))
+    across = image - basis @ (basis.T @ image)
+    inside, coupling = _largest(basis.T @ image), np.sqrt(max(_largest(_square(across)), 0.0))
+    outside = _outside(sparse, basis, 1e-3)
+    if outside > 0.99 * inside:
+        outside = min(outside, _outside(sparse, basis, 1e-5))
+    return float(np.sqrt((inside + outside) / 2 + np.hypot((inside - outside) / 2, coupling)))
+
+
+def _outside(sparse: Sparse, basis: Floats, tolerance: float) -> float:
+    """An upper bound on the largest eigenvalue of S^T S outside a basis."""
+
+    def square(v: Floats) -> Floats:
+        """S^T S v with the basis projected out before and after."""
+        v = v.reshape(-1, 1)
+        v = sparse.transposed_times(sparse.times(v - basis @ (basis.T @ v)))
+        return (v - basis @ (basis.T @ v)).ravel()
+
+    n = len(basis)
+    operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=square, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n)
+    try:
+        found = scipy.sparse.linalg.eigsh(
+            operator, 1, v0=start, ncv=min(n, 40), maxiter=50, tol=tolerance, return_eigenvectors=False
+        )
+    except scipy.sparse.linalg.ArpackNoConvergence:
+        return float(sparse.values @ sparse.values)  # the square of the Frobenius norm is never less
+    return float(found[0]) * (1 + tolerance)
+
+
+def _small(sparse: Sparse) -> Floats:
+    """The matrix, or its transpose, as a dense one, for few users or few items."""
+    if sparse.shape[1] <= sparse.shape[0]:
+        return sparse.times(np.eye(sparse.shape[1]))
+    return sparse.transposed_times(np.eye(sparse.shape[0]))
 
 
 def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowRankMatrix, Floats, bool]:

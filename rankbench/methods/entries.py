@@ -1,39 +1,35 @@
-"""The loss of comparisons as a function of the scores of the (user, item) pairs that occur in them."""
+"""The entries of a users x items matrix: products with them, and the loss of comparisons by their scores."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Int32s, Int64s, Ints
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Comparisons
 from rankbench.kernels.methods import entries as kernel
+from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 from rankbench.methods.losses import CODES
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedEntries:
-    """The distinct (user, item) pairs that occur in comparisons, as the entries of a sparse matrix.
+class Entries:
+    """The places (user, item) of a users x items matrix that hold an entry, in order by user and by item."""
 
-    `slopes` gives the loss of the entries' scores with its derivatives; by the chain rule, `times` and
-    `transposed_times` turn these into gradients of the factors of users and items.
-    """
-
-    comparisons: Ints  # where each user's comparisons begin
-    better: Ints  # of each comparison, as a position among the user's entries
-    worse: Ints
-    indptr: Ints  # where each user's entries begin
-    items: Ints
-    by_item: ByItem  # the index of the entries by item
+    indptr: Int64s  # where each user's entries begin
+    items: Int32s
+    by_item: ByItem
     threads: int
 
     @classmethod
-    def of(cls, train: Comparisons, threads: int) -> "ComparedEntries":
-        """The entries of these comparisons."""
-        indptr, items, better, worse = kernel.gather(train.indptr, train.better, train.worse, train.n_items)
-        by_item = ByItem.of(users_of(indptr), items, train.n_items)
-        return cls(train.indptr, better, worse, indptr, items, by_item, threads)
+    def of(cls, indptr: Int64s, items: Int32s, n_items: int, threads: int) -> "Entries":
+        """The entries (user, item), the items of a user being items[indptr[user]:indptr[user + 1]]."""
+        return cls(indptr, items, ByItem.of(users_of(indptr), items, n_items), threads)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,41 +38,103 @@ class ComparedEntries:
 
     @property
     def seen(self) -> tuple[Ints, Ints]:
-        """The users and the items that are in some comparison."""
+        """The users and the items that have an entry."""
         return np.flatnonzero(np.diff(self.indptr)), np.flatnonzero(self.by_item.counts)
+
+    @cached_property
+    def places(self) -> Pattern:
+        """The entries as the kernels take them, a user's items in the columns."""
+        return Pattern(indptr=self.indptr, columns=self.items)
+
+    @cached_property
+    def by_item_places(self) -> Pattern:
+        """The same item by item, an item's users in the columns."""
+        return Pattern(indptr=self.by_item.indptr, columns=self.by_item.users)
+
+    def inner_products(self, users: Floats, items: Floats) -> Floats:
+        """The inner product of the user's and the item's row for each entry."""
+        out = np.empty(len(self.items))
+        kernel.inner_products(entries=self.places, left=users, right=items, out=out, threads=self.threads)
+        return out
+
+    def holding(self, values: Floats) -> "Sparse":
+        """The sparse matrix that has these values at the entries."""
+        return Sparse(self, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A users x items matrix that holds a value at each entry, and zeros elsewhere."""
+
+    entries: Entries
+    values: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many users and items there are."""
+        return self.entries.shape
+
+    @cached_property
+    def rows(self) -> SparseRows:
+        """The rows of the matrix."""
+        return SparseRows(indptr=self.entries.indptr, columns=self.entries.items, values=self.values)
+
+    @cached_property
+    def columns(self) -> SparseRows:
+        """The rows of its transpose."""
+        index = self.entries.by_item
+        return SparseRows(indptr=index.indptr, columns=index.users, values=self.values[index.rows])
+
+    def times(self, dense: Floats) -> Floats:
+        """S times a matrix with a row for each item."""
+        return self._product(self.rows, self.shape[0], dense)
+
+    def transposed_times(self, dense: Floats) -> Floats:
+        """S^T times a matrix with a row for each user."""
+        return self._product(self.columns, self.shape[1], dense)
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        """The same matrix as SciPy has it."""
+        return scipy.sparse.csr_array((self.values, self.entries.items, self.entries.indptr), self.shape)
+
+    def _product(self, rows: SparseRows, n_rows: int, dense: Floats) -> Floats:
+        out = np.empty((n_rows, dense.shape[1]))
+        kernel.times(matrix=rows, dense=np.ascontiguousarray(dense), out=out, threads=self.entries.threads)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedEntries:
+    """The distinct (user, item) pairs that occur in comparisons, and the loss of comparisons by the entries' scores.
+
+    `slopes` gives the loss with its derivatives; by the chain rule, products with the matrix that holds these turn
+    them into gradients of the factors of users and items.
+    """
+
+    entries: Entries
+    comparisons: ComparisonRows  # of each, the items as places among their user's entries
+
+    @classmethod
+    def of(cls, train: Comparisons, threads: int) -> "ComparedEntries":
+        """The entries of these comparisons."""
+        indptr, items, better, worse = kernel.gather(comparisons=train.rows, n_items=train.n_items)
+        entries = Entries.of(indptr, items, train.n_items, threads)
+        return cls(entries, ComparisonRows(indptr=train.indptr, better=better, worse=worse))
 
     def slopes(self, loss: str, scores: Floats) -> tuple[float, Floats]:
         """The sum of losses at these scores of the entries, and its derivative by each."""
-        losses, slopes = np.zeros(self.shape[0]), np.zeros(len(self.items))
-        if len(self.better):
-            rows = self.comparisons, self.better, self.worse, self.indptr
-            kernel.slopes(CODES[loss], *rows, scores, losses, slopes, self.threads)
+        losses, slopes = np.zeros(self.entries.shape[0]), np.zeros(len(self.entries))
+        if len(slopes):
+            kernel.slopes(
+                loss=CODES[loss],
+                entries=self.entries.places,
+                comparisons=self.comparisons,
+                scores=scores,
+                loss_out=losses,
+                slope_out=slopes,
+                threads=self.entries.threads,
+            )
         return float(losses.sum()), slopes
-
-    def products(self, users: Floats, items: Floats) -> Floats:
-        """The inner product of the user's and the item's row, entry by entry."""
-        out = np.zeros(len(self.items))
-        if out.size and users.size:
-            kernel.products(self.indptr, self.items, users, items, out, self.threads)
-        return out
-
-    def times(self, weights: Floats, items: Floats) -> Floats:
-        """The users x items matrix of these weights, times a matrix with a row for each item."""
-        return self._sums(self.indptr, self.items, weights, items)
-
-    def transposed_times(self, weights: Floats, users: Floats) -> Floats:
-        """Its transpose times a matrix with a row for each user."""
-        return self._sums(self.by_item.indptr, self.by_item.users, weights[self.by_item.rows], users)
-
-    def matrix(self, weights: Floats) -> scipy.sparse.csr_array:
-        """The users x items matrix itself, sparse."""
-        return scipy.sparse.csr_array((weights, self.items, self.indptr), self.shape)
-
-    def _sums(self, indptr: Ints, columns: Ints, weights: Floats, rows: Floats) -> Floats:
-        out = np.zeros((len(indptr) - 1, rows.shape[1]))
-        if out.size and len(columns):
-            kernel.sums(indptr, columns, weights, np.ascontiguousarray(rows), out, self.threads)
-        return out
 
 
 def known_rows(rows: Floats, known: Ints) -> Floats:

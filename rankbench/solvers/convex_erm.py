@@ -12,7 +12,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
-from rankbench.methods.factors import ProductSVD
+from rankbench.methods.low_rank import ProductSVD
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
@@ -89,11 +89,11 @@ class _Point:
 class _Problem:
     """The objective over matrices of bounded nuclear norm."""
 
-    def __init__(self, solver: ConvexERM, entries: ComparedEntries, rng: np.random.Generator) -> None:
-        self.entries, self.loss = entries, solver.loss
-        users, items = (len(ids) for ids in entries.seen)
+    def __init__(self, solver: ConvexERM, compared: ComparedEntries, rng: np.random.Generator) -> None:
+        self.compared, self.entries, self.loss = compared, compared.entries, solver.loss
+        users, items = (len(ids) for ids in self.entries.seen)
         self.radius = float(np.sqrt(solver.lam * users * items))
-        self.rng, self.probe = rng, rng.standard_normal(min(entries.shape))
+        self.rng, self.probe = rng, rng.standard_normal(min(self.entries.shape))
 
     def fresh(self, columns: int) -> Floats:
         """Random start vectors, with an entry per item, for a subspace iteration."""
@@ -109,8 +109,8 @@ class _Problem:
         """The point X = left diag(sizes) right^T with its scores, objective and gradient."""
         rank = int((sizes > 0).sum())
         users, items = np.ascontiguousarray(left[:, :rank] * sizes[:rank]), np.ascontiguousarray(right[:, :rank])
-        scores = self.entries.products(users, items)
-        return _Point(left, sizes, right, scores, *self.entries.slopes(self.loss, scores))
+        scores = self.entries.inner_products(users, items)
+        return _Point(left, sizes, right, scores, *self.compared.slopes(self.loss, scores))
 
     def step(self, point: _Point) -> Step:
         """The step with the factors as a model, NaN for users and items in no comparison."""
@@ -129,7 +129,7 @@ class _Problem:
 
     def _largest(self, slopes: Floats) -> float:
         """An upper bound on the gradient's largest singular value: that of the Lanczos method plus its tolerance."""
-        matrix, smaller = self.entries.matrix(slopes), min(self.entries.shape)
+        matrix, smaller = self.entries.holding(slopes).matrix(), min(self.entries.shape)
         if smaller <= _FEW or not slopes.any():
             if matrix.shape[0] > smaller:
                 matrix = matrix.T
@@ -171,12 +171,12 @@ def _decomposed(problem: _Problem, point: _Point, length: float, basis: Floats) 
 
 def _dominant(problem: _Problem, point: _Point, length: float, basis: Floats) -> tuple[Floats, Floats, Floats]:
     """The largest singular values of M with their vectors, by subspace iteration."""
-    entries, weights = problem.entries, -length * point.slopes
+    sparse = problem.entries.holding(-length * point.slopes)
     rank = int((point.sizes > 0).sum())
     left, right = point.left[:, :rank] * point.sizes[:rank], point.right[:, :rank]
     for _ in range(_POWERS):
-        image = _orthonormal(left @ (right.T @ basis) + entries.times(weights, basis))
-        back = right @ (left.T @ image) + entries.transposed_times(weights, image)
+        image = _orthonormal(left @ (right.T @ basis) + sparse.times(basis))
+        back = right @ (left.T @ image) + sparse.transposed_times(image)
         basis = _orthonormal(back)
     vectors, sizes, turned = np.linalg.svd(back, full_matrices=False)
     return image @ turned.T, sizes, vectors
@@ -227,10 +227,9 @@ def _on_factors(problem: _Problem, rank: int, size: float | None) -> Function:
         scale = 1.0 if size is None else size / float(np.linalg.norm(x))
         both = (scale * x).reshape(-1, rank)
         left, right = both[:users], both[users:]
-        value, slopes = problem.entries.slopes(problem.loss, problem.entries.products(left, right))
-        gradient = np.concatenate(
-            [problem.entries.times(slopes, right), problem.entries.transposed_times(slopes, left)]
-        ).ravel()
+        value, slopes = problem.compared.slopes(problem.loss, problem.entries.inner_products(left, right))
+        sparse = problem.entries.holding(slopes)
+        gradient = np.concatenate([sparse.times(right), sparse.transposed_times(left)]).ravel()
         if size is not None:  # scaling removes the radial part of the gradient
             gradient = scale * (gradient - (gradient @ both.ravel()) / size**2 * both.ravel())
         return value, gradient

@@ -13,8 +13,9 @@ from rankbench.errors import UserError
 from rankbench.feature_matrix import Features, SparseFeatures
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
-from rankbench.methods.factors import ProductSVD, whole_lanes
+from rankbench.methods.factors import whole_lanes
 from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors

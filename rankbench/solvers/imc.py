@@ -13,6 +13,7 @@ from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features
 from rankbench.kernels.methods import als as kernel
+from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import whole_lanes
 from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors
@@ -52,25 +53,24 @@ class IMC:
         threads = checked_threads(threads)
         features = checked_features(train.item_features, self.rank)
         kept = ordered(train)
-        values = targets(kept, self.centre)
-        shape = train.n_users, train.n_items
-        basis, users = _start(
-            rng, features, scipy.sparse.csr_array((values, kept.items, kept.indptr), shape), self.rank
-        )
-        system = _BasisSystem(features, kept, values, self.lam, threads)
+        rated = Entries.of(kept.indptr, kept.items, train.n_items, threads).holding(targets(kept, self.centre))
+        basis, users = _start(rng, features, rated.matrix(), self.rank)
+        system = _BasisSystem(features, rated, self.lam)
 
         def objective() -> float:
             errors = np.zeros(train.n_users)
             if len(kept):
-                kernel.squared_errors(kept.indptr, kept.items, values, users, features.times(basis), errors, threads)
+                vectors = features.times(basis)
+                kernel.squared_errors(rows=rated.rows, left=users, vectors=vectors, out=errors, threads=threads)
             return float(errors.sum() + self.lam * (np.square(basis).sum() + np.square(users).sum()))
 
         while True:
             yield self._step(features, basis, users, objective)
             if not len(kept):
                 return
-            rows = kept.indptr, kept.items, values
-            if (failed := kernel.ridge(*rows, features.times(basis), self.lam, users, threads)) >= 0:
+            vectors = features.times(basis)
+            failed = kernel.ridge(rows=rated.rows, vectors=vectors, lam=self.lam, out=users, threads=threads)
+            if failed >= 0:
                 raise UserError(
                     f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"
                 )
@@ -84,10 +84,8 @@ class IMC:
 class _BasisSystem:
     """The linear system that the optimal basis U solves, given the users' vectors V."""
 
-    def __init__(self, features: Features, kept: Ratings, values: Floats, lam: float, threads: int) -> None:
-        self.features, self.lam, self.threads = features, lam, threads
-        self.by_item = kept.by_item()
-        self.values = values[self.by_item.rows]
+    def __init__(self, features: Features, rated: Sparse, lam: float) -> None:
+        self.features, self.rated, self.lam = features, rated, lam
 
     def improve(self, basis: Floats, users: Floats, inner: int) -> None:
         """Solve for the basis by SciPy's conjugate gradients, warm-started at the one given, in place."""
@@ -96,10 +94,8 @@ class _BasisSystem:
             product = self._through(flat.reshape(basis.shape), users)
             return np.asarray(product + self.lam * flat.reshape(basis.shape)).ravel()
 
-        sums = np.empty((self.features.shape[0], basis.shape[1]))
-        kernel.weighted_sums(self.by_item.indptr, self.by_item.users, self.values, users, sums, self.threads)
         operator = LinearOperator((basis.size, basis.size), times, dtype=np.float64)
-        known = self.features.transposed_times(sums).ravel()
+        known = self.features.transposed_times(self.rated.transposed_times(users)).ravel()
         solution, _ = cg(operator, known, x0=basis.ravel(), rtol=_SOLVED, maxiter=inner)
         basis[:] = solution.reshape(basis.shape)
 
@@ -107,7 +103,8 @@ class _BasisSystem:
         """The data term X^T M of the system's product with a direction."""
         sums = np.empty((self.features.shape[0], direction.shape[1]))
         left = self.features.times(direction)
-        kernel.gram_times(self.by_item.indptr, self.by_item.users, users, left, sums, self.threads)
+        entries = self.rated.entries
+        kernel.gram_times(rows=entries.by_item_places, vectors=users, left=left, out=sums, threads=entries.threads)
         return self.features.transposed_times(sums)
 
 

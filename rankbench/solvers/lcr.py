@@ -57,8 +57,8 @@ class LCR:
         threads = checked_threads(threads)
         if len(train):
             check_rank("LCR", self.rank, train.n_users, train.n_items)
-        entries = ComparedEntries.of(train, threads)
-        problem = _Problem(self, entries, *_weights(self, entries, rng))
+        compared = ComparedEntries.of(train, threads)
+        problem = _Problem(self, compared, *_weights(self, compared, rng))
         for point in descend(problem.objective, problem.start(rng)):
             yield problem.step(point)
 
@@ -66,11 +66,11 @@ class LCR:
 class _Problem:
     """The regularised risk as a function of all models' factors: rows of users, then of items, in one matrix."""
 
-    def __init__(self, solver: LCR, entries: ComparedEntries, user_weights: Floats, item_weights: Floats) -> None:
-        self.entries, self.lam = entries, solver.lam
+    def __init__(self, solver: LCR, compared: ComparedEntries, user_weights: Floats, item_weights: Floats) -> None:
+        self.compared, self.entries, self.lam = compared, compared.entries, solver.lam
         self.weights = user_weights, item_weights
         self.spread = np.repeat(np.vstack(self.weights), solver.rank, axis=1)  # over the columns of each model
-        self.totals = entries.products(user_weights, item_weights)
+        self.totals = self.entries.inner_products(user_weights, item_weights)
 
     def start(self, rng: np.random.Generator) -> Floats:
         """Small random factors, 0 for users and items without a comparison or of weight 0 in a model; they stay 0."""
@@ -86,9 +86,10 @@ class _Problem:
     def objective(self, x: Floats) -> tuple[float, Floats]:
         """The objective, risk plus penalty, and its gradient."""
         users, items = self.weighed(x)
-        risk, slopes = self.entries.slopes("logistic", self.entries.products(users, items) / self.totals)
+        risk, slopes = self.compared.slopes("logistic", self.entries.inner_products(users, items) / self.totals)
         slopes /= self.totals
-        gradient = np.vstack([self.entries.times(slopes, items), self.entries.transposed_times(slopes, users)])
+        sparse = self.entries.holding(slopes)
+        gradient = np.vstack([sparse.times(items), sparse.transposed_times(users)])
         return risk + self.lam / 2 * float(x @ x), (gradient * self.spread).ravel() + self.lam * x
 
     def step(self, point: Point) -> Step:
@@ -97,13 +98,14 @@ class _Problem:
         return Step(BlendedFactors(*(known_rows(rows, ids) for rows, ids in sides)), lambda: point.value)
 
 
-def _weights(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _weights(solver: LCR, compared: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """The weights of users and items in every model: K to its anchor, and a constant for the model without one."""
-    chosen = rng.integers(max(1, len(entries.items)), size=solver.anchors if len(entries.items) else 0)
-    homes = np.searchsorted(entries.indptr, chosen, side="right") - 1, entries.items[chosen]
+    entries = compared.entries
+    chosen = rng.integers(max(1, len(entries)), size=solver.anchors if len(entries) else 0)
+    homes: tuple[Ints, Ints] = np.searchsorted(entries.indptr, chosen, side="right") - 1, entries.items[chosen]
     users, items = (
         np.hstack([_kernel(side, home, solver.width), np.full((len(side), 1), np.sqrt(solver.everywhere))])
-        for side, home in zip(_preliminary(solver, entries, rng), homes, strict=True)
+        for side, home in zip(_preliminary(solver, compared, rng), homes, strict=True)
     )
     return users, items
 
@@ -117,15 +119,16 @@ def _kernel(factors: Floats, homes: Ints, width: float) -> Floats:
     return kernel
 
 
-def _preliminary(solver: LCR, entries: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _preliminary(solver: LCR, compared: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Low-rank factors of the matrix of wins less losses, users scaled to similar norm, by subspace iteration."""
-    _, losses = entries.slopes("smooth-hinge", np.zeros(len(entries.items)))  # 1 for each lost, -1 for each won
+    entries = compared.entries
+    _, losses = compared.slopes("smooth-hinge", np.zeros(len(entries)))  # 1 for each lost, -1 for each won
     users = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
     squares = np.bincount(users, losses**2, entries.shape[0])
-    weights = -losses / np.sqrt(np.maximum(1.0, squares))[users]
+    sparse = entries.holding(-losses / np.sqrt(np.maximum(1.0, squares))[users])
     basis = rng.standard_normal((entries.shape[1], min(solver.prior_rank, *entries.shape)))
     for _ in range(_POWERS):
-        image, _ = np.linalg.qr(entries.times(weights, np.linalg.qr(basis)[0]))
-        basis = entries.transposed_times(weights, image)
+        image, _ = np.linalg.qr(sparse.times(np.linalg.qr(basis)[0]))
+        basis = sparse.transposed_times(image)
     left, sizes, right = np.linalg.svd(basis, full_matrices=False)
     return image @ right.T * np.sqrt(sizes), left * np.sqrt(sizes)

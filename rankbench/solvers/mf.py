@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels.methods import als as kernel
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
@@ -45,14 +46,14 @@ class MF:
         users[np.diff(train.indptr) == 0] = np.nan
         items[np.bincount(kept.items, minlength=train.n_items) == 0] = 0.0  # nobody orders them
         items[np.bincount(train.items, minlength=train.n_items) == 0] = np.nan
-        by_user = kept.indptr, kept.items, targets(kept, self.centre)
-        index = kept.by_item()
-        by_item = index.indptr, index.users, by_user[2][index.rows]
+        values, index = targets(kept, self.centre), kept.by_item()
+        by_user = SparseRows(indptr=kept.indptr, columns=kept.items, values=values)
+        by_item = SparseRows(indptr=index.indptr, columns=index.users, values=values[index.rows])
 
         def objective() -> float:
             errors = np.zeros(train.n_users)
             if len(kept):
-                kernel.squared_errors(*by_user, users, items, errors, threads)
+                kernel.squared_errors(rows=by_user, left=users, vectors=items, out=errors, threads=threads)
             return float(errors.sum() + self.lam * (np.nansum(users**2) + np.nansum(items**2)))
 
         while True:
@@ -63,10 +64,10 @@ class MF:
             yield Step(Factors(users, items), objective)
             self._half("item", by_item, users, items, threads)
 
-    def _half(self, kind: str, rows: tuple[Ints, Ints, Floats], fixed: Floats, moving: Floats, threads: int) -> None:
+    def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
         """Solve every row's ridge regression on the other side's vectors, in place; rows of NaN stay so."""
         unknown = np.isnan(moving[:, 0])
-        failed = kernel.ridge(*rows, fixed, self.lam, moving, threads)
+        failed = kernel.ridge(rows=rows, vectors=fixed, lam=self.lam, out=moving, threads=threads)
         moving[unknown] = np.nan
         if failed >= 0:
             problem = f"the system of {kind} {failed} has no finite solution: scale the ratings or raise lam"

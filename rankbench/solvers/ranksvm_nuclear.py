@@ -11,10 +11,10 @@ from scipy.sparse.linalg import LinearOperator, svds
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.feature_matrix import DenseFeatures, Features
-from rankbench.kernels.methods import als as als_kernel
 from rankbench.methods.conjugate_gradients import conjugate_gradients, inner_product
-from rankbench.methods.factors import ProductSVD
+from rankbench.methods.entries import Entries
 from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
@@ -90,7 +90,7 @@ class _Problem:
         self.small = features.shape[1] * tasks.n_tasks <= _DENSE
         self.rows = TaskFeatures(tasks, features)
         self.squared = TaskFeatures(tasks, features.squared())
-        self.by_item = tasks.by_item(features.shape[0])
+        self.entries = Entries.of(tasks.indptr, tasks.items, features.shape[0], tasks.threads)
 
     def at(self, basis: Floats, users: Floats) -> _Point:
         """The point with these factors."""
@@ -131,10 +131,7 @@ class _Problem:
 
     def _times(self, slope: Floats, users: Floats) -> Floats:
         """The gradient times a matrix V, by way of a sum per item."""
-        index, sums = self.by_item, np.zeros((self.features.shape[0], users.shape[1]))
-        if len(slope):
-            weights = slope[index.rows], np.ascontiguousarray(users)
-            als_kernel.weighted_sums(index.indptr, index.users, *weights, sums, self.tasks.threads)
+        sums = self.entries.holding(slope).transposed_times(users)
         return self.C * self.features.transposed_times(sums)
 
     def _transposed_times(self, slope: Floats, basis: Floats) -> Floats:
@@ -250,7 +247,10 @@ def _hessian_times(problem: _Problem, point: _Point, basis: Floats, users: Float
 
 
 def _balanced(problem: _Problem, point: _Point) -> _Point:
-    """The same W with balanced factors U = A sqrt(s), V = B sqrt(s) from its singular value decomposition A s B^T."""
+    """The same W with balanced factors U = A sqrt(s), V = B sqrt(s) from its singular value decomposition A s B^T.
+
+    The roots scale the small rotations, where FRSVM scales the vectors: the same up to rounding.
+    """
     product = ProductSVD.of(point.basis, point.users, whole=True)
     kept = slice(0, max(1, int((product.values > _VANISHED * product.values[0]).sum())))
     roots = np.sqrt(product.values[kept])

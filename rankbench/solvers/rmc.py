@@ -9,7 +9,8 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.isotonic import Blocks, OrderGraphs
-from rankbench.methods.completion import Completion, Descent, ObservedEntries, Pull, Target
+from rankbench.methods.completion import Completion, Descent, Pull, Target
+from rankbench.methods.entries import Entries
 from rankbench.names import Limits, check, checked_threads
 
 
@@ -101,7 +102,7 @@ class RMC:
     def completion(self, train: View, threads: int) -> Completion:
         """The completion problem of this view."""
         if isinstance(train, Ratings):
-            observed = ObservedEntries.of(train.indptr, train.items, train.n_items, threads)
+            observed = Entries.of(train.indptr, train.items, train.n_items, threads)
             target: Target = LevelsTarget(Blocks.of(train.indptr, train.values), self.eps, threads)
         else:
             observed, orders = _graphs(train, threads)
@@ -123,7 +124,7 @@ def _step(completion: Completion, lam: float, point: Descent) -> Step:
     return Step(point.matrix.factors(), objective, gap)
 
 
-def _graphs(train: Comparisons, threads: int) -> tuple[ObservedEntries, OrderGraphs]:
+def _graphs(train: Comparisons, threads: int) -> tuple[Entries, OrderGraphs]:
     """The entries that occur in comparisons, and each user's graph with edges from worse to better."""
     starts = train.users.astype(np.int64) * train.n_items
     better, worse = starts + train.better, starts + train.worse
@@ -133,4 +134,4 @@ def _graphs(train: Comparisons, threads: int) -> tuple[ObservedEntries, OrderGra
     firsts = indptr[train.users]
     low, high = (np.searchsorted(touched, ends) - firsts for ends in (worse, better))
     orders = OrderGraphs.of(indptr, train.indptr, low, high, names=items)
-    return ObservedEntries.of(indptr.astype(np.int64), items, train.n_items, threads), orders
+    return Entries.of(indptr.astype(np.int64), items, train.n_items, threads), orders

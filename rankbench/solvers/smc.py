@@ -8,7 +8,8 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
-from rankbench.methods.completion import Completion, Descent, LowRankMatrix, ObservedEntries, Pull
+from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull
+from rankbench.methods.entries import Entries
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
@@ -64,7 +65,7 @@ class SMC:
         """The completion problem, and the mean to be added to each user's scores."""
         counts = np.diff(train.indptr)
         means = np.bincount(train.users, train.values, train.n_users) / np.maximum(counts, 1) * self.centred
-        observed = ObservedEntries.of(train.indptr, train.items, train.n_items, threads)
+        observed = Entries.of(train.indptr, train.items, train.n_items, threads)
         target = RatingsTarget(train.values - means[train.users])
         return Completion(observed, target, self.rank, self.tolerance), means
 

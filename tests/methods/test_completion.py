@@ -11,7 +11,8 @@ import scipy.sparse
 
 from rankbench.contract import Floats
 from rankbench.harness.threads import single_threaded_blas
-from rankbench.methods.completion import Completion, LowRankMatrix, ObservedEntries, Pull, descend
+from rankbench.methods.completion import Completion, LowRankMatrix, Pull, descend, norm
+from rankbench.methods.entries import Entries
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def problem(rows=40, columns=30, density=0.3, threads=1, seed=0):
     """Which entries are observed, their values, and the same as a matrix of SciPy's."""
     matrix = scipy.sparse.random_array((rows, columns), density=density, rng=seed, format="csr")
     matrix.data -= 0.3
-    observed = ObservedEntries.of(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns, threads)
+    observed = Entries.of(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns, threads)
     return observed, matrix.data, matrix
 
 
@@ -55,9 +56,9 @@ def test_products_are_those_of_scipy_with_the_same_bits_on_any_number_of_threads
         np.testing.assert_allclose(sparse.transposed_times(left), matrix.T @ left, atol=1e-12)
         low = LowRankMatrix(left, np.arange(1.0, width + 1), right)
         dense = (left * low.values) @ right.T
-        np.testing.assert_allclose(observed.values_of(low), dense[matrix.nonzero()], atol=1e-10)
+        np.testing.assert_allclose(low.at(observed), dense[matrix.nonzero()], atol=1e-10)
         prints.append(
-            (sparse.times(right).tobytes(), sparse.transposed_times(left).tobytes(), observed.values_of(low).tobytes())
+            (sparse.times(right).tobytes(), sparse.transposed_times(left).tobytes(), low.at(observed).tobytes())
         )
     assert prints[0] == prints[1] == prints[2]
 
@@ -66,7 +67,7 @@ def test_products_are_those_of_scipy_with_the_same_bits_on_any_number_of_threads
 def test_the_norm_is_the_largest_singular_value_and_never_less(shape):
     observed, values, matrix = problem(*shape, density=0.6)
     exact = np.linalg.norm(matrix.toarray(), 2)
-    assert exact * (1 - 1e-13) <= observed.holding(values).norm() <= exact * (1 + 1e-8)
+    assert exact * (1 - 1e-13) <= norm(observed.holding(values)) <= exact * (1 + 1e-8)
 
 
 def test_inner_products_of_low_rank_matrices():
@@ -91,7 +92,7 @@ def test_a_path_takes_fewer_steps_than_cold_starts():
     truth = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 50))
     seen = rng.random((60, 50)) < 0.3
     matrix = scipy.sparse.csr_array(truth * seen)
-    observed = ObservedEntries.of(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), 50, 1)
+    observed = Entries.of(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), 50, 1)
     completion = Completion(observed, To(matrix.data), tolerance=1e-6)
     lams = completion.largest() * np.geomspace(0.1, 0.02, 8)
     path = list(completion.path(lams, np.random.default_rng(0)))
@@ -113,7 +114,7 @@ def test_nothing_as_large_as_users_times_items_is_ever_made():
     rng = np.random.default_rng(0)
     cells = np.unique(rng.integers(30_000**2, size=60_000))
     indptr = np.searchsorted(cells // 30_000, np.arange(30_001))
-    observed = ObservedEntries.of(indptr.astype(np.int64), (cells % 30_000).astype(np.int32), 30_000, 1)
+    observed = Entries.of(indptr.astype(np.int64), (cells % 30_000).astype(np.int32), 30_000, 1)
     tracemalloc.start()
     completion = Completion(observed, To(rng.standard_normal(len(cells))))
     point = next(descend(observed, completion.target, 4.0, rng))

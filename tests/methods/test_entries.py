@@ -6,15 +6,15 @@ from scipy.optimize import approx_fprime
 
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.methods.entries import ComparedEntries
-from rankbench.methods.losses import OF_ENTRIES
+from rankbench.kernels.methods import entries as kernel
+from rankbench.methods.entries import ComparedEntries, Entries
 
 FORMULAS = {
     "logistic": lambda margins: np.logaddexp(0, -margins),
     "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
     "smooth-hinge": lambda margins: np.where(margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2),
 }
-each_loss = pytest.mark.parametrize("loss", list(OF_ENTRIES))
+each_loss = pytest.mark.parametrize("loss", list(FORMULAS))
 
 
 @pytest.fixture
@@ -25,18 +25,19 @@ def train() -> Comparisons:
     return Comparisons.from_triples(users, better, (better + rng.integers(1, 8, size=48)) % 8, 5, 9)
 
 
-def users_of(entries: ComparedEntries):
+def users_of(entries: Entries):
     return np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
 
 
 def test_every_pair_that_is_compared_is_an_entry_once(train):
-    entries = ComparedEntries.of(train, 1)
+    entries = ComparedEntries.of(train, 1).entries
+    _, _, better, worse = kernel.gather(comparisons=train.rows, n_items=train.n_items)
     named = set(zip(train.users, train.better, strict=True)) | set(zip(train.users, train.worse, strict=True))
     listed = list(zip(users_of(entries), entries.items, strict=True))
     assert len(listed) == len(named) and set(listed) == named
     firsts = np.repeat(entries.indptr[:-1], np.diff(train.indptr))
-    np.testing.assert_array_equal(entries.items[firsts + entries.better], train.better)
-    np.testing.assert_array_equal(entries.items[firsts + entries.worse], train.worse)
+    np.testing.assert_array_equal(entries.items[firsts + better], train.better)
+    np.testing.assert_array_equal(entries.items[firsts + worse], train.worse)
     np.testing.assert_array_equal(entries.seen[0], [0, 1, 2, 4])
     np.testing.assert_array_equal(entries.seen[1], np.unique([train.better, train.worse]))
 
@@ -44,36 +45,38 @@ def test_every_pair_that_is_compared_is_an_entry_once(train):
 @each_loss
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 def test_losses_are_those_of_the_formula_and_slopes_those_of_finite_differences(train, loss, scale):
-    entries = ComparedEntries.of(train, 1)
-    scores = scale * np.random.default_rng(1).standard_normal(len(entries.items))
+    compared = ComparedEntries.of(train, 1)
+    entries = compared.entries
+    scores = scale * np.random.default_rng(1).standard_normal(len(entries))
     table = np.zeros(entries.shape)
     table[users_of(entries), entries.items] = scores
     margins = table[train.users, train.better] - table[train.users, train.worse]
-    value, slopes = entries.slopes(loss, scores)
+    value, slopes = compared.slopes(loss, scores)
     assert value == pytest.approx(FORMULAS[loss](margins).sum(), rel=1e-12)
-    expected = approx_fprime(scores, lambda x: entries.slopes(loss, x)[0], 1e-7)
+    expected = approx_fprime(scores, lambda x: compared.slopes(loss, x)[0], 1e-7)
     np.testing.assert_allclose(slopes, expected, rtol=1e-4, atol=1e-4)
 
 
 @each_loss
 @pytest.mark.parametrize("margin", [-800.0, -1.0, 0.0, 1.0, 800.0])
 def test_no_margin_is_too_great(loss, margin):
-    entries = ComparedEntries.of(Comparisons.from_triples([0], [1], [0]), 1)
-    value, slopes = entries.slopes(loss, np.array([margin, 0.0]))
+    compared = ComparedEntries.of(Comparisons.from_triples([0], [1], [0]), 1)
+    value, slopes = compared.slopes(loss, np.array([margin, 0.0]))
     assert value == pytest.approx(float(FORMULAS[loss](np.array(margin))), rel=1e-14)
     assert np.isfinite(slopes).all() and slopes.sum() == 0
 
 
 @pytest.mark.parametrize("rank", [1, 3, 4, 9])
 def test_products_are_those_of_matrices(train, rank):
-    entries, rng = ComparedEntries.of(train, 2), np.random.default_rng(2)
+    entries, rng = ComparedEntries.of(train, 2).entries, np.random.default_rng(2)
     users, items = rng.standard_normal((5, rank)), rng.standard_normal((9, rank))
     weights = rng.standard_normal(len(entries.items))
-    matrix = entries.matrix(weights).toarray()
-    np.testing.assert_allclose(entries.times(weights, items), matrix @ items, atol=1e-12)
-    np.testing.assert_allclose(entries.transposed_times(weights, users), matrix.T @ users, atol=1e-12)
+    sparse = entries.holding(weights)
+    matrix = sparse.matrix().toarray()
+    np.testing.assert_allclose(sparse.times(items), matrix @ items, atol=1e-12)
+    np.testing.assert_allclose(sparse.transposed_times(users), matrix.T @ users, atol=1e-12)
     expected = (users @ items.T)[users_of(entries), entries.items]
-    np.testing.assert_allclose(entries.products(users, items), expected, atol=1e-12)
+    np.testing.assert_allclose(entries.inner_products(users, items), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -81,18 +84,20 @@ def test_threads_change_no_bit(threads):
     train, rng = BTL(users=100, items=50, comparisons=40).view(np.random.default_rng(3)), np.random.default_rng(4)
     users, items = rng.standard_normal((100, 7)), rng.standard_normal((50, 7))
     results = []
-    for entries in (ComparedEntries.of(train, 1), ComparedEntries.of(train, threads)):
-        scores = entries.products(users, items)
-        value, slopes = entries.slopes("logistic", scores)
-        results.append((value, scores, slopes, entries.times(slopes, items), entries.transposed_times(slopes, users)))
+    for compared in (ComparedEntries.of(train, 1), ComparedEntries.of(train, threads)):
+        scores = compared.entries.inner_products(users, items)
+        value, slopes = compared.slopes("logistic", scores)
+        sparse = compared.entries.holding(slopes)
+        results.append((value, scores, slopes, sparse.times(items), sparse.transposed_times(users)))
     for one, many in zip(*results, strict=True):
         assert np.asarray(one).tobytes() == np.asarray(many).tobytes()
 
 
 @pytest.mark.parametrize(("users", "items"), [(0, 0), (3, 4), (3, 0)])
 def test_without_comparisons_everything_is_nothing(users, items):
-    entries = ComparedEntries.of(Comparisons(np.zeros(users + 1, int), [], [], items), 2)
-    assert entries.slopes("logistic", np.zeros(0))[0] == 0
-    assert entries.products(np.ones((users, 2)), np.ones((items, 2))).shape == (0,)
-    np.testing.assert_array_equal(entries.times(np.zeros(0), np.ones((items, 2))), np.zeros((users, 2)))
-    np.testing.assert_array_equal(entries.transposed_times(np.zeros(0), np.ones((users, 2))), np.zeros((items, 2)))
+    compared = ComparedEntries.of(Comparisons(np.zeros(users + 1, int), [], [], items), 2)
+    assert compared.slopes("logistic", np.zeros(0))[0] == 0
+    assert compared.entries.inner_products(np.ones((users, 2)), np.ones((items, 2))).shape == (0,)
+    nothing = compared.entries.holding(np.zeros(0))
+    np.testing.assert_array_equal(nothing.times(np.ones((items, 2))), np.zeros((users, 2)))
+    np.testing.assert_array_equal(nothing.transposed_times(np.ones((users, 2))), np.zeros((items, 2)))

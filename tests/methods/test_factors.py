@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankbench.methods.factors import ProductSVD, padded, whole_lanes
+from rankbench.methods.factors import padded, whole_lanes
 
 
 @pytest.mark.parametrize(("rank", "expected"), [(1, 4), (4, 4), (5, 8)])
@@ -12,17 +12,3 @@ def test_rows_are_padded_to_whole_lanes(rank, expected):
     assert whole_lanes(rank) == expected and padded(factors).shape == (3, expected)
     np.testing.assert_array_equal(padded(factors)[:, :rank], factors)
     assert not padded(factors)[:, rank:].any()
-
-
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("rank", [2, 5, 7])
-def test_a_product_is_decomposed_from_its_factors(rank, whole):
-    rng = np.random.default_rng(rank)
-    left, right = rng.standard_normal((5, rank)), rng.standard_normal((9, rank))
-    product = ProductSVD.of(left, right, whole)
-    count = len(product.values)
-    vectors = product.left[:, :count], product.right[:, :count]
-    np.testing.assert_allclose((vectors[0] * product.values) @ vectors[1].T, left @ right.T, atol=1e-12)
-    np.testing.assert_allclose(product.values, np.linalg.svd(left @ right.T, compute_uv=False)[:count], rtol=1e-10)
-    for side in vectors:
-        np.testing.assert_allclose(side.T @ side, np.eye(count), atol=1e-12)

@@ -1,19 +1,19 @@
-"""Losses of comparisons over the distinct (user, item) pairs that they name, and products with those pairs."""
+"""Products with the entries of a sparse users x items matrix, and losses of comparisons by the scores of entries."""
 
 from rankbench.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.losses import Loss
+from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 
-def gather(indptr: Int64s, better: Int32s, worse: Int32s, n_items: int) -> None: ...
+def gather(*, comparisons: ComparisonRows, n_items: int) -> tuple[Int64s, Int32s, Int32s, Int32s]: ...
 def slopes(
+    *,
     loss: Loss,
-    comparisons: Int64s,
-    better: Int32s,
-    worse: Int32s,
-    indptr: Int64s,
+    entries: Pattern,
+    comparisons: ComparisonRows,
     scores: Floats,
     loss_out: Floats,
     slope_out: Floats,
     threads: int,
 ) -> None: ...
-def products(indptr: Int64s, items: Int32s, users: Floats, item_rows: Floats, out: Floats, threads: int) -> None: ...
-def sums(indptr: Int64s, columns: Int32s, weights: Floats, rows: Floats, out: Floats, threads: int) -> None: ...
+def inner_products(*, entries: Pattern, left: Floats, right: Floats, out: Floats, threads: int) -> None: ...
+def times(*, matrix: SparseRows, dense: Floats, out: Floats, threads: int) -> None: ...

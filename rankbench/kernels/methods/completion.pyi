@@ -1,6 +1,0 @@
-"""A sparse matrix times a dense one, and the entries of a low-rank matrix at its places: row by row, in fixed order."""
-
-from rankbench.contract import Floats, Int32s, Int64s
-
-def products(indptr: Int64s, columns: Int32s, values: Floats, dense: Floats, out: Floats, threads: int) -> None: ...
-def entries(indptr: Int64s, columns: Int32s, left: Floats, right: Floats, out: Floats, threads: int) -> None: ...
