@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
-from pathlib import Path
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from scipy.stats import chisquare
 from sklearn.metrics.pairwise import rbf_kernel
 
-from rankbench import kernels
 from rankbench.contract import Floats, Ints
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
@@ -28,8 +26,6 @@ from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
 
-FOLDER = Path(kernels.__file__).parent
-MODULES = sorted(path.name.split(".")[0] for path in FOLDER.glob("*.so"))
 NO_IDS, NO_VALUES = np.zeros(0, np.int32), np.zeros(0)
 
 

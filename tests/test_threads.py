@@ -29,7 +29,7 @@ from rankbench.streams import stream
 
 REFUSED = [0, -1, 1.5, True, 10**9, 1025, "2", None, np.int64(0), np.bool_(True), np.float64(2), 2**70]
 every_refused = pytest.mark.parametrize("threads", REFUSED, ids=repr)
-KERNELS = sorted((Path(rankbench.__file__).parents[1] / "pyx").glob("*.pyx"))
+KERNELS = sorted((Path(rankbench.__file__).parents[1] / "pyx").rglob("*.pyx"))
 
 
 def refuses(threads):
@@ -161,7 +161,9 @@ def test_a_kernel_that_is_asked_for_no_thread_uses_one(kernel, threads):
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_every_kernel_counts_its_threads_before_anything_else(path):
     text = path.read_text()
-    for signature, doc, first in re.findall(r'^def (\w+\(.*?\)):\n(    """.*?"""\n)(.*?)\n', text, re.S | re.M):
+    for signature, doc, first in re.findall(
+        r'^def (\w+\(.*?\))(?: -> [^\n]*)?:\n(    """.*?"""\n)(.*?)\n', text, re.S | re.M
+    ):
         if "int threads" in signature:
             assert first == "    threads = team(threads)", signature.partition("(")[0]
             assert doc

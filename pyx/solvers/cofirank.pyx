@@ -11,6 +11,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.lanes cimport dot_any
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
@@ -232,7 +233,7 @@ cdef double _loss_at(
     """The loss of the scores u . m_j."""
     cdef Py_ssize_t j
     for j in range(user.n):
-        own.f[j] = _dot(u, factors + user.items[j] * rank, rank)
+        own.f[j] = dot_any(u, factors + user.items[j] * rank, rank)
     return _loss(user, own, slopes)
 
 
@@ -369,24 +370,15 @@ cdef double _add_plane(User user, Search search, Py_ssize_t at, Memory *own) noe
     cdef double value
     cdef Py_ssize_t j, k, t
     for j in range(user.n):
-        own.f[j] = _dot(own.point, own.rows + j * rank, rank)
+        own.f[j] = dot_any(own.point, own.rows + j * rank, rank)
     value = _loss(user, own, own.slopes)
     for k in range(rank):
         plane[k] = 0.0
     for j in range(user.n):
         for k in range(rank):
             plane[k] += own.slopes[j] * own.rows[j * rank + k]
-    own.offsets[at] = value - _dot(plane, own.point, rank)
+    own.offsets[at] = value - dot_any(plane, own.point, rank)
     for t in range(at + 1):
-        own.products[at * stride + t] = _dot(plane, own.planes + t * rank, rank)
+        own.products[at * stride + t] = dot_any(plane, own.planes + t * rank, rank)
         own.products[t * stride + at] = own.products[at * stride + t]
-    return value + 0.5 * search.lam * _dot(own.point, own.point, rank)
-
-
-cdef inline double _dot(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
-    """x . y, summed one after the other, and not in the lanes of `shared/lanes`, whose bits differ."""
-    cdef double sum_ = 0.0
-    cdef Py_ssize_t k
-    for k in range(n):
-        sum_ += x[k] * y[k]
-    return sum_
+    return value + 0.5 * search.lam * dot_any(own.point, own.point, rank)
