@@ -124,7 +124,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(evaluate):
 
 def test_levels_are_dense_ranks():
     ratings, _, _ = tied(30)
-    level, levels = kernel.rank_values(ratings.indptr, ratings.values, 2)
+    level, levels = kernel.rank_values(ratings=ratings.rows, threads=2)
     for task, (first, end) in enumerate(pairwise(ratings.indptr)):
         distinct, expected = np.unique(ratings.values[first:end], return_inverse=True)
         assert levels[task] == len(distinct)
@@ -133,7 +133,7 @@ def test_levels_are_dense_ranks():
 
 def test_pairs_are_placed_among_the_items_of_their_task():
     pairs = tied(3)[0].comparisons()
-    starts, items, better, worse = kernel.place_pairs(pairs.indptr, pairs.better, pairs.worse, pairs.n_items)
+    starts, items, better, worse = kernel.place_pairs(comparisons=pairs.rows, n_items=pairs.n_items)
     offsets = starts[pairs.users]
     np.testing.assert_array_equal(items[offsets + better], pairs.better)
     np.testing.assert_array_equal(items[offsets + worse], pairs.worse)

@@ -18,6 +18,8 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from rankbench.kernels.shared.arena cimport Arena, floats, ints
+from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern
 from rankbench.kernels.shared.sorting cimport argsort
 
 cdef enum:
@@ -48,76 +50,64 @@ cdef struct Windows:
     int32_t *high  # of each item: ranks below it hold a score less than its own + 1
     int32_t *low  # ranks from it on hold a score greater than its own - 1
 
-cdef struct Scratch:
+cdef struct PairMemory:
+    # Scratch memory for the pairs of one task at a time.
     double *above
     double *below
     double *centred
     double *sums  # table or tree
     int32_t *sorting
 
-cdef struct Rows:
-    # The rows of all tasks, one after the other; levels = NULL: the pairs are listed
+cdef struct TaskPairsView:
+    # The rows of all tasks, one after the other.
+    Py_ssize_t n  # tasks
     const int64_t *indptr
+    const int32_t *items
     const int32_t *level
-    const int32_t *levels
+    const int32_t *levels  # NULL: the pairs are listed
     const int64_t *pair_indptr
     const int32_t *better
     const int32_t *worse
+    Py_ssize_t longest  # the largest number of rows of a task
+    Py_ssize_t sums  # the largest number of doubles of a task's table or tree
 
 
-cdef inline Rows rows_of(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-):
-    """Ratings, or listed pairs where there are no levels."""
-    if levels.shape[0]:
-        return Rows(&indptr[0], _first(level), &levels[0], NULL, NULL, NULL)
-    return Rows(&indptr[0], NULL, NULL, &pair_indptr[0], _first(better), _first(worse))
+cdef class TaskPairs:
+    cdef Pattern rows
+    cdef const int32_t[::1] level
+    cdef const int32_t[::1] levels
+    cdef ComparisonRows listed
+    cdef TaskPairsView view
 
 
-cdef inline const int32_t *_first(const int32_t[::1] ids) noexcept nogil:
-    """Where a column begins, be it empty."""
-    return &ids[0] if ids.shape[0] > 0 else NULL
-
-
-cdef inline Task task_of(const Rows *rows, Py_ssize_t number) noexcept nogil:
-    """One task's share of the rows."""
-    cdef int64_t first = rows.indptr[number], pair
-    if rows.levels != NULL:
-        return Task(rows.indptr[number + 1] - first, rows.levels[number], rows.level + first, 0, NULL, NULL)
-    pair = rows.pair_indptr[number]
+cdef inline Task task_of(const TaskPairsView *tasks, Py_ssize_t number) noexcept nogil:
+    """One task's share of the rows and pairs."""
+    cdef int64_t first = tasks.indptr[number], pair
+    if tasks.levels != NULL:
+        return Task(tasks.indptr[number + 1] - first, tasks.levels[number], tasks.level + first, 0, NULL, NULL)
+    pair = tasks.pair_indptr[number]
     return Task(
-        rows.indptr[number + 1] - first, 0, NULL,
-        rows.pair_indptr[number + 1] - pair, rows.better + pair, rows.worse + pair,
+        tasks.indptr[number + 1] - first, 0, NULL,
+        tasks.pair_indptr[number + 1] - pair, tasks.better + pair, tasks.worse + pair,
     )
 
 
-cdef inline Py_ssize_t longest_task(const Rows *rows, Py_ssize_t tasks) noexcept nogil:
-    """Items of the task with most of them."""
-    cdef Py_ssize_t number, longest = 0
-    for number in range(tasks):
-        longest = max(longest, rows.indptr[number + 1] - rows.indptr[number])
-    return longest
-
-
-cdef inline Py_ssize_t scratch_size(const Rows *rows, Py_ssize_t tasks) noexcept nogil:
-    """How many doubles `scratch_in` takes, for any of the tasks."""
-    cdef Py_ssize_t number, sums = 0
-    if rows.levels != NULL:
-        for number in range(tasks):
-            sums = max(sums, _sums_size(rows.indptr[number + 1] - rows.indptr[number], rows.levels[number]))
-    return 4 * longest_task(rows, tasks) + sums + 1
-
-
-cdef inline Scratch scratch_in(double *memory, Py_ssize_t longest) noexcept nogil:
-    """Scratch for tasks of at most so many items, in memory of `scratch_size`."""
-    return Scratch(
-        memory, memory + longest, memory + 2 * longest, memory + 4 * longest, <int32_t *> (memory + 3 * longest)
+cdef inline PairMemory lay_out_pairs(Arena *arena, const TaskPairsView *tasks) noexcept nogil:
+    """Room for the pairs of any of the tasks."""
+    cdef Py_ssize_t longest = tasks.longest
+    return PairMemory(
+        floats(arena, longest), floats(arena, longest), floats(arena, longest), floats(arena, tasks.sums),
+        ints(arena, longest),
     )
+
+
+cdef inline Windows lay_out_windows(Arena *arena, Py_ssize_t longest) noexcept nogil:
+    """Room for the windows of a task of so many items."""
+    return Windows(ints(arena, longest), ints(arena, longest), ints(arena, longest))
 
 
 cdef inline double evaluate(
-    const Task *task, const double *scores, Windows windows, double *degree, double *slope, Scratch *scratch
+    const Task *task, const double *scores, Windows windows, double *degree, double *slope, PairMemory *memory
 ) noexcept nogil:
     """The loss; slope becomes balance + H q, half its gradient, degree a + b; windows are set for `curve`.
 
@@ -125,51 +115,51 @@ cdef inline double evaluate(
     """
     if task.levels == 0:
         return _evaluate_listed(task, scores, degree, slope)
-    return _evaluate_all(task, scores, windows, degree, slope, scratch)
+    return _evaluate_all(task, scores, windows, degree, slope, memory)
 
 
 cdef inline void curve(
     const Task *task, const double *scores, Windows windows, const double *degree, const double *direction,
-    double *out, Scratch *scratch,
+    double *out, PairMemory *memory,
 ) noexcept nogil:
     """out = H p, half the Hessian at these scores times a direction."""
     cdef Py_ssize_t i
     if task.levels == 0:
         _curve_listed(task, scores, direction, out)
         return
-    _window_sums(task, windows, direction, scratch.above, scratch.below, scratch.sums)
+    _window_sums(task, windows, direction, memory.above, memory.below, memory.sums)
     for i in range(task.n):
-        out[i] = degree[i] * direction[i] - (scratch.above[i] + scratch.below[i])
+        out[i] = degree[i] * direction[i] - (memory.above[i] + memory.below[i])
 
 
 cdef inline double _evaluate_all(
-    const Task *task, const double *scores, Windows windows, double *degree, double *slope, Scratch *scratch
+    const Task *task, const double *scores, Windows windows, double *degree, double *slope, PairMemory *memory
 ) noexcept nogil:
     """Scores count from their median, which loses fewer digits and changes nothing else."""
     cdef Py_ssize_t i, n = task.n
     cdef double loss = 0.0, balance, median
     if n == 0:
         return 0.0
-    _arrange(scores, windows, scratch.sorting, n)
+    _arrange(scores, windows, memory.sorting, n)
     median = scores[windows.order[n // 2]]
-    _window_sums(task, windows, NULL, scratch.above, scratch.below, scratch.sums)
+    _window_sums(task, windows, NULL, memory.above, memory.below, memory.sums)
     for i in range(n):
-        scratch.centred[i] = scores[i] - median
-        degree[i] = scratch.above[i] + scratch.below[i]
-        slope[i] = scratch.above[i] - scratch.below[i]
-        loss += scratch.above[i]
-    _window_sums(task, windows, scratch.centred, scratch.above, scratch.below, scratch.sums)
+        memory.centred[i] = scores[i] - median
+        degree[i] = memory.above[i] + memory.below[i]
+        slope[i] = memory.above[i] - memory.below[i]
+        loss += memory.above[i]
+    _window_sums(task, windows, memory.centred, memory.above, memory.below, memory.sums)
     for i in range(n):
         balance = slope[i]
-        slope[i] = balance + (degree[i] * scratch.centred[i] - (scratch.above[i] + scratch.below[i]))
-        loss += scratch.centred[i] * (balance + slope[i])
+        slope[i] = balance + (degree[i] * memory.centred[i] - (memory.above[i] + memory.below[i]))
+        loss += memory.centred[i] * (balance + slope[i])
     return max(loss, 0.0)
 
 
 cdef inline double _evaluate_listed(
     const Task *task, const double *scores, double *degree, double *slope
 ) noexcept nogil:
-    """Algorithm 1's book-keeping: what a pair gives is kept per item."""
+    """The same pair by pair: what a pair adds to the gradient and to the degrees is kept per item; O(pairs)."""
     cdef Py_ssize_t i, pair
     cdef double loss = 0.0, missing
     cdef int32_t j, k
@@ -189,6 +179,7 @@ cdef inline double _evaluate_listed(
 cdef inline void _curve_listed(
     const Task *task, const double *scores, const double *direction, double *out
 ) noexcept nogil:
+    """out = H p, summed pair by pair; O(pairs)."""
     cdef Py_ssize_t i, pair
     cdef double change
     cdef int32_t j, k
@@ -226,12 +217,13 @@ cdef inline void _window_sums(
         _sums_by_tree(task, windows, p, above, below, sums)
 
 
-cdef inline Py_ssize_t _sums_size(Py_ssize_t n, int levels) noexcept nogil:
+cdef inline Py_ssize_t sums_size(Py_ssize_t n, int levels) noexcept nogil:
     """How many doubles the table or the tree of a task takes."""
     return (n + 1) * _stride(levels) if _by_table(n, levels) else levels + 1
 
 
 cdef inline bint _by_table(Py_ssize_t n, int levels) noexcept nogil:
+    """Whether sums come from a table; else they come from a tree."""
     return levels <= _FEW or (levels <= _SOME and (n + 1) * _stride(levels) <= _CACHED)
 
 
@@ -243,7 +235,7 @@ cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
 cdef inline void _sums_by_table(
     const Task *task, Windows windows, const double *p, double *above, double *below, double *table
 ) noexcept nogil:
-    """table[rank, y] = sum of p over the items before that rank of level at least y.
+    """Invariant: table[rank, y] = sum of p over the items before that rank of level at least y.
 
     Above an item of level y: table[high, y + 1]. Below it: the items from low on of level less than y.
     """
@@ -273,7 +265,10 @@ cdef inline void _sums_by_table(
 cdef inline void _sums_by_tree(
     const Task *task, Windows windows, const double *p, double *above, double *below, double *tree
 ) noexcept nogil:
-    """Two walks, up and down, that put every item into the tree as its window reaches it."""
+    """Two walks, up and down, that put every item into the tree as its window reaches it.
+
+    Invariant: on the way up the tree holds the items of the ranks below `reached`, on the way down those from there on.
+    """
     cdef Py_ssize_t rank
     cdef int32_t item, entering, reached = 0
     _clear(tree, task.levels)
@@ -296,6 +291,7 @@ cdef inline void _sums_by_tree(
 
 
 cdef inline void _clear(double *tree, int levels) noexcept nogil:
+    """An empty tree."""
     cdef int node
     for node in range(levels + 1):
         tree[node] = 0.0

@@ -1,47 +1,104 @@
 """The squared hinge over all pairs of each task's ratings, in near-linear time, or over listed pairs.
 
-The mathematics stands in all_pairs.pxd, whose functions other kernels call per task; here whole sets of
-tasks go through them side by side, and ratings and comparisons are brought into the form that they take.
+The mathematics stands in all_pairs.pxd, whose functions other kernels call per task. Here whole sets of tasks go
+through them side by side, and ratings and comparisons are brought into the form that they take.
 """
 
 import numpy as np
 
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
 from rankbench.kernels.methods.all_pairs cimport (
-    Rows, Scratch, Task, Windows, curve, evaluate, longest_task, rows_of, scratch_in, scratch_size,
-    task_of,
+    PairMemory, Task, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, sums_size, task_of,
 )
+from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern, SparseRows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
 
+cdef struct Found:
+    # What the loss of all tasks leaves behind at some scores, row by row.
+    const double *scores
+    Windows windows
+    double *degree
+    double *slope
 
-def rank_values(const int64_t[::1] indptr, const double[::1] values, int threads):
+cdef struct Ranking:
+    # Scratch memory for the ranks of a task's ratings.
+    int32_t *order
+    int32_t *sorting
+
+
+cdef class TaskPairs:
+    """Ranking tasks: rows of (task, item), and for each task the pairs of rows that are to be ordered.
+
+    The pairs are all those that the ratings of a task order strictly, given `level`, the rank of each row's rating
+    among the distinct ones of its task, and `levels`, how many these are. Or they are `listed`: a comparison's `better`
+    and `worse` are then numbers of rows within its task.
+    """
+
+    def __init__(
+        self,
+        *,
+        Pattern rows,
+        const int32_t[::1] level=None,
+        const int32_t[::1] levels=None,
+        ComparisonRows listed=None,
+    ):
+        """Take the arrays, without a copy."""
+        cdef Py_ssize_t number, sums = 0, n = rows.view.n
+        cdef const int64_t *indptr = rows.view.indptr
+        if (levels is None) == (listed is None) or (level is None) != (levels is None):
+            raise ValueError("pairs are either implied by level and levels, or listed")
+        if listed is None:
+            if levels.shape[0] != n or level.shape[0] != rows.columns.shape[0]:
+                raise ValueError("there must be one number of levels for each task, and one level for each row")
+            for number in range(n):
+                sums = max(sums, sums_size(indptr[number + 1] - indptr[number], levels[number]))
+        elif listed.view.n != n:
+            raise ValueError(f"there are {n} tasks, but pairs of {listed.view.n}")
+        self.rows, self.level, self.levels, self.listed = rows, level, levels, listed
+        self.view = TaskPairsView(
+            n, indptr, rows.view.columns, NULL, NULL, NULL, NULL, NULL, longest_row(indptr, n), sums
+        )
+        if listed is None:
+            self.view.level, self.view.levels = first_id(level), first_id(levels)
+        else:
+            self.view.pair_indptr = listed.view.indptr
+            self.view.better, self.view.worse = listed.view.better, listed.view.worse
+
+
+def rank_values(*, SparseRows ratings, int threads) -> tuple[Int32s, Int32s]:
     """Each rating's level among the distinct ratings of its task, from 0, and how many levels each task has."""
     threads = team(threads)
-    cdef Py_ssize_t task, n_tasks = indptr.shape[0] - 1, longest = np.diff(indptr).max(initial=0)
-    level, levels = np.empty(values.shape[0], np.int32), np.zeros(n_tasks, np.int32)
+    cdef Py_ssize_t task, n_tasks = ratings.view.n, longest = longest_row(ratings.view.indptr, n_tasks)
+    cdef const int64_t *indptr = ratings.view.indptr
+    level, levels = np.empty(ratings.values.shape[0], np.int32), np.zeros(n_tasks, np.int32)
     cdef int32_t[::1] to_level = level, to_levels = levels
-    cdef int32_t *memory = <int32_t *> malloc((threads * 2 * longest + 1) * sizeof(int32_t))
-    cdef int32_t *order = memory
-    if memory == NULL:
-        raise MemoryError
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Ranking ranking = _lay_out_ranking(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
-        order = memory + thread_id() * 2 * longest
+        arena = scratch.share(thread_id())
+        ranking = _lay_out_ranking(&arena, longest)
         for task in prange(n_tasks, schedule="dynamic", chunksize=64):
             if indptr[task + 1] > indptr[task]:
                 to_levels[task] = _rank(
-                    &values[indptr[task]], order, order + longest, &to_level[indptr[task]],
-                    indptr[task + 1] - indptr[task],
+                    ratings.view.values + indptr[task], indptr[task + 1] - indptr[task], ranking,
+                    &to_level[indptr[task]],
                 )
-    free(memory)
     return level, levels
 
 
-def place_pairs(const int64_t[::1] indptr, const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items):
-    """The distinct items of each task, ascending (their indptr and ids), and both columns as places among them."""
+def place_pairs(*, ComparisonRows comparisons, Py_ssize_t n_items) -> tuple[Int64s, Int32s, Int32s, Int32s]:
+    """The distinct items of each task, ascending (their indptr and ids), and both columns as places among them.
+
+    Invariant: between two tasks, `place_of` is -1 for every item.
+    """
+    cdef const int64_t[::1] indptr = comparisons.indptr
+    cdef const int32_t[::1] better = comparisons.better
+    cdef const int32_t[::1] worse = comparisons.worse
     cdef Py_ssize_t task, pair, n_tasks = indptr.shape[0] - 1, first = 0, end = 0, place
     starts = np.zeros(n_tasks + 1, np.int64)
     items = np.empty(2 * better.shape[0], np.int32)
@@ -69,96 +126,106 @@ def place_pairs(const int64_t[::1] indptr, const int32_t[::1] better, const int3
 
 
 def evaluate_all(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-    const double[::1] scores, int32_t[:, ::1] windows, double[::1] degree, double[::1] slope,
-    double[::1] losses, int threads,
+    *,
+    TaskPairs tasks,
+    const double[::1] scores,
+    int32_t[:, ::1] windows,
+    double[::1] degree,
+    double[::1] slope,
+    double[::1] losses,
+    int threads,
 ):
-    """Each task's loss and the gradient of its scores; windows and degree are kept for `curve_all`."""
+    """Fill `losses` with each task's loss, and `slope` with the gradient of its scores.
+
+    `windows` and `degree` are written too, for `curve_all`. The order of the rows that `windows` comes in with is
+    where sorting by score begins.
+    """
     threads = team(threads)
-    cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
-    cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
-    cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)
-    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
-    cdef double *own = memory
-    if memory == NULL:
-        raise MemoryError
+    cdef Py_ssize_t number, i, n = scores.shape[0]
+    cdef Found found = Found(
+        &scores[0], Windows(&windows[0, 0], &windows[1, 0], &windows[2, 0]), &degree[0], &slope[0]
+    )
+    cdef Arena arena = Arena(NULL, 0)
+    cdef PairMemory memory = lay_out_pairs(&arena, &tasks.view)
+    cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
-        own = memory + thread_id() * size
-        for number in prange(tasks, schedule="dynamic", chunksize=16):
-            losses[number] = _evaluate_task(
-                &rows, number, longest, &scores[0], &windows[0, 0], scores.shape[0], &degree[0], &slope[0], own
-            )
-        for i in prange(scores.shape[0], schedule="static"):
+        arena = scratch.share(thread_id())
+        memory = lay_out_pairs(&arena, &tasks.view)
+        for number in prange(tasks.view.n, schedule="dynamic", chunksize=16):
+            losses[number] = _evaluate_task(&tasks.view, number, &found, &memory)
+        for i in prange(n, schedule="static"):
             slope[i] *= 2.0
-    free(memory)
 
 
 def curve_all(
-    const int64_t[::1] indptr, const int32_t[::1] level, const int32_t[::1] levels,
-    const int64_t[::1] pair_indptr, const int32_t[::1] better, const int32_t[::1] worse,
-    const double[::1] scores, int32_t[:, ::1] windows, const double[::1] degree, const double[::1] direction,
-    double[::1] out, int threads,
+    *,
+    TaskPairs tasks,
+    const double[::1] scores,
+    int32_t[:, ::1] windows,
+    double[::1] degree,
+    const double[::1] direction,
+    double[::1] out,
+    int threads,
 ):
-    """The Hessian at the scores that were evaluated last with these windows, times a direction."""
+    """Fill `out` with the Hessian at the scores that were evaluated last with these windows, times a direction."""
     threads = team(threads)
-    cdef Rows rows = rows_of(indptr, level, levels, pair_indptr, better, worse)
-    cdef Py_ssize_t tasks = indptr.shape[0] - 1, number, i
-    cdef Py_ssize_t longest = longest_task(&rows, tasks), size = scratch_size(&rows, tasks)
-    cdef double *memory = <double *> malloc(threads * size * sizeof(double))
-    cdef double *own = memory
-    if memory == NULL:
-        raise MemoryError
+    cdef Py_ssize_t number, i, n = scores.shape[0]
+    cdef Found found = Found(
+        &scores[0], Windows(&windows[0, 0], &windows[1, 0], &windows[2, 0]), &degree[0], NULL
+    )
+    cdef Arena arena = Arena(NULL, 0)
+    cdef PairMemory memory = lay_out_pairs(&arena, &tasks.view)
+    cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
-        own = memory + thread_id() * size
-        for number in prange(tasks, schedule="dynamic", chunksize=16):
-            _curve_task(
-                &rows, number, longest, &scores[0], &windows[0, 0], scores.shape[0], &degree[0], &direction[0],
-                &out[0], own,
-            )
-        for i in prange(scores.shape[0], schedule="static"):
+        arena = scratch.share(thread_id())
+        memory = lay_out_pairs(&arena, &tasks.view)
+        for number in prange(tasks.view.n, schedule="dynamic", chunksize=16):
+            _curve_task(&tasks.view, number, &found, &direction[0], &out[0], &memory)
+        for i in prange(n, schedule="static"):
             out[i] *= 2.0
-    free(memory)
 
 
-cdef inline Windows _windows_of(int32_t *windows, Py_ssize_t stride, int64_t first) noexcept nogil:
-    """One task's part of the windows of all."""
-    return Windows(windows + first, windows + stride + first, windows + 2 * stride + first)
+cdef inline Windows _windows_from(const Found *found, int64_t first) noexcept nogil:
+    """The windows of the task whose rows begin at `first`."""
+    return Windows(found.windows.order + first, found.windows.high + first, found.windows.low + first)
 
 
 cdef double _evaluate_task(
-    const Rows *rows, Py_ssize_t number, Py_ssize_t longest, const double *scores, int32_t *windows,
-    Py_ssize_t stride, double *degree, double *slope, double *memory,
+    const TaskPairsView *tasks, Py_ssize_t number, const Found *found, PairMemory *memory
 ) noexcept nogil:
-    cdef Task task = task_of(rows, number)
-    cdef int64_t first = rows.indptr[number]
-    cdef Scratch scratch = scratch_in(memory, longest)
+    """One task's loss; its part of what is found is written."""
+    cdef Task task = task_of(tasks, number)
+    cdef int64_t first = tasks.indptr[number]
     return evaluate(
-        &task, scores + first, _windows_of(windows, stride, first), degree + first, slope + first, &scratch
+        &task, found.scores + first, _windows_from(found, first), found.degree + first, found.slope + first, memory
     )
 
 
 cdef void _curve_task(
-    const Rows *rows, Py_ssize_t number, Py_ssize_t longest, const double *scores, int32_t *windows,
-    Py_ssize_t stride, const double *degree, const double *direction, double *out, double *memory,
+    const TaskPairsView *tasks, Py_ssize_t number, const Found *found, const double *direction, double *out,
+    PairMemory *memory,
 ) noexcept nogil:
-    cdef Task task = task_of(rows, number)
-    cdef int64_t first = rows.indptr[number]
-    cdef Scratch scratch = scratch_in(memory, longest)
+    """One task's part of the product of half the Hessian with a direction."""
+    cdef Task task = task_of(tasks, number)
+    cdef int64_t first = tasks.indptr[number]
     curve(
-        &task, scores + first, _windows_of(windows, stride, first), degree + first, direction + first, out + first,
-        &scratch,
+        &task, found.scores + first, _windows_from(found, first), found.degree + first, direction + first,
+        out + first, memory,
     )
 
 
-cdef int32_t _rank(
-    const double *values, int32_t *order, int32_t *sorting, int32_t *level, Py_ssize_t n
-) noexcept nogil:
-    """Each value's place among the distinct ones; returns how many these are."""
+cdef Ranking _lay_out_ranking(Arena *arena, Py_ssize_t longest) noexcept nogil:
+    """Room to sort the ratings of a task."""
+    return Ranking(ints(arena, longest), ints(arena, longest))
+
+
+cdef int32_t _rank(const double *values, Py_ssize_t n, Ranking ranking, int32_t *level) noexcept nogil:
+    """How many distinct values there are; `level` gets each value's place among them."""
     cdef Py_ssize_t rank
     cdef int32_t reached = 0
+    cdef int32_t *order = ranking.order
     in_order(order, n)
-    argsort(values, order, sorting, n)
+    argsort(values, order, ranking.sorting, n)
     for rank in range(n):
         if rank > 0 and values[order[rank]] > values[order[rank - 1]]:
             reached += 1
@@ -167,7 +234,7 @@ cdef int32_t _rank(
 
 
 cdef inline Py_ssize_t _meet(int32_t item, int32_t *place_of, int32_t *items, Py_ssize_t end) noexcept nogil:
-    """Note an item at its first sight."""
+    """The number of items met, after an item is noted at its first sight."""
     if place_of[item] < 0:
         place_of[item] = 0
         items[end] = item

@@ -7,10 +7,12 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features, SparseFeatures
+from rankbench.kernels.methods import entries as entries_kernel
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.factors import whole_lanes
@@ -95,15 +97,22 @@ class _Design:
 
     n_items: int
     features: Features | None
-    rows: tuple[Ints, Ints, Floats] | None  # those of X and of its transpose, where X is sparse
-    columns: tuple[Ints, Ints, Floats] | None
+    rows: SparseRows | None  # those of X and of its transpose, where X is sparse
+    columns: SparseRows | None
     threads: int
 
     @classmethod
     def of(cls, features: Features | None, n_items: int, threads: int) -> "_Design":
         """The design of these features, or of none."""
         if isinstance(features, SparseFeatures):
-            return cls(n_items, features, features.compressed(), features.compressed_columns(), threads)
+            (starts, columns, values), (by_column, rows, transposed) = features.compressed(), features.compressed_columns()
+            return cls(
+                n_items,
+                features,
+                SparseRows(indptr=starts, columns=columns, values=values),
+                SparseRows(indptr=by_column, columns=rows, values=transposed),
+                threads,
+            )
         return cls(n_items, features, None, None, threads)
 
     @property
@@ -123,10 +132,10 @@ class _Design:
         if self.features is None:
             return matrix
         out = np.empty((self.n_items, matrix.shape[1]))
-        if self.rows:
-            kernel.sparse_times(*self.rows, matrix, out, self.threads)
+        if self.rows is not None:
+            entries_kernel.times(matrix=self.rows, dense=matrix, out=out, threads=self.threads)
         else:
-            kernel.dense_times(self.features.matrix, matrix, out, self.threads)
+            kernel.dense_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
         return out
 
     def transposed_times(self, matrix: Floats) -> Floats:
@@ -134,10 +143,10 @@ class _Design:
         if self.features is None:
             return matrix
         out = np.empty((self.width, matrix.shape[1]))
-        if self.columns:
-            kernel.sparse_times(*self.columns, matrix, out, self.threads)
+        if self.columns is not None:
+            entries_kernel.times(matrix=self.columns, dense=matrix, out=out, threads=self.threads)
         else:
-            kernel.transposed_times(self.features.matrix, matrix, out, self.threads)
+            kernel.transposed_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
         return out
 
 
@@ -148,9 +157,9 @@ class _Fit:
         self.solver, self.tasks, self.design, self.threads = solver, tasks, design, threads
         self.paired = tasks.paired
         self.unmet = ~tasks.met(design.n_items)
-        self.block = _block(design.n_items, solver.rank, threads)
-        self.starts = np.empty((-(-design.n_items // self.block) + 1, tasks.n_tasks), np.int32)
-        kernel.block_starts(tasks.indptr, tasks.items, self.block, self.starts)
+        width = _block(design.n_items, solver.rank, threads)
+        self.blocks = kernel.ItemBlocks(rows=tasks.rows, n_items=design.n_items, width=width)
+        self.method = kernel.TruncatedNewton(C=solver.C, steps=solver.newton, cg=solver.cg, forcing=solver.forcing)
         self.windows = tasks.unsorted()
 
     def random(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -192,7 +201,8 @@ class _Fit:
         """For each task the sum over its rows of weight times x_j^T matrix."""
         out = np.empty((self.tasks.n_tasks, matrix.shape[1]))
         factors = self.design.times(matrix)
-        kernel.sparse_times(self.tasks.indptr, self.tasks.items, weights, factors, out, self.threads)
+        matrix = SparseRows(indptr=self.tasks.indptr, columns=self.tasks.items, values=weights)
+        entries_kernel.times(matrix=matrix, dense=factors, out=out, threads=self.threads)
         return out
 
     def model(self, basis: Floats, users: Floats) -> Model:
@@ -211,9 +221,10 @@ class _Fit:
 
     def users_step(self, basis: Floats, users: Floats) -> None:
         """Newton steps on V with U fixed, task by task, in place."""
-        search = self.solver.C, self.solver.newton, self.solver.cg, self.solver.forcing
         factors = self.design.times(basis)
-        kernel.users_step(*self.tasks.pairs, self.tasks.items, factors, users, *search, self.threads)
+        kernel.users_step(
+            tasks=self.tasks.pairs, method=self.method, factors=factors, users=users, threads=self.threads
+        )
 
     def basis_step(self, basis: Floats, users: Floats) -> Floats:
         """U after truncated Newton steps with V fixed, each with a line search."""
@@ -247,7 +258,9 @@ class _Fit:
 
     def _scores(self, factors: Floats, users: Floats) -> Floats:
         scores = np.empty(len(self.tasks.items))
-        kernel.score(self.tasks.indptr, self.tasks.items, users, factors, scores, self.threads)
+        entries_kernel.inner_products(
+            entries=self.tasks.rows, left=users, right=factors, out=scores, threads=self.threads
+        )
         return scores
 
     def _curved(self, search: Floats, now: ScoredPairs, users: Floats) -> Floats:
@@ -256,9 +269,9 @@ class _Fit:
 
     def _gathered(self, weights: Floats, users: Floats) -> Floats:
         """The matrix C X^T Z, where z_j is the sum of weight times v over the rows of item j."""
-        sums = np.empty((self.design.n_items, users.shape[1]))
-        rows = self.tasks.indptr, self.tasks.items, self.starts, self.block
-        kernel.scatter(*rows, weights, users, sums, self.threads)
+        sums = np.zeros((self.design.n_items, users.shape[1]))
+        if len(weights):
+            kernel.scatter(blocks=self.blocks, weights=weights, users=users, out=sums, threads=self.threads)
         return self.solver.C * self.design.transposed_times(sums)
 
 

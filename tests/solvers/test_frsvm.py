@@ -15,6 +15,8 @@ from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.kernels.methods import entries
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.frsvm import FRSVM
@@ -125,7 +127,8 @@ def test_the_step_over_the_tasks_solves_a_rank_svm_for_each(view):
     basis[:, :3] = np.random.default_rng(0).standard_normal((6, 3))
     users = np.zeros((tasks.n_tasks, 4))
     factors = train.item_features @ basis
-    kernel.users_step(*tasks.pairs, tasks.items, factors, users, 0.3, 30, 60, 1e-3, 2)
+    method = kernel.TruncatedNewton(C=0.3, steps=30, cg=60, forcing=1e-3)
+    kernel.users_step(tasks=tasks.pairs, method=method, factors=factors, users=users, threads=2)
     _, _, gradient = by_hand(FRSVM(C=0.3), train, basis, users)
     assert np.abs(gradient).max() < 1e-8 and np.abs(users).max() > 0.1
 
@@ -243,16 +246,18 @@ def test_products_with_the_features_are_those_of_numpy(n, threads):
     features = rng.standard_normal((n, 40)) * (rng.random((n, 40)) < 0.3)
     matrix, back = rng.standard_normal((40, 8)), rng.standard_normal((n, 8))
     sparse = scipy.sparse.csr_array(features)
-    parts = sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data
+    rows = SparseRows(
+        indptr=sparse.indptr.astype(np.int64), columns=sparse.indices.astype(np.int32), values=sparse.data
+    )
     outs = np.empty((3, n, 8))
     with single_threaded_blas():
-        kernel.dense_times(features, matrix, outs[0], threads)
-        kernel.sparse_times(*parts, matrix, outs[1], threads)
+        kernel.dense_times(features=features, matrix=matrix, out=outs[0], threads=threads)
+        entries.times(matrix=rows, dense=matrix, out=outs[1], threads=threads)
         for out in outs[:2]:
             np.testing.assert_allclose(out, features @ matrix, atol=1e-12)
         if n:
             other = np.empty((40, 8))
-            kernel.transposed_times(features, back, other, threads)
+            kernel.transposed_times(features=features, matrix=back, out=other, threads=threads)
             np.testing.assert_allclose(other, features.T @ back, atol=1e-11)
 
 
