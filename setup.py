@@ -29,6 +29,7 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "cdivision": not DEBUG,
     "embedsignature": True,
+    "annotation_typing": False,  # annotations are for the stubs; C types are declared
     "allow_none_for_extension_args": False,  # None in place of rows is a TypeError at the door
 }
 
