@@ -7,7 +7,7 @@ each sum has one order, so that no bit depends on the number of threads.
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 
 from rankbench.kernels.methods.all_pairs cimport (
     PairMemory, Task, TaskPairs, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, lay_out_windows, task_of,

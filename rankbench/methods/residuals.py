@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import scipy.linalg
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Int32s
 from rankbench.kernels.methods import residuals as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.line_search import halved, sufficient
@@ -39,19 +39,20 @@ class Pairs:
     loss: float  # without smoothing
     slack: float  # sum of t (1 - b) over the near pairs
     gradient: Floats
-    order: Ints
-    bounds: Ints
+    order: Int32s
+    bounds: Int32s
     mu: float
 
     @classmethod
     def of(cls, r: Floats, eps: float, mu: float) -> "Pairs":
         """The loss and its derivatives at r."""
         order, bounds, gradient = np.empty(len(r), np.int32), np.empty((len(r), 4), np.int32), np.empty(len(r))
-        return cls(*kernel.measure(r, eps, mu, order, bounds, gradient), gradient, order, bounds, mu)
+        smoothed, loss, slack = kernel.measure(r=r, eps=eps, mu=mu, order=order, bounds=bounds, gradient=gradient)
+        return cls(smoothed, loss, slack, gradient, order, bounds, mu)
 
     def hessian_times(self, x: Floats) -> Floats:
         """The Hessian of the smoothed loss times each column of x."""
-        product: Floats = kernel.near_laplacian_times(self.order, self.bounds, x)
+        product = kernel.near_laplacian_times(order=self.order, bounds=self.bounds, x=x)
         product /= self.mu
         return product
 

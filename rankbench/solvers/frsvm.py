@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Model, Step
+from rankbench.contract import Determinism, Floats, Int32s, Int64s, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features, SparseFeatures
@@ -105,14 +105,8 @@ class _Design:
     def of(cls, features: Features | None, n_items: int, threads: int) -> "_Design":
         """The design of these features, or of none."""
         if isinstance(features, SparseFeatures):
-            (starts, columns, values), (by_column, rows, transposed) = features.compressed(), features.compressed_columns()
-            return cls(
-                n_items,
-                features,
-                SparseRows(indptr=starts, columns=columns, values=values),
-                SparseRows(indptr=by_column, columns=rows, values=transposed),
-                threads,
-            )
+            rows, columns = (_sparse(*parts) for parts in (features.compressed(), features.compressed_columns()))
+            return cls(n_items, features, rows, columns, threads)
         return cls(n_items, features, None, None, threads)
 
     @property
@@ -201,8 +195,8 @@ class _Fit:
         """For each task the sum over its rows of weight times x_j^T matrix."""
         out = np.empty((self.tasks.n_tasks, matrix.shape[1]))
         factors = self.design.times(matrix)
-        matrix = SparseRows(indptr=self.tasks.indptr, columns=self.tasks.items, values=weights)
-        entries_kernel.times(matrix=matrix, dense=factors, out=out, threads=self.threads)
+        rows = _sparse(self.tasks.indptr, self.tasks.items, weights)
+        entries_kernel.times(matrix=rows, dense=factors, out=out, threads=self.threads)
         return out
 
     def model(self, basis: Floats, users: Floats) -> Model:
@@ -273,6 +267,10 @@ class _Fit:
         if len(weights):
             kernel.scatter(blocks=self.blocks, weights=weights, users=users, out=sums, threads=self.threads)
         return self.solver.C * self.design.transposed_times(sums)
+
+
+def _sparse(indptr: Int64s, columns: Int32s, values: Floats) -> SparseRows:
+    return SparseRows(indptr=indptr, columns=columns, values=values)
 
 
 def _balanced(basis: Floats, users: Floats, rank: int) -> tuple[Floats, Floats]:

@@ -81,10 +81,10 @@ def test_residuals_far_from_zero_cost_no_digits(offset):
 
 
 def test_nothing_has_no_loss():
-    none = np.empty(0)
-    found = kernel.measure(none, 0.1, 1.0, np.empty(0, np.int32), np.empty((0, 4), np.int32), none)
+    none, order, bounds = np.empty(0), np.empty(0, np.int32), np.empty((0, 4), np.int32)
+    found = kernel.measure(r=none, eps=0.1, mu=1.0, order=order, bounds=bounds, gradient=none)
     assert found == (0, 0, 0)
-    assert kernel.near_laplacian_times(np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty((0, 3))).size == 0
+    assert kernel.near_laplacian_times(order=order, bounds=bounds, x=np.empty((0, 3))).size == 0
 
 
 @pytest.mark.parametrize("c", [0.001, 0.02, 0.3])

@@ -1,34 +1,23 @@
 """The squared hinge over all pairs of each task's ratings, in near-linear time, or over listed pairs."""
 
 from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 
-def rank_values(indptr: Int64s, values: Floats, threads: int) -> None: ...
-def place_pairs(indptr: Int64s, better: Int32s, worse: Int32s, n_items: int) -> None: ...
+class TaskPairs:
+    def __init__(
+        self,
+        *,
+        rows: Pattern,
+        level: Int32s | None = None,
+        levels: Int32s | None = None,
+        listed: ComparisonRows | None = None,
+    ) -> None: ...
+
+def rank_values(*, ratings: SparseRows, threads: int) -> tuple[Int32s, Int32s]: ...
+def place_pairs(*, comparisons: ComparisonRows, n_items: int) -> tuple[Int64s, Int32s, Int32s, Int32s]: ...
 def evaluate_all(
-    indptr: Int64s,
-    level: Int32s,
-    levels: Int32s,
-    pair_indptr: Int64s,
-    better: Int32s,
-    worse: Int32s,
-    scores: Floats,
-    windows: Int32s,
-    degree: Floats,
-    slope: Floats,
-    losses: Floats,
-    threads: int,
+    *, tasks: TaskPairs, scores: Floats, windows: Int32s, degree: Floats, slope: Floats, losses: Floats, threads: int
 ) -> None: ...
 def curve_all(
-    indptr: Int64s,
-    level: Int32s,
-    levels: Int32s,
-    pair_indptr: Int64s,
-    better: Int32s,
-    worse: Int32s,
-    scores: Floats,
-    windows: Int32s,
-    degree: Floats,
-    direction: Floats,
-    out: Floats,
-    threads: int,
+    *, tasks: TaskPairs, scores: Floats, windows: Int32s, degree: Floats, direction: Floats, out: Floats, threads: int
 ) -> None: ...
