@@ -1,9 +1,9 @@
-"""The contract of the house: a solver is a frozen record of settings whose `steps` is a generator of models.
+"""The protocols of solvers and models: a solver is a frozen record of settings, and its `steps` generates models.
 
-The harness runs its clock inside `next()` and nowhere else: while a solver is suspended at a `yield`,
-its model is scored and no time passes for it. A solver loops for ever, or returns once it has
-converged (a closed form yields once); budgets and patience belong to the harness. All state lives in
-the generator's local variables, and all randomness comes from the generator handed in.
+The harness measures time inside `next()` only: while a solver is suspended at a `yield`, its model is
+evaluated off the clock. A solver loops for ever, or returns once it has converged (a closed form yields
+once); the harness enforces budgets and early stopping. All state is kept in the generator's local variables,
+and all random numbers come from the given NumPy generator.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,29 +20,29 @@ Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Int8s = npt.NDArray[np.int8]
 Float32s = npt.NDArray[np.float32]
-Records = npt.NDArray[np.void]  # of a structured type
+Records = npt.NDArray[np.void]  # an array of a structured type
 Flags = npt.NDArray[np.bool_]
 
 
 class Dataclass(Protocol):
-    """What every dataclass has, its fields."""
+    """Any dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
 class Determinism(Enum):
-    """What a solver promises about its bits when it is run again with the same seed."""
+    """How exactly a solver repeats its results when it is run again with the same seed."""
 
-    EXACT = "exact"  # the same for any number of threads
-    FIXED_THREADS = "fixed-threads"  # the same for the same number of threads
-    RACY = "racy"  # none: threads write over each other on purpose
+    EXACT = "exact"  # the same bits for any number of threads
+    FIXED_THREADS = "fixed-threads"  # the same bits for the same number of threads
+    RACY = "racy"  # other bits: threads overwrite each other on purpose
 
 
 class Model(Protocol):
-    """What a step leaves behind: something that scores pairs."""
+    """A trained model: it scores (user, item) pairs."""
 
     def score(self, users: Ints, items: Ints, /) -> Floats:
-        """One score per (user, item) pair, higher is better; NaN says «I cannot»."""
+        """One score per (user, item) pair, higher is better; NaN where the model has no score."""
         ...
 
 
@@ -51,13 +51,13 @@ class ScoresAll(Protocol):
     """A model that scores many users for the whole catalogue at once, faster than pair by pair; optional."""
 
     def score_all(self, users: Ints, threads: int = 1, /) -> Floats:
-        """users x items, the same bits for any number of threads."""
+        """users x items: the scores of all items for these users, with the same bits for any number of threads."""
         ...
 
 
 @runtime_checkable
 class RankingFunctions(Protocol):
-    """A model whose users all weigh the same few functions, each linear in the item features; optional."""
+    """A model in which all users weigh the same few linear functions of the item features; optional."""
 
     def ranking_functions(self) -> tuple[Floats, Floats]:
         """The weights of the features, a column per function, and the weight that the mean user gives each function."""
@@ -66,22 +66,22 @@ class RankingFunctions(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """A point on a solver's way; the model is lent until the next step is asked for.
+    """A model during training, with its objective; the solver may change the model in place in its next step.
 
-    A solver that ends by itself leaves its last model as it was.
+    After the last step the model stays unchanged.
     """
 
     model: Model
-    objective: Callable[[], float] | None = None  # computed only if somebody asks, off the clock
+    objective: Callable[[], float] | None = None  # computed on request, off the clock
     gap: Callable[[], float] | None = None  # convex problems: an upper bound on objective - optimum
-    bound: float | None = None  # parallel schedules: how many times faster the threads at work can make it at most
+    bound: float | None = None  # parallel schedules: an upper bound on the speed-up by threads
 
 
 class Solver(Protocol):
-    """What the harness asks of an algorithm: a frozen dataclass whose fields are its settings.
+    """A learning algorithm: a frozen dataclass with the settings as fields.
 
     A solver declares the four properties as class variables; `needs_features` and `determinism` may also be
-    properties of its own, where they depend on a setting.
+    computed properties that depend on a setting.
     """
 
     @property
@@ -91,39 +91,39 @@ class Solver(Protocol):
 
     @property
     def needs_features(self) -> bool:
-        """Whether it trains on item features; without this they are withheld."""
+        """Whether it trains on item features; if not, it does not get them."""
         ...
 
     @property
     def determinism(self) -> Determinism:
-        """How far the same seed gives the same results again."""
+        """How exactly the same seed repeats the results."""
         ...
 
     @property
     def version(self) -> int:
-        """A number that is raised by whoever changes the results: stored ones are then made anew."""
+        """A number that is raised with every change of the results, so that stored results are recomputed."""
         ...
 
-    # A solver annotates `train` with the kinds that it learns from. Which of them it gets is known only when it
-    # runs, where `offer` checks it, so a caller who has any solver at hand can promise no more than Any here.
+    # A solver annotates `train` with the kinds of data that it learns from. `offer` checks the kind at run time, so
+    # the type is Any here.
     def steps(self, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The models on the way from the start to the end, each better trained than the last."""
+        """The models during training, one after each step."""
         ...
 
 
 @runtime_checkable
 class NeedsMore(Protocol):
-    """A solver that some settings of which need a package beyond rankbench's own; optional."""
+    """A solver that needs an optional package for some settings; optional."""
 
     def missing(self) -> str | None:
-        """The command that installs what is missing; None if nothing is, and then it is imported from now on."""
+        """The command that installs the missing package; if none is missing, None, and the package is imported."""
         ...
 
 
 class OwnMetric(Dataclass, Protocol):
-    """A metric of the user's own, a record with settings like a solver; an average over users."""
+    """A custom metric: a record with settings, averaged over users."""
 
-    definition: str  # what the number means, who is left out
+    definition: str  # the meaning of the value, and the users left out
     better: Literal["higher", "lower"]
     limits: tuple[float, float]
     version: int

@@ -1,7 +1,7 @@
 """Item features, dense or sparse, with the products that solvers and item kernels take of them.
 
-Views and models hold plain arrays (`Matrix`); whoever computes with one wraps it by `features_of` and need not ask
-again which of both it is.
+Views and models hold plain arrays (`Matrix`). `features_of` wraps a matrix in one of two classes with the same
+methods, so that callers need not distinguish dense from sparse.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class DenseFeatures:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many items and features there are."""
+        """The numbers of items and features."""
         return len(self.matrix), self.matrix.shape[1]
 
     @property
     def stored(self) -> Floats:
-        """All values that are stored, as a vector."""
+        """All stored values as a vector."""
         return self.matrix.ravel()
 
     def times(self, other: Floats) -> Floats:
@@ -43,7 +43,7 @@ class DenseFeatures:
         return np.asarray(self.matrix.T @ other)
 
     def combined(self, weights: scipy.sparse.csr_array) -> Floats:
-        """The rows of a sparse matrix with a column per item, times X."""
+        """The product of a sparse matrix, with a column per item, and X."""
         return np.ascontiguousarray(weights @ self.matrix)
 
     def rows(self, items: Ints) -> "DenseFeatures":
@@ -63,34 +63,34 @@ class DenseFeatures:
         return np.ascontiguousarray(self.matrix)
 
     def projections(self, vector: Floats) -> Floats:
-        """Each row's product with a vector; its bits depend on the row alone, not on where the row stands."""
+        """Each row's product with a vector; the bits do not depend on the row's position."""
         products: Floats = np.einsum("ij,j->i", self.matrix, vector)
         return products
 
     def squared_lengths(self) -> Floats:
-        """Each row's product with itself."""
+        """Each row's squared Euclidean norm."""
         squares: Floats = np.einsum("ij,ij->i", self.matrix, self.matrix)
         return squares
 
     def products_with(self, other: "Features") -> Floats:
-        """The inner product of each row with each row of others, summed in the order of the features."""
+        """The inner products of all rows with all rows of `other`, summed in the order of the features."""
         right = other.dense()
         out, chosen = np.empty((len(self.matrix), len(right))), np.arange(len(self.matrix), dtype=np.int32)
         scoring_kernel.products(rows=self.matrix, chosen=chosen, columns=right, out=out, threads=1)
         return out
 
     def gram(self, threads: int) -> Floats:
-        """X X^T."""
+        """The Gram matrix X X^T."""
         return gram_kernel.linear(features=self.matrix, threads=threads)
 
     def gaussian(self, width: float, threads: int) -> Floats:
-        """exp(-|x - x'|^2 / (2 width^2)) for all rows x and x'."""
+        """The Gaussian kernel matrix exp(-|x - x'|^2 / (2 width^2)) of all rows x and x'."""
         products = gram_kernel.linear(features=self.matrix, threads=threads, whole=False)
         gram_kernel.gaussian(products=products, width=width, threads=threads)
         return products
 
     def equals(self, other: "Features") -> bool:
-        """Whether others have the same values, each in its place."""
+        """Whether `other` is equal, entry by entry."""
         return np.array_equal(self.matrix, other.dense())
 
 
@@ -102,13 +102,13 @@ class SparseFeatures:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many items and features there are."""
+        """The numbers of items and features."""
         n_items, n_features = self.matrix.shape
         return int(n_items), int(n_features)
 
     @property
     def stored(self) -> Floats:
-        """All values that are stored, as a vector."""
+        """All stored values as a vector."""
         return np.asarray(self.matrix.data)
 
     def times(self, other: Floats) -> Floats:
@@ -120,7 +120,7 @@ class SparseFeatures:
         return np.asarray(self.matrix.T @ other)
 
     def combined(self, weights: scipy.sparse.csr_array) -> Floats:
-        """The rows of a sparse matrix with a column per item, times X."""
+        """The product of a sparse matrix, with a column per item, and X."""
         return np.ascontiguousarray((weights @ self.matrix).toarray())
 
     def rows(self, items: Ints) -> "SparseFeatures":
@@ -140,23 +140,23 @@ class SparseFeatures:
         return np.ascontiguousarray(self.matrix.toarray())
 
     def projections(self, vector: Floats) -> Floats:
-        """Each row's product with a vector; its bits depend on the row alone, not on where the row stands."""
+        """Each row's product with a vector; the bits do not depend on the row's position."""
         return np.asarray(self.matrix @ vector)
 
     def squared_lengths(self) -> Floats:
-        """Each row's product with itself."""
+        """Each row's squared Euclidean norm."""
         return np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
 
     def products_with(self, other: "Features") -> Floats:
-        """The inner product of each row with each row of others, summed in the order of the features."""
+        """The inner products of all rows with all rows of `other`, summed in the order of the features."""
         return np.ascontiguousarray((self.matrix @ scipy.sparse.csr_array(other.matrix).T).toarray())
 
     def gram(self, threads: int) -> Floats:
-        """X X^T."""
+        """The Gram matrix X X^T."""
         return self.products_with(self)
 
     def gaussian(self, width: float, threads: int) -> Floats:
-        """exp(-|x - x'|^2 / (2 width^2)) for all rows x and x'."""
+        """The Gaussian kernel matrix exp(-|x - x'|^2 / (2 width^2)) of all rows x and x'."""
         rows, columns = (
             SparseRows(indptr=indptr, columns=ids, values=values)
             for indptr, ids, values in (self.compressed(), self.compressed_columns())
@@ -164,15 +164,15 @@ class SparseFeatures:
         return gram_kernel.sparse_gaussian(rows=rows, columns=columns, width=width, threads=threads)
 
     def equals(self, other: "Features") -> bool:
-        """Whether others have the same values, each in its place."""
+        """Whether `other` is equal, entry by entry."""
         return not (self.matrix != scipy.sparse.csr_array(other.matrix)).nnz
 
     def compressed(self) -> tuple[Int64s, Int32s, Floats]:
-        """Where each row begins, its columns in ascending order and their values, for the kernels."""
+        """The CSR arrays for the kernels: row pointers, ascending columns and values."""
         return _compressed(self.matrix)
 
     def compressed_columns(self) -> tuple[Int64s, Int32s, Floats]:
-        """Where each column begins, its rows in ascending order and their values, for the kernels."""
+        """The CSC arrays for the kernels: column pointers, ascending rows and values."""
         return _compressed(self.matrix.T)
 
 
@@ -180,9 +180,9 @@ Features: TypeAlias = DenseFeatures | SparseFeatures
 
 
 def features_of(matrix: Matrix | None) -> Features:
-    """The features that a plain or sparse array holds; whoever asks has made sure that there are some."""
+    """The wrapper of a dense or sparse feature matrix; a TypeError if there is none."""
     if matrix is None:
-        raise TypeError("no item features: a solver that needs none must not ask for them")
+        raise TypeError("there are no item features: a solver that uses them must declare needs_features")
     if not scipy.sparse.issparse(matrix):
         return DenseFeatures(matrix)
     return SparseFeatures(matrix if isinstance(matrix, scipy.sparse.csr_array) else scipy.sparse.csr_array(matrix))

@@ -1,9 +1,8 @@
-"""Isotonic regression with a margin (Gunasekar et al. 2016, section 4): for total orders, blocks, partial orders.
+"""Isotonic regression with a margin (Gunasekar et al. 2016, section 4), for total orders, blocks and partial orders.
 
-A vector z respects an order with margin eps if z_i + eps <= z_k wherever k stands above i. `project_*`
-treat one user; `Blocks` and `OrderGraphs` keep what depends on the orders alone and project every user
-of a CSR array at once, in parallel, the same bits for any number of threads. A user without rows in
-order is free, and keeps x.
+A vector z respects an order with margin eps if z_i + eps <= z_k wherever k is above i in the order. `project_*`
+project the vector of one user. `Blocks` and `OrderGraphs` prepare the orders of many users once, and project all users
+of a CSR array in parallel, with the same bits for any number of threads. Without constraints the projection is x.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from rankbench.kernels.methods import partial_order as dag
 from rankbench.names import checked_threads
 
 _NO_WEIGHTS = np.empty(0)
-_REDUCIBLE = 20_000  # nodes up to which the transitive reduction, a bit per pair of nodes, is affordable
+_REDUCIBLE = 20_000  # most nodes for a transitive reduction, which needs a bit per pair of nodes
 
 
 class Projection(NamedTuple):
@@ -42,9 +41,9 @@ def project_blocks(
 ) -> Floats:
     """The projection of x onto the vectors with z_i + eps <= z_k wherever y_i < y_k; O(n log n).
 
-    Between equal y there is no order, so the best z keeps the order of x there: sort x inside each block
-    of equal y and project as for a total order, with d the number of the block (Lemma 2; only between
-    blocks is there a margin, unlike printed in Table 1). out=x works in place.
+    Items with equal y are not ordered, so the best z keeps the order of x among them: sort x inside each block
+    of equal y and project as for a total order, with d the number of the block (Lemma 2). There is a margin between
+    blocks only, unlike in the printed Table 1. out=x works in place.
     """
     x = _vector("x", x)
     return Blocks.of(np.array([0, len(x)]), _vector("y", y, len(x))).project(x, eps, weights=weights, out=out)
@@ -62,9 +61,9 @@ def project_dag(
 
     The paper's recipe, to subtract eps times the longest chain below a node and project without margin,
     is not this projection unless every edge joins consecutive depths: for edges a-b, b-c, d-c, eps = 1
-    and x = (0, 1, 2, 1) nothing is violated, yet the recipe wants x_d <= x_c - 2. So this solves the
-    dual over the edges of the transitive reduction. `duals` are those of an earlier call with the same
-    edges; a cycle is an error that names it.
+    and x = (0, 1, 2, 1) no constraint is violated, yet the recipe requires x_d <= x_c - 2. So this function solves
+    the dual over the edges of the transitive reduction. `duals` is a warm start: the multipliers of an earlier call
+    with the same edges. A cycle is an error that names it.
     """
     x = _vector("x", x)
     edges = np.asarray(edges).reshape(-1, 2)
@@ -76,9 +75,9 @@ def project_dag(
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Each user's rows by ascending rating, and the number of blocks of equal rating below each.
+    """Each user's rows sorted by rating, with the number of blocks of equal rating below each row.
 
-    Inside a block `order` is a warm start that each projection overwrites: if x has changed little since, there
+    Inside a block `order` is a warm start that each projection overwrites: if x has changed little, there
     is little to sort. Results do not depend on it, except for rounding with weights where x has ties.
     """
 
@@ -88,7 +87,7 @@ class Blocks:
 
     @classmethod
     def of(cls, indptr: Ints, ratings: Floats) -> "Blocks":
-        """The blocks of equal ratings of each user, whose rows are indptr[user]:indptr[user + 1]."""
+        """The blocks of equal ratings of each user; the user's rows are indptr[user]:indptr[user + 1]."""
         bounds: Int64s = np.ascontiguousarray(indptr, np.int64)
         users = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         rows = np.lexsort((ratings, users))
@@ -127,12 +126,12 @@ class OrderGraphs:
     indptr: Int64s
     nodes: Int64s  # the rows in the order of the nodes
     edge_indptr: Int64s
-    low: Int32s  # nodes within the user
+    low: Int32s  # nodes, numbered within the user
     high: Int32s
 
     @classmethod
     def of(cls, indptr: Ints, edge_indptr: Ints, low: Ints, high: Ints, names: Ints | None = None) -> "OrderGraphs":
-        """The graphs of these edges; `low` and `high` count a user's rows from 0, and errors call them by `names`."""
+        """The graphs of these edges; `low` and `high` count a user's rows from 0, and `names` are used in errors."""
         names = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)) if names is None else names
         users = [
             _order_of(names[slice(*rows)], np.asarray(low[slice(*edges)]), np.asarray(high[slice(*edges)]), user)
@@ -160,7 +159,7 @@ class OrderGraphs:
         return len(self.low)
 
     def levels(self) -> Floats:
-        """The length of the longest chain below each row: ratings that agree with all edges, but imply more."""
+        """The length of the longest chain below each row: ratings that agree with all edges, but order more pairs."""
         starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
         low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
         found: Floats = np.zeros(len(self.nodes))
@@ -169,7 +168,7 @@ class OrderGraphs:
         return found
 
     def forces(self, duals: Floats) -> Floats:
-        """For each row the multipliers of the edges that lead to it less those of the edges that leave it."""
+        """For each row the sum of the multipliers of its incoming edges, minus that of its outgoing edges."""
         starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
         low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
         size = len(self.nodes)
@@ -208,7 +207,7 @@ def _order_of(names: Ints, low: Ints, high: Ints, user: int) -> tuple[Int64s, In
     _check_edges(size, low, high, user)
     positions = _positions(size, low, high)
     if (positions < 0).any():
-        raise UserError(f"the order of user {user} goes in a circle: {_cycle(names[low], names[high])}")
+        raise UserError(f"the order of user {user} contains a cycle: {_cycle(names[low], names[high])}")
     edges = np.unique(np.column_stack([positions[low], positions[high]]).astype(np.int64), axis=0)
     lower, higher = (np.ascontiguousarray(ends, np.int32) for ends in edges.T)
     if size <= _REDUCIBLE:
@@ -225,11 +224,11 @@ def _positions(size: int, low: Ints, high: Ints) -> Int32s:
 
 
 def _check_edges(size: int, low: Ints, high: Ints, user: int) -> None:
-    """Raise an error for an edge that is no pair of different nodes."""
+    """Raise an error unless each edge joins two different nodes."""
     if len(low) == 0:
         return
     if not np.issubdtype(low.dtype, np.integer):
-        raise UserError(f"edges hold {low.dtype}: they must be whole numbers, a row (lower, higher) each")
+        raise UserError(f"edges must be rows (lower, higher) of integers, not {low.dtype}")
     if (same := low == high).any():
         raise UserError(f"user {user} has an edge from {low[same][0]} to itself: leave it out")
     if min(low.min(), high.min()) < 0 or max(low.max(), high.max()) >= size:
@@ -238,7 +237,7 @@ def _check_edges(size: int, low: Ints, high: Ints, user: int) -> None:
 
 
 def _cycle(low: Ints, high: Ints) -> str:
-    """A cycle in words, `2 < 5 < 3 < 2`."""
+    """A cycle as text: `2 < 5 < 3 < 2`."""
     below: dict[int, list[int]] = {}
     for one, other in zip(low.tolist(), high.tolist(), strict=True):
         below.setdefault(other, []).append(one)

@@ -19,8 +19,8 @@ from rankbench.kernels.models import stumps as stumps_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.names import checked_threads
 
-_ROWS = 1 << 10  # items of a user whose kernel values are made at a time
-_BLOCK = 1 << 16  # pairs scored at a time: scratch memory stays small however many are asked for
+_ROWS = 1 << 10  # kernel values between this many items and a user's rated items are computed at a time
+_BLOCK = 1 << 16  # pairs scored at a time, which limits the scratch memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +30,16 @@ class ItemScores:
     scores: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """scores[item]."""
+        """The score of the item in each pair."""
         return self.scores[_pairs(users, items, None, len(self.scores))[1]]
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """The same row for each of these users."""
+        """users x items: the item scores, repeated for each user."""
         users, threads = _asked(users, None, threads)
         return np.broadcast_to(self.scores, (len(users), len(self.scores)))
 
     def validate(self) -> None:
-        """Refuse anything but a vector."""
+        """Raise an error unless the scores are a vector of numbers."""
         soundness.numbers("scores", self.scores, None)
 
 
@@ -51,17 +51,17 @@ class Factors:
     items: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """u_user . v_item; NaN for whoever has a row of NaN."""
+        """u_user . v_item for each pair; NaN if the user's or the item's vector is NaN."""
         users, items = _pairs(users, items, len(self.users), len(self.items))
         return _in_blocks(lambda u, i: np.einsum("pk,pk->p", self.users[u], self.items[i]), users, items)
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A row of inner products for each of these users."""
+        """users x items: the inner products of the users' vectors with all items' vectors."""
         users, threads = _asked(users, len(self.users), threads)
         return _products(self.users, users, self.items, threads)
 
     def validate(self) -> None:
-        """Refuse users and items whose vectors are not as long."""
+        """Raise an error unless the vectors of users and items have the same length."""
         _, rank = soundness.numbers("users", self.users, None, None)
         soundness.numbers("items", self.items, None, rank)
 
@@ -80,7 +80,7 @@ class BlendedFactors:
     item_weights: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """u . v / (a . b); NaN for whoever has a row of NaN."""
+        """u . v / (a . b) for each pair; NaN if the user's or the item's vector is NaN."""
         users, items = _pairs(users, items, len(self.users), len(self.items))
 
         def block(u: Ints, i: Ints) -> Floats:
@@ -91,14 +91,14 @@ class BlendedFactors:
         return _in_blocks(block, users, items)
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A row of inner products for each of these users, over a row of weights."""
+        """users x items: the inner products u . v, divided by the weights a . b."""
         users, threads = _asked(users, len(self.users), threads)
         products = _products(self.users, users, self.items, threads)
         products /= _products(self.user_weights, users, self.item_weights, threads)
         return products
 
     def validate(self) -> None:
-        """Refuse vectors that are not as long, and weights of others than the users and items."""
+        """Raise an error unless users and items have vectors of the same length, and weights of the same length."""
         n_users, rank = soundness.numbers("users", self.users, None, None)
         n_items, _ = soundness.numbers("items", self.items, None, rank)
         _, models = soundness.numbers("user_weights", self.user_weights, n_users, None)
@@ -107,35 +107,35 @@ class BlendedFactors:
 
 @dataclass(frozen=True, eq=False)
 class FeatureFactors:
-    """A few linear functions of item features, and how each user weighs them: score = v_user . U^T x_item."""
+    """A few linear functions of item features, weighted by each user: score = v_user . U^T x_item."""
 
     users: Floats  # V
-    basis: Floats  # U, a column per function
-    features: Any  # X, dense or CSR, a row per item, seen or not
+    basis: Floats  # U, one column per function
+    features: Any  # X, dense or CSR, one row per item, rated in training or not
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """v_user . U^T x_item; items of the same features tie exactly."""
-        users, items = _pairs(users, items, len(self.users), self.features.shape[0])  # before all that work
+        """v_user . U^T x_item for each pair; items with the same features tie exactly."""
+        users, items = _pairs(users, items, len(self.users), self.features.shape[0])  # check ids first
         return Factors(self.users, self.items(np.arange(self.features.shape[0]))).score(users, items)
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A row of inner products for each of these users."""
+        """users x items: the scores of all items for these users."""
         users, threads = _asked(users, len(self.users), threads)
         return _products(self.users, users, self.items(np.arange(self.features.shape[0]), threads), threads)
 
     def items(self, items: Ints, threads: int = 1) -> Floats:
-        """What each basic function makes of these items: x_item^T U, summed in the order of the features."""
+        """items x functions: the value x_item^T U of each function, summed in the order of the features."""
         items, threads = _ids("item", items, self.features.shape[0]), checked_threads(threads)
         if scipy.sparse.issparse(self.features):
             return np.asarray(self.features[items] @ np.ascontiguousarray(self.basis))
         return _products(self.features, items, np.ascontiguousarray(self.basis.T), threads)
 
     def ranking_functions(self) -> tuple[Floats, Floats]:
-        """U, and how the mean user weighs its columns."""
+        """U, and the mean over users of the weight of each column."""
         return self.basis, self.users.mean(axis=0)
 
     def validate(self) -> None:
-        """Refuse functions of other features, and users who weigh other functions."""
+        """Raise an error unless features, functions and users' weights have matching sizes."""
         _, columns = soundness.features("features", self.features)
         _, rank = soundness.numbers("basis", self.basis, columns, None)
         soundness.numbers("users", self.users, None, rank)
@@ -145,12 +145,12 @@ class FeatureFactors:
 class UserWeights:
     """A linear function of item features per user: score = x_item . w_user + offset_user."""
 
-    features: Any  # dense or CSR, a row per item, seen or not
+    features: Any  # dense or CSR, one row per item, rated in training or not
     weights: Floats
     offsets: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """x_item . w_user + offset_user."""
+        """x_item . w_user + offset_user for each pair."""
         users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
         if scipy.sparse.issparse(self.features):
             return self._sparse(_as_kernels_take(users), _as_kernels_take(items))
@@ -162,7 +162,7 @@ class UserWeights:
         return _in_blocks(block, users, items)
 
     def _sparse(self, users: Int32s, items: Int32s) -> Floats:
-        """The same over the values that an item has."""
+        """x_item . w_user + offset_user for each pair, summed over the stored values of a sparse x_item."""
         table, out = scipy.sparse.csr_array(self.features), np.empty(len(users))
         scoring_kernel.sparse_pairs(
             features=SparseRows(
@@ -179,7 +179,7 @@ class UserWeights:
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A row of inner products for each of these users, the offset added."""
+        """users x items: the inner products of weights and features, plus the user's offset."""
         users, threads = _asked(users, len(self.offsets), threads)
         if scipy.sparse.issparse(self.features):
             products = np.ascontiguousarray((self.features @ self.weights[users].T).T)
@@ -189,7 +189,7 @@ class UserWeights:
         return products
 
     def validate(self) -> None:
-        """Refuse weights of other features, and offsets of other users."""
+        """Raise an error unless there is a weight for each feature and an offset for each user."""
         _, columns = soundness.features("features", self.features)
         n_users, _ = soundness.numbers("weights", self.weights, None, columns)
         soundness.numbers("offsets", self.offsets, n_users)
@@ -199,15 +199,15 @@ class UserWeights:
 class KernelScores:
     """A kernel expansion per user over the items that user rated: sum_j a_j K(item, j) + offset."""
 
-    gram: Floats  # K between items that differ
-    rows: Int32s  # each item's row of it
+    gram: Floats  # K between the distinct items
+    rows: Int32s  # each item's row of gram
     indptr: Int64s
     rated: Int32s  # the rows of what each user rated
     coefficients: Floats
     offsets: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """One pass over the user's expansion per pair; pairs of an item in turn, its row of the matrix in cache."""
+        """The user's kernel expansion at the item, for each pair; computed item by item to keep a row of K in cache."""
         users, items = _pairs(users, items, len(self.offsets), len(self.rows))
         asked, out = self.rows[items], np.empty(len(users))
         gram_kernel.expand(
@@ -222,18 +222,18 @@ class KernelScores:
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A sum of whole rows of the kernel for each of these users, the offset added."""
+        """users x items: each user's weighted sum of rows of K, plus the user's offset."""
         users, threads = _asked(users, len(self.offsets), threads)
         shape = len(self.offsets), len(self.gram)
         expansion = scipy.sparse.csr_array((self.coefficients, self.rated, self.indptr), shape)[users]
         return np.asarray(expansion @ self.gram)[:, self.rows] + self.offsets[users][:, None]
 
     def validate(self) -> None:
-        """Refuse items and expansions that point beyond the matrix, and expansions of other users."""
+        """Raise an error unless all indices lie within the kernel matrix, and the arrays have matching lengths."""
         size, _ = soundness.doubles("gram", self.gram, None, None)
         soundness.doubles("gram", self.gram, size, size)
         if not self.gram.flags.c_contiguous:
-            raise UserError("gram lies column after column: it must lie row after row")
+            raise UserError("gram is stored by columns: it must be stored by rows (numpy.ascontiguousarray)")
         soundness.ids("rows", self.rows, size, None, dtype=np.int32)
         (n_users,) = soundness.doubles("offsets", self.offsets, None)
         (entries,) = soundness.ids("rated", self.rated, size, None, dtype=np.int32)
@@ -243,9 +243,9 @@ class KernelScores:
 
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
-    """The same without a matrix between all items: kernel values are made from the features when they are asked for."""
+    """A kernel expansion per user without a kernel matrix: kernel values are computed from the features when needed."""
 
-    features: Any  # dense or CSR, a row per item, seen or not
+    features: Any  # dense or CSR, one row per item, rated in training or not
     kernel: KernelName
     width: float
     degree: int
@@ -255,7 +255,7 @@ class KernelExpansion:
     offsets: Floats
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """Kernel values of each user's pairs with what that user rated, block by block."""
+        """The user's kernel expansion at the item, for each pair; computed user by user, in blocks."""
         users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
         users, items, out = _as_kernels_take(users), _as_kernels_take(items), np.empty(len(users))
         order = np.argsort(users, kind="stable")
@@ -269,7 +269,7 @@ class KernelExpansion:
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A row for each of these users, block by block of items."""
+        """users x items: each user's kernel expansion at all items, computed in blocks of items."""
         users, threads = _asked(users, len(self.offsets), threads)
         n_items = self.features.shape[0]
         out = np.empty((len(users), n_items))
@@ -280,14 +280,14 @@ class KernelExpansion:
         return out
 
     def validate(self) -> None:
-        """Refuse an unknown kernel, and expansions over items that there are not, or of other users."""
+        """Raise an error unless the kernel is known, all item ids exist, and the arrays have matching lengths."""
         n_items, columns = soundness.features("features", self.features)
         if not scipy.sparse.issparse(self.features):
             soundness.doubles("features", self.features, n_items, columns)
         if self.kernel not in get_args(KernelName):
             raise unknown("kernel", str(self.kernel), get_args(KernelName))
         if self.kernel == "precomputed" and columns != n_items:
-            raise UserError(f"features are {n_items} x {columns}: a kernel that is given must be square")
+            raise UserError(f"features are {n_items} x {columns}: with kernel=precomputed they must be a square matrix")
         if not isinstance(self.width, float | int) or not 0 < self.width < np.inf:
             raise UserError(f"width={self.width} is out of range: must be above 0")
         if not isinstance(self.degree, int) or self.degree < 1:
@@ -308,29 +308,29 @@ class KernelExpansion:
 class Stumps:
     """Weighted thresholds on item features per user: offset + sum_t weight_t [x_item,feature_t > cut_t]."""
 
-    item_features: Any  # dense or CSR, a row per item, seen or not
-    rows: Int32s  # each user's row of the thresholds
-    features: Int32s  # rows x thresholds, as are cuts and weights
+    item_features: Any  # dense or CSR, one row per item, rated in training or not
+    rows: Int32s  # each user's row in the arrays below
+    features: Int32s  # rows x thresholds; cuts and weights have the same shape
     cuts: Floats
     weights: Floats
-    offsets: Floats  # by row
+    offsets: Floats  # one per row
 
     def score(self, users: Ints, items: Ints) -> Floats:
-        """One pass over the user's thresholds per pair."""
+        """The user's weighted sum of thresholds at the item, for each pair."""
         users, items = _pairs(users, items, len(self.rows), self.item_features.shape[0])
         out = np.empty(len(users))
         stumps_kernel.score(stumps=self._stumps(), rows=self.rows[users], items=_as_kernels_take(items), out=out)
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """A pass over the thresholds for each of these users and each item."""
+        """users x items: each user's weighted sum of thresholds at all items."""
         users, threads = _asked(users, len(self.rows), threads)
         out = np.empty((len(users), self.item_features.shape[0]))
         stumps_kernel.score_all(stumps=self._stumps(), rows=self.rows[users], out=out, threads=threads)
         return out
 
     def validate(self) -> None:
-        """Refuse users without a row of thresholds, and thresholds on features that there are not."""
+        """Raise an error unless each user has a row of thresholds, and each threshold is on an existing feature."""
         _, columns = soundness.features("item_features", self.item_features)
         (n_rows,) = soundness.doubles("offsets", self.offsets, None)
         soundness.ids("rows", self.rows, n_rows, None, dtype=np.int32)
@@ -339,7 +339,7 @@ class Stumps:
         soundness.doubles("weights", self.weights, *shape)
 
     def _stumps(self) -> stumps_kernel.Stumps:
-        """The thresholds as the kernels take them, with a plain array of features: of a CSR one the columns in use."""
+        """The thresholds as the kernels take them, with dense features; CSR features keep only the columns in use."""
         values, features = self.item_features, self.features
         if scipy.sparse.issparse(values):
             used, columns = np.unique(features, return_inverse=True)
@@ -374,12 +374,12 @@ def save(model: Model, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Model:
-    """Read back what `save` wrote; every index in the file is looked at before any is followed."""
+    """Read a model that `save` wrote; all indices in the file are checked before any is used."""
     arrays = read_npz(Path(path))
     try:
         model = unpack(arrays, MODELS)
     except (KeyError, TypeError):
-        raise UserError(f"{path} holds no model of rankbench") from None
+        raise UserError(f"{path} holds no rankbench model") from None
     except UserError as error:
         raise _unsound(path, error) from None
     try:
@@ -391,8 +391,8 @@ def load(path: str | Path) -> Model:
 
 
 def _unsound(path: str | Path, error: UserError) -> UserError:
-    """The same problem, said of a file."""
-    return UserError(str(error), subject=f"{path} holds no sound model", remedy="save the model again")
+    """The error with the file as its subject."""
+    return UserError(str(error), subject=f"{path} holds an invalid model", remedy="save the model again")
 
 
 def _products(rows: Floats, chosen: Ints, columns: Floats, threads: int) -> Floats:
@@ -409,30 +409,30 @@ def _products(rows: Floats, chosen: Ints, columns: Floats, threads: int) -> Floa
 
 
 def _pairs(users: Ints, items: Ints, n_users: int | None, n_items: int) -> tuple[Ints, Ints]:
-    """The ids as vectors, if they are as long and each is in the model."""
+    """The user ids and item ids as vectors of the same length; an error if an id is not in the model."""
     users, items = _ids("user", users, n_users), _ids("item", items, n_items)
     if len(users) != len(items):
-        raise UserError(f"{len(users)} users and {len(items)} items make no pairs", remedy="give as many of both")
+        raise UserError(f"there are {len(users)} users but {len(items)} items", remedy="pass one item for each user")
     return users, items
 
 
 def _asked(users: Ints, n_users: int | None, threads: int) -> tuple[Ints, int]:
-    """Whose rows are asked for, and of how many threads, if there are such users and threads."""
+    """The user ids and the number of threads, both checked."""
     return _ids("user", users, n_users), checked_threads(threads)
 
 
 def _ids(kind: str, ids: Ints, size: int | None) -> Ints:
-    """The ids as a vector, of which each must be from 0 to size - 1; a model that knows no users takes any.
+    """The ids as a vector of integers, each from 0 to size - 1; with size None any id is allowed.
 
-    Two passes that only compare: kernels look wherever an id points, and numpy counts a negative one from the end.
+    The check is needed because kernels do not check bounds, and NumPy counts negative ids from the end.
     """
     found = np.atleast_1d(np.asarray(ids))
     if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
         raise UserError(f"{kind} ids are {found.dtype}{list(found.shape)}: they must be a vector of integers")
     if not len(found):
-        return found.astype(np.int32)  # an empty list has the type of floats
+        return found.astype(np.int32)  # NumPy makes an empty list an array of floats
     if size is not None and not 0 <= (low := found.min()) <= (high := found.max()) < size:
-        known = f"ids run from 0 to {size - 1}" if size else f"the model knows no {kind}"
+        known = f"ids run from 0 to {size - 1}" if size else f"the model has no {kind}s"
         raise UserError(f"{kind} id {low if low < 0 else high} is out of range: {known}")
     return found
 

@@ -31,9 +31,9 @@ def pointers(name: str, array: object, rows: int, entries: int, dtype: Type = No
     """Refuse an array that is not a valid CSR `indptr` for this number of rows and entries."""
     found = _ids(name, array, entries + 1, (rows + 1,), dtype)
     if found[0] != 0 or found[-1] != entries:
-        raise UserError(f"{name} runs from {found[0]} to {found[-1]}: it must from 0 to {entries}")
+        raise UserError(f"{name} runs from {found[0]} to {found[-1]}: it must run from 0 to {entries}")
     if (falls := np.flatnonzero(found[1:] < found[:-1])).size:
-        raise UserError(f"{name} falls after row {falls[0]}: it must never")
+        raise UserError(f"{name} decreases after row {falls[0]}: it must never decrease")
 
 
 def features(

@@ -15,7 +15,7 @@ def test_the_kind_is_that_of_the_array():
     assert isinstance(features_of(X), DenseFeatures)
     for form in (scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.csr_matrix):
         assert isinstance(features_of(form(X)).matrix, scipy.sparse.csr_array)
-    with pytest.raises(TypeError, match="no item features"):
+    with pytest.raises(TypeError, match="there are no item features"):
         features_of(None)
 
 

@@ -572,7 +572,7 @@ def test_other_metrics_need_held_out_ratings(name):
 @pytest.mark.parametrize("name", ["ndcg@3", "ndcg-linear"])
 def test_ndcg_refuses_negative_ratings_whose_gains_would_leave_its_limits(name):
     test = Ratings([0, 2], [0, 1], [-1.0, 2.0], n_items=2)
-    with pytest.raises(UserError, match="needs ratings of at least 0, the data goes down to -1"):
+    with pytest.raises(UserError, match="needs ratings of at least 0, the lowest rating is -1"):
         evaluate(ItemScores(np.zeros(2)), test, [name])
 
 
@@ -604,7 +604,7 @@ def test_the_log_loss_needs_comparisons():
     ["pairwise-error[pairs=test-train]", "ndcg@3[candidates=catalogue]", "mrr[users=all]", "auc[candidates=catalogue]"],
 )
 def test_what_looks_at_the_training_part_says_so_where_it_is_missing(name):
-    with pytest.raises(UserError, match=r"needs what users rated before: pass train=split\.train"):
+    with pytest.raises(UserError, match=r"needs the training part: pass train=split\.train"):
         evaluate(ItemScores(np.zeros(3)), ratings([[1, 2, 3]]), [name])
     other = Ratings([0, 1, 1], [0], [1.0], n_items=3)
     with pytest.raises(UserError, match="has 2 users and 3 items, the held-out part 1 users and 3 items"):
@@ -650,7 +650,7 @@ def test_a_user_without_a_cost_in_either_part_has_no_gap():
 def test_a_gap_needs_training_ratings():
     record, compared = metric("cost-mp[part=gap]"), Comparisons([0, 1], [0], [1], n_items=3)
     assert "needs training ratings, the data holds comparisons" in unusable(record, ratings([[1, 2, 3]]), compared)
-    with pytest.raises(UserError, match=r"needs what users rated before: pass train=split\.train"):
+    with pytest.raises(UserError, match=r"needs the training part: pass train=split\.train"):
         evaluate(ItemScores(np.zeros(3)), ratings([[1, 2, 3]]), ["cost-mp[part=gap]"])
 
 

@@ -1,12 +1,14 @@
-"""The two views that solvers learn from, both CSR by user, immutable, validated once at the door."""
+"""The two data types that solvers learn from: ratings and comparisons in CSR form by user, immutable and validated."""
 
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.arrays import Arrays, is_sealed, sealed, unpack
+from rankbench.arrays import Array, Arrays, is_sealed, sealed, unpack
 from rankbench.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
@@ -20,11 +22,11 @@ Labels = Any  # a vector of published ids or names, integers or text; or None
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """What each user gave each item; within a user, items ascend and none comes twice.
+    """The ratings of each user, one per item, with the items in ascending order.
 
-    Ratings imply an order with ties: a strictly higher value is preferred. `folds` says which of the
-    published test folds a row belongs to, counted from 1; 0 is none. The ids are those of the
-    publication, by which a split can be written out and made again elsewhere.
+    Ratings imply an order with ties: a strictly higher value is preferred. `folds` is the published test fold
+    of each row, counted from 1; 0 means none. `user_ids` and `item_ids` are the ids of the publication, by which
+    a split can be exported and made again elsewhere.
     """
 
     indptr: Int64s
@@ -62,19 +64,19 @@ class Ratings:
         folds: Ints | None = None,
         **labels: Labels,
     ) -> "Ratings":
-        """The view of (user, item, value) rows in any order."""
+        """Make ratings from (user, item, value) rows in any order."""
         users, items, values = (np.atleast_1d(np.asarray(column)) for column in (users, items, values))
         n_users, n_items = _sizes("rating", users, {"items": items}, n_users, n_items)
         _check_lengths("users", users, "items", items)
         _check_lengths("users", users, "values", values)
         order = _order(n_items, users, items)
-        folds = None if folds is None else np.asarray(folds)[order]
+        arranged = None if folds is None else _arranged(np.asarray(folds), order)
         columns = _arranged(items, order), _arranged(values, order)
-        return cls(_indptr(users, n_users), *columns, n_items, item_features, folds=folds, **labels)
+        return cls(_indptr(users, n_users), *columns, n_items, item_features, folds=arranged, **labels)
 
     @property
     def n_users(self) -> int:
-        """How many users there are, those without a rating included."""
+        """The number of users, including users without a rating."""
         return len(self.indptr) - 1
 
     @property
@@ -84,26 +86,26 @@ class Ratings:
 
     @property
     def rows(self) -> SparseRows:
-        """The rows as the kernels take them, a user's items in the columns."""
+        """The ratings as the kernels take them: one sparse row per user, with the items as columns."""
         return SparseRows(indptr=self.indptr, columns=self.items, values=self.values)
 
     @property
     def has_order(self) -> Flags:
-        """Which users' ratings imply an order: those that are not all alike."""
+        """A mask of the users whose ratings imply an order: not all of their values are equal."""
         users, found = self.users, np.zeros(self.n_users, bool)
         differs = (np.diff(self.values) != 0) & (users[1:] == users[:-1])
         found[users[1:][differs]] = True
         return found
 
     def by_item(self) -> ByItem:
-        """The same rows in the order of the items, computed whenever it is asked for."""
+        """The ratings in the order of the items, computed anew in each call."""
         return ByItem.of(self.users, self.items, self.n_items)
 
     def __len__(self) -> int:
         return len(self.items)
 
     def take(self, rows: Ints) -> "Ratings":
-        """The same users and items with these rows only (row ids, ascending)."""
+        """The view with these rows only (ascending row numbers), and with the same users and items."""
         return replace(
             self,
             indptr=_take_indptr(self.indptr, rows),
@@ -113,12 +115,12 @@ class Ratings:
         )
 
     def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
-        """The strict pairs that the ratings imply; with a limit, at most so many per user, drawn by `rng`."""
+        """The strict pairs that the ratings imply; with a limit, at most that many per user, drawn by `rng`."""
         counts = pairs_kernel.count(ratings=self.rows)
         if limit is not None and limit < 0:
             raise UserError(f"limit={limit} is out of range: must be at least 0")
         if limit is None:
-            kept, rng = counts, rng or np.random.default_rng(0)  # nothing is drawn
+            kept, rng = counts, rng or np.random.default_rng(0)  # with all pairs, no number is drawn
         elif rng is None:
             raise UserError("drawing comparisons needs a random generator: pass rng=np.random.default_rng(0)")
         else:
@@ -131,7 +133,7 @@ class Ratings:
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Which of two items each user preferred; per user in the order (better, worse), repeats allowed."""
+    """Comparisons of two items by each user; a user's rows are sorted by (better, worse), and may repeat."""
 
     indptr: Int64s
     better: Int32s
@@ -150,7 +152,7 @@ class Comparisons:
         _check_ids("item", self.worse, self.n_items)
         if (same := self.better == self.worse).any():
             row = int(np.flatnonzero(same)[0])
-            raise UserError(f"comparison {row} holds item {self.better[row]} against itself")
+            raise UserError(f"comparison {row} compares item {self.better[row]} with itself: leave it out")
 
     @classmethod
     def from_triples(
@@ -163,7 +165,7 @@ class Comparisons:
         item_features: ItemFeatures = None,
         **labels: Labels,
     ) -> "Comparisons":
-        """The view of (user, better item, worse item) rows in any order."""
+        """Make comparisons from (user, better item, worse item) rows in any order."""
         users, better, worse = (np.atleast_1d(np.asarray(column)) for column in (users, better, worse))
         items = {"better": better, "worse": worse}
         n_users, n_items = _sizes("comparison", users, items, n_users, n_items)
@@ -175,7 +177,7 @@ class Comparisons:
 
     @property
     def n_users(self) -> int:
-        """How many users there are, those without a comparison included."""
+        """The number of users, including users without a comparison."""
         return len(self.indptr) - 1
 
     @property
@@ -192,7 +194,7 @@ class Comparisons:
         return len(self.better)
 
     def take(self, rows: Ints) -> "Comparisons":
-        """The same users and items with these rows only (row ids, ascending)."""
+        """The view with these rows only (ascending row numbers), and with the same users and items."""
         better, worse = sealed(self.better[rows]), sealed(self.worse[rows])
         return replace(self, indptr=_take_indptr(self.indptr, rows), better=better, worse=worse)
 
@@ -203,9 +205,9 @@ VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
 
 
 def view_of(arrays: Arrays, prefix: str = "") -> Any:
-    """The view that was packed into these arrays, which were read from a file and are nobody else's."""
+    """The view that is packed into these arrays, which were just read from a file and are not shared."""
     for array in arrays.values():
-        sealed(array)  # so that no column is copied: a file's arrays are in memory once
+        sealed(array)  # avoids a copy of each column
     return unpack(arrays, VIEWS, prefix)
 
 
@@ -220,7 +222,7 @@ def mismatch(solver: Solver, view: View) -> str | None:
 
 
 def offer(solver: Solver, view: View) -> View:
-    """What the solver declared that it learns from and nothing more: the rest is withheld."""
+    """The view reduced to what the solver declares that it learns from."""
     if reason := mismatch(solver, view):
         raise UserError(f"{type(solver).__name__} {reason}")
     withheld: dict[str, None] = dict.fromkeys(LABELS)
@@ -239,7 +241,7 @@ def _accepted(solver: Solver) -> tuple[type, ...]:
 
 
 def _freeze(view: View, **dtypes: type) -> None:
-    """Give each array its type, contiguous and not writeable, and check the features' shape."""
+    """Make each array contiguous, read-only and of its type, and check the features and labels."""
     for name, dtype in dtypes.items():
         object.__setattr__(view, name, _column(name, getattr(view, name), dtype))
     object.__setattr__(view, "n_items", int(view.n_items))
@@ -252,7 +254,7 @@ def _freeze(view: View, **dtypes: type) -> None:
 
 
 def _checked_labels(name: str, labels: Labels, size: int | None) -> Labels:
-    """A read-only vector of integers or text, one for each."""
+    """The labels as a read-only vector of integers or texts, one for each of `size` users, items or features."""
     if labels is None or size is None:
         return None
     column = np.asarray(labels)
@@ -261,25 +263,25 @@ def _checked_labels(name: str, labels: Labels, size: int | None) -> Labels:
     return _own(column, column)
 
 
-def _own(array: Any, given: Any) -> Any:
-    """A read-only view of an array that no one else can write to: of a copy, if the caller still can.
+def _own(array: Array, given: Array) -> Array:
+    """A read-only view of `array`, or of a copy if it shares memory with the caller's writable array `given`.
 
-    A column of 20 million ratings is copied at most once in its life: what was made here or read from a file is
-    sealed, and so is a column of another view. A change of type has made a copy already.
+    Large columns are rarely copied: arrays that were read from a file, and columns of other views, are sealed and need
+    no copy, and a change of type has already made one.
     """
     if np.may_share_memory(array, given) and not is_sealed(array):
         array = array.copy()
     return sealed(array).view()
 
 
-def _column(name: str, values: Any, dtype: type) -> Any:
-    """A read-only vector of this type, and no one else's; a change of type must not change a value."""
+def _column(name: str, values: npt.ArrayLike, dtype: type) -> Array:
+    """The values as a read-only vector of this type, not shared with the caller; the conversion must be exact."""
     raw = _checked_column(name, values, dtype)
     return _own(np.ascontiguousarray(raw, dtype), raw)
 
 
-def _checked_column(name: str, values: Any, dtype: type) -> Any:
-    """The values as an array, if they are a vector that this type can hold."""
+def _checked_column(name: str, values: npt.ArrayLike, dtype: type) -> Array:
+    """The values as an array; an error unless they are a vector that fits the type."""
     raw = np.asarray(values)
     if raw.ndim != 1:
         raise UserError(f"{name} has {raw.ndim} dimensions: it must be a vector")
@@ -289,22 +291,23 @@ def _checked_column(name: str, values: Any, dtype: type) -> Any:
     return raw
 
 
-def _check_integers(name: str, raw: Any, dtype: type) -> None:
-    """The ids, if any, must be integers that fit the type."""
+def _check_integers(name: str, raw: Array, dtype: type) -> None:
+    """Raise an error unless the values are integers that fit the type."""
     if raw.size and not np.issubdtype(raw.dtype, np.integer):
-        raise UserError(f"{name} holds {raw.dtype}: ids must be integers")
+        raise UserError(f"{name} must be integers, not {raw.dtype}")
     if raw.size and raw.max() > np.iinfo(dtype).max:
         raise UserError(f"{name} holds {raw.max()}: ids must be below {np.iinfo(dtype).max}")
     if raw.size and raw.min() < np.iinfo(dtype).min:
         raise UserError(f"{name} holds {raw.min()}: ids must be at least 0")
 
 
-def _check_numbers(name: str, raw: Any) -> None:
+def _check_numbers(name: str, raw: Array) -> None:
     if raw.size and raw.dtype.kind not in "biuf":
-        raise UserError(f"{name} holds {raw.dtype}: expected numbers")
+        found = f"texts such as {str(raw.flat[0])!r}" if raw.dtype.kind == "U" else f"of type {raw.dtype}"
+        raise UserError(f"{name} must be numbers, but they are {found}")
 
 
-def _checked_features(features: Any, n_items: int) -> ItemFeatures:
+def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
     if scipy.sparse.issparse(features):
         features = _own_csr(scipy.sparse.csr_array(features, dtype=np.float64))
         values = features.data
@@ -321,14 +324,14 @@ def _checked_features(features: Any, n_items: int) -> ItemFeatures:
     return features
 
 
-def _own_csr(theirs: Any) -> Any:
-    """A sparse matrix whose three arrays no one else can write to, and which points nowhere beyond itself."""
+def _own_csr(theirs: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """A copy of the sparse matrix with read-only arrays that are not shared; an error if its indices are invalid."""
     data, indices, indptr = (_own(part, part) for part in (theirs.data, theirs.indices, theirs.indptr))
     features = scipy.sparse.csr_array((data, indices, indptr), shape=theirs.shape)
     try:
         features.check_format()
     except ValueError as error:
-        raise UserError(f"item features are no sound sparse matrix: {error}") from None
+        raise UserError(f"item features are not a valid sparse matrix: {error}") from None
     for part in (features.data, features.indices, features.indptr):
         part.flags.writeable = False
     return features
@@ -337,8 +340,8 @@ def _own_csr(theirs: Any) -> Any:
 def _check_rows(indptr: Ints, rows: int) -> None:
     if len(indptr) < 1 or indptr[0] != 0 or indptr[-1] != rows:
         raise UserError(f"indptr must start at 0 and end at the number of rows, {rows}")
-    if (np.diff(indptr) < 0).any():
-        raise UserError(f"indptr falls after user {int(np.flatnonzero(np.diff(indptr) < 0)[0])}: it must never")
+    if (falls := np.flatnonzero(np.diff(indptr) < 0)).size:
+        raise UserError(f"indptr decreases after user {falls[0]}: it must never decrease")
 
 
 def _check_ids(kind: str, ids: Ints, size: int) -> None:
@@ -347,15 +350,15 @@ def _check_ids(kind: str, ids: Ints, size: int) -> None:
         raise UserError(f"{kind} id {wrong} is out of range: ids run from 0 to {size - 1}")
 
 
-def _check_lengths(name: str, one: Any, other_name: str, other: Any) -> None:
+def _check_lengths(name: str, one: Sized, other_name: str, other: Sized) -> None:
     if len(one) != len(other):
-        raise UserError(f"{name} has {len(one)} rows and {other_name} {len(other)}: they must be as long")
+        raise UserError(f"{name} has {len(one)} rows and {other_name} {len(other)}: they must have the same length")
 
 
 def _check_ascending(indptr: Ints, items: Ints) -> None:
-    """Within each user the items must ascend strictly."""
+    """Raise an error unless the items of each user ascend strictly."""
     wrong = np.diff(items) <= 0
-    borders = indptr[1:-1] - 1  # between two users anything goes
+    borders = indptr[1:-1] - 1  # from one user to the next the items may decrease
     wrong[borders[(borders >= 0) & (borders < len(wrong))]] = False
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0]) + 1
@@ -366,11 +369,11 @@ def _check_ascending(indptr: Ints, items: Ints) -> None:
 
 
 def _sizes(kind: str, users: Ints, items: dict[str, Ints], n_users: int | None, n_items: int | None) -> tuple[int, int]:
-    """The numbers of users and items, given or found, with every id in range."""
+    """The numbers of users and items, as given or as found in the ids; an error if an id is out of range."""
     for name, ids in {"users": users, **items}.items():
-        _checked_column(name, ids, np.int32)  # what is no id must not be counted with
+        _checked_column(name, ids, np.int32)  # invalid ids must be found before their maximum is used
     if len(users) == 0 and (n_users is None or n_items is None):
-        raise UserError(f"no {kind}s: say n_users and n_items, or check the data")
+        raise UserError(f"there are no {kind}s: pass n_users and n_items, or check the data")
     n_users = int(users.max()) + 1 if n_users is None else n_users
     n_items = max(int(column.max()) for column in items.values()) + 1 if n_items is None else n_items
     _check_ids("user", users, n_users)
@@ -384,16 +387,16 @@ def _indptr(users: Ints, n_users: int) -> Int64s:
     return np.concatenate([[0], np.cumsum(counts)])
 
 
-def _order(n_items: int, users: Ints, items: Ints) -> Any:
-    """What arranges rows by user, then item: nothing to do where they stand so already, as in most files."""
+def _order(n_items: int, users: Ints, items: Ints) -> Array | slice:
+    """The order that sorts rows by user, then item; slice(None) if they are sorted already, as in most files."""
     keys = users.astype(np.int64) * n_items + items
     if (keys[1:] > keys[:-1]).all():
         return slice(None)
     return np.argsort(keys)
 
 
-def _arranged(column: Any, order: Any) -> Any:
-    """The column in this order, sealed where that has made a new one."""
+def _arranged(column: Array, order: Array | slice) -> Array:
+    """The column in this order; sealed if it is a new array."""
     return column if isinstance(order, slice) else sealed(column[order])
 
 

@@ -1,4 +1,4 @@
-"""Metrics: what each means, and the evaluation of a model by them; RULES says what holds for all."""
+"""Ranking metrics: their definitions, and the evaluation of a model by them; RULES holds the common conventions."""
 
 from rankbench.metrics.evaluation import PerUser, evaluate, mean, measure, per_user, unusable
 from rankbench.metrics.records import METRICS, OWN_METRICS, RULES, Metric, metric, own_metric

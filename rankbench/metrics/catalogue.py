@@ -1,7 +1,7 @@
-"""Whole-catalogue rows, block by block of users: all scores at once would not fit into any memory.
+"""Metrics with the whole catalogue as candidates, in blocks of users, since all scores at once need too much memory.
 
-The size of a block depends on the catalogue alone, never on the number of threads, and a user's numbers
-depend on no other user of the block.
+The size of a block depends on the number of items and not on the number of threads, and a user's values do not
+depend on the other users of the block.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from rankbench.kernels.metrics import catalogue as kernel
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.metrics.rows import KernelRow, requested, scores_of
 
-_BLOCK = 1 << 20  # scores held at a time, 8 MiB; a single user's may be more
+_BLOCK = 1 << 20  # scores in memory at a time, 8 MiB; more if one user has more items
 
 
 def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: View) -> Floats:
-    """rows x users; candidates are all items without a training rating, and those held out."""
+    """rows x users: the requested values; candidates are the held-out items and all items without a training rating."""
     values = np.full((len(rows), test.n_users), np.nan)
     indptr, items = seen_items(train)
     held_out, seen = test.rows, Pattern(indptr=indptr, columns=items)
@@ -41,7 +41,7 @@ def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], thre
 
 
 def seen_items(train: View) -> tuple[Int64s, Int32s]:
-    """indptr and items, ascending, of what each user has rated; of comparisons both items count."""
+    """indptr and ascending items of each user's training part in CSR form; both items of a comparison count."""
     if isinstance(train, Ratings):
         return train.indptr, train.items
     pairs = _pairs(train)
@@ -50,18 +50,18 @@ def seen_items(train: View) -> tuple[Int64s, Int32s]:
 
 
 def _pairs(train: Comparisons) -> Int64s:
-    """user x items + item of every pair that occurs, ascending, each once."""
+    """The number user * n_items + item of every user-item pair in the comparisons, ascending, without repeats."""
     users = train.users.astype(np.int64) * train.n_items
     return np.unique(np.concatenate([users + train.better, users + train.worse]))
 
 
 def _scores(model: Model, users: Int32s, n_items: int, threads: int) -> Floats:
-    """users x items, by the model's own way if it has one, else pair by pair."""
+    """users x items: the model's scores, by its score_all if it has one, else pair by pair."""
     if not isinstance(model, ScoresAll):
         items = np.tile(np.arange(n_items, dtype=np.int32), len(users))
         return scores_of(model, np.repeat(users, n_items), items).reshape(len(users), n_items)
     scores = np.ascontiguousarray(model.score_all(users, threads), np.float64)
     if scores.shape != (len(users), n_items):
         found = f"{type(model).__name__} gave scores of shape {scores.shape} for {len(users)} users"
-        raise UserError(f"{found} and {n_items} items: score_all must give a row for each user")
+        raise UserError(f"{found} and {n_items} items: score_all must return an array of shape (users, items)")
     return scores

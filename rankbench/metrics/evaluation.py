@@ -1,6 +1,6 @@
-"""The value of each metric for each user: rows that the kernels count, put together as the records say.
+"""The evaluation of a model: each metric's value for each user, combined from rows of numbers that the kernels compute.
 
-Rows that several metrics share are computed once, and all of them in one pass over the users.
+Rows that several metrics share are computed once, and all rows in one pass over the users.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ KernelRows = Mapping[KernelRow, Floats]
 
 @dataclass(frozen=True, eq=False)
 class PerUser:
-    """Each metric by its label: its value for each user, NaN for users left out.
+    """The values of each metric by its label, one for each user, NaN for users left out.
 
-    Of an average over pairs the values are scaled so that their plain mean is that average, and `pairs` holds how many
-    pairs each user has.
+    For an average over pairs the values are scaled so that their plain mean is that average, and `pairs` holds the
+    number of pairs of each user.
     """
 
     values: dict[str, Floats]
@@ -48,9 +48,9 @@ def measure(
 ) -> PerUser:
     """Each metric's value for each user, with the numbers of pairs behind averages over pairs.
 
-    `train` is what each user has rated before, which metrics over pairs with training items, over the whole
-    catalogue or over all users need. Of training comparisons both items count as seen; where a split has a
-    part of its own for what was seen, that is the one to pass.
+    `train` is the training part. Metrics over pairs with training items, over the whole catalogue or over all
+    users need it. Both items of a training comparison count as seen; if the split has a part `seen`, pass that
+    part instead.
     """
     threads = checked_threads(threads)
     records = [_record(name) for name in names]
@@ -78,7 +78,7 @@ def _over_pairs(record: Metric) -> bool:
 
 
 def _by_own(metric: OwnMetric, model: Model, test: Ratings) -> Floats:
-    """The values that a user's own metric gives, user by user; whoever has nothing held out is left out."""
+    """The values of a custom metric, one for each user; NaN for users without held-out ratings."""
     scores, values = scores_of(model, test.users, test.items), np.full(test.n_users, np.nan)
     for user in np.flatnonzero(np.diff(test.indptr)):
         own = slice(test.indptr[user], test.indptr[user + 1])
@@ -87,20 +87,20 @@ def _by_own(metric: OwnMetric, model: Model, test: Ratings) -> Floats:
 
 
 def _record(name: MetricName) -> Metric:
-    """The metric of this name, or that a user's own record makes."""
+    """The metric of this name, or of this custom record."""
     if isinstance(name, str):
         return metric(name)
     return name if isinstance(name, Metric) else of_own(name)
 
 
 def _trained(model: Model, records: Sequence[Metric], threads: int, train: View | None) -> KernelRows:
-    """What the kernels say of the training part, for the metrics that look there."""
+    """The kernels' rows on the training part, for the metrics with part=train or part=gap."""
     rows = list(dict.fromkeys(row for record in records if record.settings.part != "test" for row in _rows(record)))
     return _measured(model, train, rows, threads, None) if rows and isinstance(train, Ratings) else {}
 
 
 def _of_part(record: Metric, held_out: Floats, trained: KernelRows) -> Floats:
-    """The value on the held-out part, on the training part, or the one less the other."""
+    """The value on the held-out part, on the training part, or their difference, as the setting `part` says."""
     if record.settings.part == "test":
         return held_out
     on_train = np.where(np.isnan(held_out), np.nan, trained[_rows(record)[0]])
@@ -110,12 +110,12 @@ def _of_part(record: Metric, held_out: Floats, trained: KernelRows) -> Floats:
 def evaluate(
     model: Model, test: View, names: Sequence[MetricName], threads: int = 1, train: View | None = None
 ) -> dict[str, float]:
-    """Each metric's mean over the users that count; NaN where there is none."""
+    """Each metric's mean over users that are not left out; NaN if there are none."""
     return {label: mean(values) for label, values in per_user(model, test, names, threads, train).items()}
 
 
 def mean(values: Floats) -> float:
-    """The mean over users that are not left out."""
+    """The mean over the values that are not NaN."""
     counted = values[~np.isnan(values)]
     return float(counted.mean()) if len(counted) else float("nan")
 
@@ -127,7 +127,7 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
     if record.code == OF_COMPARISONS:
         return f"metric {record.name!r} needs held-out comparisons, the data holds ratings (use pairwise-error)"
     if record.code in (Code.NDCG, Code.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
-        return f"metric {record.name!r} needs ratings of at least 0, the data goes down to {test.values.min():g}"
+        return f"metric {record.name!r} needs ratings of at least 0, the lowest rating is {test.values.min():g}"
     pairs = "pairs" in record.takes and record.settings.pairs != "test"
     if isinstance(train, Comparisons) and (pairs or record.settings.part != "test"):
         return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"
@@ -148,14 +148,14 @@ def _refuse_unusable(record: Metric, test: View, train: View | None) -> None:
     if not record.needs_train:
         return
     if train is None:
-        raise UserError(f"metric {record.label!r} needs what users rated before: pass train=split.train")
+        raise UserError(f"metric {record.label!r} needs the training part: pass train=split.train")
     if (train.n_users, train.n_items) != (test.n_users, test.n_items):
         trained, tested = (f"{part.n_users} users and {part.n_items} items" for part in (train, test))
-        raise UserError(f"the training part has {trained}, the held-out part {tested}: they must be the same")
+        raise UserError(f"the training part has {trained}, the held-out part {tested}: both must have the same numbers")
 
 
 def _rows(record: Metric) -> list[KernelRow]:
-    """The row of the value, and for pairs that of their number."""
+    """The kernel rows that the metric needs: its value, and for a metric over pairs their number."""
     settings, code = record.settings, record.code
     threshold = settings.eps if "eps" in record.takes else settings.relevant if "relevant" in record.takes else 0.0
     if "pairs" in record.takes:
@@ -164,7 +164,7 @@ def _rows(record: Metric) -> list[KernelRow]:
 
 
 def _measured(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: View | None) -> KernelRows:
-    """What the kernels say."""
+    """The values of these rows on the held-out part, computed by the kernels."""
     values: dict[KernelRow, Floats] = {}
     if own := [row for row in rows if not row.whole]:
         ratings = train if isinstance(train, Ratings) else None
@@ -176,7 +176,7 @@ def _measured(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: i
 
 
 def _value(record: Metric, values: KernelRows, test: Ratings, train: View | None) -> Floats:
-    """A metric's value for each user, NaN for those who are left out."""
+    """A metric's value for each user, NaN for users left out."""
     value, *pairs = (values[row] for row in _rows(record))
     if pairs:
         return _of_pairs(record, value, pairs[0])
@@ -192,12 +192,12 @@ def _value(record: Metric, values: KernelRows, test: Ratings, train: View | None
 
 
 def _with_relevant(test: Ratings, threshold: float) -> Flags:
-    """Which users have held-out ratings of at least so much."""
+    """A mask of the users with a held-out rating of at least the threshold."""
     return _extreme(test, np.maximum) >= threshold
 
 
 def _extreme(test: Ratings, of_two: np.ufunc) -> Floats:
-    """The greatest, or least, of each user's held-out ratings; NaN for users without any."""
+    """The maximum or minimum of each user's held-out ratings; NaN for users without any."""
     found = np.full(test.n_users, np.nan)
     some = np.diff(test.indptr) > 0
     if some.any():
@@ -206,12 +206,12 @@ def _extreme(test: Ratings, of_two: np.ufunc) -> Floats:
 
 
 def _present(test: View, train: View) -> Flags:
-    """Which users have anything, held out or for training."""
+    """A mask of the users with a row in the held-out or training part."""
     return (np.diff(test.indptr) + np.diff(train.indptr)) > 0
 
 
 def _of_pairs(record: Metric, errors: Floats, pairs: Floats) -> Floats:
-    """Errors or accuracies; averaged over pairs, the mean over users becomes the ratio of the sums."""
+    """Each user's error or accuracy; for averages over pairs, scaled so that their mean over users is the average."""
     values = 1.0 - errors if record.better == "higher" else errors
     if record.settings.average == "users":
         return values
@@ -221,7 +221,7 @@ def _of_pairs(record: Metric, errors: Floats, pairs: Floats) -> Floats:
 
 
 def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> PerUser:
-    """The metrics of held-out comparisons."""
+    """The values of metrics on held-out comparisons."""
     users, pairs = test.users, np.diff(test.indptr).astype(np.float64)
     better = scores_of(model, users, test.better)
     worse = scores_of(model, users, test.worse)
@@ -237,7 +237,7 @@ def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> Per
 
 
 def _means(test: Comparisons, values: Floats) -> Floats:
-    """Each user's mean over held-out comparisons, NaN without any."""
+    """Each user's mean over held-out comparisons; NaN for users without any."""
     sums, pairs = np.bincount(test.users, values, test.n_users), np.diff(test.indptr)
     means: Floats = np.divide(sums, pairs, out=np.full(test.n_users, np.nan), where=pairs > 0)
     return means

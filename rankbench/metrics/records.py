@@ -1,4 +1,4 @@
-"""Which metrics there are: each a record of name, definition, direction, limits and settings."""
+"""The metrics, each a record of name, definition, direction, limits and settings."""
 
 import re
 from collections.abc import Mapping
@@ -20,17 +20,17 @@ RULES = (
 
 Better = Literal["higher", "lower"]
 Users = Literal["ordered", "relevant", "all"]
-OF_COMPARISONS = -1  # the code of a metric that only held-out comparisons have, and no kernel counts
-_OWN = -2  # the code of a user's own metric
+OF_COMPARISONS = -1  # the code of a metric on held-out comparisons, which no kernel computes
+_OWN = -2  # the code of a custom metric
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What may stand in brackets behind a metric's name; each metric takes some of them."""
+    """The settings in brackets after a metric's name; each metric takes some of them."""
 
     candidates: Literal["rated", "catalogue"] = "rated"
-    relevant: Annotated[float, Limits(low=-inf)] = 4.0  # the least rating that is; -inf: whatever is held out
-    users: Users | None = None  # who counts; None: as the metric has it
+    relevant: Annotated[float, Limits(low=-inf)] = 4.0  # the lowest relevant rating; -inf: all held-out items
+    users: Users | None = None  # the users that count; None: the metric's default
     pairs: Literal["test", "test-train", "both"] = "test"
     average: Literal["users", "pairs"] = "users"
     n: Annotated[int, Limits(low=1, high=2)] = 1
@@ -43,21 +43,21 @@ class Settings:
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number in a table means."""
+    """A metric: its name, definition, direction, limits and settings."""
 
     name: str
-    definition: str  # with its settings in braces
+    definition: str  # with placeholders in braces for settings
     better: Better
     limits: tuple[float, float]
-    code: int  # of the kernel
+    code: int  # the kernel's code for it
     takes: tuple[str, ...] = ()
-    cuts: bool = False  # takes @k
-    users: Users = "relevant"  # who counts, where it takes users, of rated candidates
+    cuts: bool = False  # whether it takes a cut-off @k
+    users: Users = "relevant"  # the default of the setting `users` for rated candidates
     k: Annotated[int, Limits(low=1)] | None = None
     settings: Settings = field(default_factory=Settings)
     version: int = 1
-    own: OwnMetric | None = None  # what counts in place of a kernel
-    source: Named | None = None  # the name that led to it, where it is the user's own
+    own: OwnMetric | None = None  # the custom metric that computes the values in place of a kernel
+    source: Named | None = None  # the name of a custom metric
 
     @property
     def label(self) -> str:
@@ -75,40 +75,40 @@ class Metric:
 
     @property
     def identity(self) -> str:
-        """What stored results know it by: its label, or the content of the user's file that it is from."""
+        """The metric's identity in stored results: its label, or for a custom metric the content of its file."""
         return self.source.identity if self.source else self.label
 
     @property
     def formula(self) -> str:
-        """The whole definition, with these settings."""
+        """The full definition, with the settings filled in."""
         if self.own is not None:
             return self.definition
         return "; ".join([self.definition.format_map(_Phrases(self)), *_clauses(self)])
 
     @property
     def choices(self) -> str:
-        """What may be set, with the usual values first; empty where nothing may."""
+        """The settings that the metric takes, with default values first; empty if there are none."""
         return ", ".join(f"{name}={_CHOICES[name]}" for name in self.takes)
 
     @property
     def counts(self) -> Users:
-        """Which users count."""
+        """The users that count, by the setting or the metric's default."""
         return self.settings.users or usual_users(self)
 
     @property
     def whole(self) -> bool:
-        """Whether all items that the user has not rated are candidates."""
+        """Whether the whole catalogue is ranked: all items without a training rating are candidates."""
         return "candidates" in self.takes and self.settings.candidates == "catalogue"
 
     @property
     def needs_train(self) -> bool:
-        """Whether it looks at what the user rated before."""
+        """Whether the metric needs the training part."""
         with_training = self.settings.pairs != "test" or self.settings.part != "test"
         return with_training or self.whole or ("users" in self.takes and self.counts == "all")
 
 
 def usual_users(record: Metric) -> Users:
-    """Which users count where nobody says: among all items, those with something to be found."""
+    """The default of the setting `users`; with the whole catalogue as candidates, the users with a relevant item."""
     return "relevant" if record.whole else record.users
 
 
@@ -148,7 +148,7 @@ _CATALOGUE = (
 
 
 class _Phrases(dict[str, str]):
-    """What stands for a setting in a definition."""
+    """The texts for the placeholders of a definition."""
 
     def __init__(self, record: Metric) -> None:
         settings = record.settings
@@ -166,7 +166,7 @@ class _Phrases(dict[str, str]):
 
 
 def _clauses(record: Metric) -> list[str]:
-    """What holds beside the definition: candidates, who is left out, how the mean is taken."""
+    """The clauses after the definition: the candidates, the users left out and the kind of mean."""
     clauses = []
     if record.whole:
         clauses.append(_CATALOGUE)
@@ -369,18 +369,18 @@ def metric(text: str) -> Metric:
     record = replace(record, settings=_settings(record, spec.settings, text))
     if record.settings.part == "gap":
         record = replace(record, limits=(-inf, inf))
-    if record.settings.users == usual_users(record):  # said, though it goes without saying
+    if record.settings.users == usual_users(record):  # the default, given explicitly
         record = replace(record, settings=replace(record.settings, users=None))
     return record
 
 
 def own_metric(source: Named) -> Metric:
-    """The metric of a user's own that a name led to."""
+    """The custom metric of this resolved name."""
     return replace(of_own(source.record, show(source.name, dict(source.given))), source=source)
 
 
 def of_own(record: OwnMetric, name: str = "") -> Metric:
-    """The metric that a user's own record makes, by this name or else that of its class."""
+    """The metric of a custom record, with this name or the name of its class."""
     name = name or show(type(record).__name__, changed_settings(record))
     better = record.better
     if better not in ("higher", "lower"):
@@ -389,7 +389,7 @@ def of_own(record: OwnMetric, name: str = "") -> Metric:
 
 
 def _settings(record: Metric, given: Mapping[str, Any], text: str) -> Settings:
-    """The metric's settings with these in place of its own."""
+    """The metric's settings, updated with the given ones."""
     if not record.takes:
         raise UserError(f"metric {record.name!r} takes no settings: {text!r}")
     for name in given:

@@ -1,4 +1,4 @@
-"""What the kernels are asked for: rows of numbers, one per user, from which metrics are put together."""
+"""The requests to the metric kernels: rows with one number per user, from which metrics are combined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ _NO_LIMIT = np.iinfo(np.int32).max  # no user has more items
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One number per user."""
+    """A request for one number per user."""
 
-    code: int  # of the kernel
-    cut: int = 0  # positions that count; 0: all
-    threshold: float = 0.0  # the least rating that is relevant, or eps
+    code: int  # the kernel's code for the number
+    cut: int = 0  # the cut-off k; 0: all positions
+    threshold: float = 0.0  # the lowest relevant rating, or eps
     whole: bool = False  # whether all items of the catalogue are candidates
 
 
 def requested(rows: Sequence[KernelRow], positions: int) -> Requests:
-    """The rows as the kernels are asked for them, for users with at most so many candidates.
+    """The rows as the kernels take them, for users with at most this many candidates.
 
     NDCG discounts position p, counted from 1, by 1 / log2(1 + p).
     """
@@ -40,7 +40,7 @@ def requested(rows: Sequence[KernelRow], positions: int) -> Requests:
 
 
 def rated(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: Ratings | None) -> Floats:
-    """rows x users, candidates the user's own held-out items."""
+    """rows x users: the requested values; candidates are the user's own held-out items."""
     requests = requested(rows, int(np.diff(test.indptr).max(initial=0)))
     own = _scored(model, test)
     if train is None or _WITH_TRAINING.isdisjoint(row.code for row in rows):
@@ -59,6 +59,6 @@ def scores_of(model: Model, users: Ints, items: Ints) -> Floats:
     scores = np.ascontiguousarray(model.score(users, items), np.float64)
     if scores.shape != users.shape:
         found = f"{type(model).__name__} gave scores of shape {scores.shape} for {len(users)} pairs"
-        raise UserError(f"{found}: score must give one for each")
+        raise UserError(f"{found}: score must return one score for each pair")
     unknown = np.isnan(scores)
     return np.where(unknown, -np.inf, scores) if unknown.any() else scores

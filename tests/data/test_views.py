@@ -26,7 +26,7 @@ BAD_RATINGS = {
     "item beyond the last": (([0, 2], [0, 3], [5.0, 1.0], 3), "item id 3 is out of range: ids run from 0 to 2"),
     "NaN": (([0, 2], [0, 1], [5.0, np.nan], 3), "rating 1 is nan: ratings must be finite"),
     "infinity": (([0, 1], [0], [-np.inf], 3), "rating 0 is -inf: ratings must be finite"),
-    "text for a rating": (([0, 1], [0], ["good"], 3), "values holds <U4: expected numbers"),
+    "text for a rating": (([0, 1], [0], ["good"], 3), "values must be numbers, but they are texts such as 'good'"),
     "duplicate pair": (([0, 1, 3], [1, 1, 1], [1.0, 2.0, 3.0], 3), "user 1 rates item 1 twice: keep one of the two"),
     "unsorted items": (
         ([0, 0, 3], [0, 2, 1], [1.0, 2.0, 3.0], 3),
@@ -35,47 +35,47 @@ BAD_RATINGS = {
     "no indptr": (([], [], [], 3), "indptr must start at 0 and end at the number of rows, 0"),
     "late start": (([1, 2], [0, 1], [1.0, 2.0], 3), "indptr must start at 0 and end at the number of rows, 2"),
     "early end": (([0, 1], [0, 1], [1.0, 2.0], 3), "indptr must start at 0 and end at the number of rows, 2"),
-    "falling indptr": (([0, 2, 1, 2], [0, 1], [1.0, 2.0], 3), "indptr falls after user 1: it must never"),
-    "float ids": (([0, 1], [0.0], [1.0], 3), "items holds float64: ids must be integers"),
-    "float indptr": (([0.0, 1.0], [0], [1.0], 3), "indptr holds float64: ids must be integers"),
+    "falling indptr": (([0, 2, 1, 2], [0, 1], [1.0, 2.0], 3), "indptr decreases after user 1: it must never decrease"),
+    "float ids": (([0, 1], [0.0], [1.0], 3), "items must be integers, not float64"),
+    "float indptr": (([0.0, 1.0], [0], [1.0], 3), "indptr must be integers, not float64"),
     "id above int32": (([0, 1], [HUGE], [1.0], 2 * HUGE), f"items holds {HUGE}: ids must be below 2147483647"),
     "id below int32": (([0, 1], [-HUGE], [1.0], 3), f"items holds {-HUGE}: ids must be at least 0"),
     "a matrix of items": (([0, 1], [[0]], [1.0], 3), "items has 2 dimensions: it must be a vector"),
-    "length mismatch": (([0, 2], [0, 1], [1.0], 3), "items has 2 rows and values 1: they must be as long"),
+    "length mismatch": (([0, 2], [0, 1], [1.0], 3), "items has 2 rows and values 1: they must have the same length"),
     "features too short": (([0], [], [], 4, FEATURES), "shape (3, 2): expected a row for each of 4 items"),
     "a vector of features": (([0], [], [], 3, np.ones(3)), "shape (3,): expected a row for each of 3 items"),
     "features with NaN": (([0], [], [], 3, FEATURES * np.nan), "NaN or infinite values: fill or drop them first"),
-    "features of text": (([0], [], [], 3, [["a"]] * 3), "item_features holds <U1: expected numbers"),
+    "features of text": (([0], [], [], 3, [["a"]] * 3), "item_features must be numbers, but they are texts"),
     "sparse features too short": (([0], [], [], 4, scipy.sparse.csr_array(FEATURES)), "each of 4 items"),
     "sparse features with NaN": (([0], [], [], 3, scipy.sparse.csr_array(FEATURES * np.nan)), "NaN or infinite"),
 }
 BAD_COMPARISONS = {
-    "against itself": (([0, 2], [0, 1], [1, 1], 3), "comparison 1 holds item 1 against itself"),
+    "against itself": (([0, 2], [0, 1], [1, 1], 3), "comparison 1 compares item 1 with itself"),
     "negative item": (([0, 1], [-1], [1], 3), "item id -1 is out of range: ids run from 0 to 2"),
     "worse beyond the last": (([0, 1], [0], [3], 3), "item id 3 is out of range: ids run from 0 to 2"),
-    "float ids": (([0, 1], [0], [1.0], 3), "worse holds float64: ids must be integers"),
+    "float ids": (([0, 1], [0], [1.0], 3), "worse must be integers, not float64"),
     "id above int32": (([0, 1], [HUGE], [0], 3), f"better holds {HUGE}: ids must be below 2147483647"),
-    "length mismatch": (([0, 1], [0], [1, 2], 3), "better has 1 rows and worse 2: they must be as long"),
+    "length mismatch": (([0, 1], [0], [1, 2], 3), "better has 1 rows and worse 2: they must have the same length"),
     "early end": (([0, 0], [0], [1], 3), "indptr must start at 0 and end at the number of rows, 1"),
-    "falling indptr": (([0, 1, 0, 1], [0], [1], 3), "indptr falls after user 1"),
+    "falling indptr": (([0, 1, 0, 1], [0], [1], 3), "indptr decreases after user 1"),
     "features too short": (([0, 1], [0], [1], 4, FEATURES), "expected a row for each of 4 items"),
 }
 BAD_TRIPLES = {
-    "no ratings": (Ratings, ([], [], []), "no ratings: say n_users and n_items, or check the data"),
-    "no comparisons": (Comparisons, ([], [], []), "no comparisons: say n_users and n_items"),
+    "no ratings": (Ratings, ([], [], []), "there are no ratings: pass n_users and n_items, or check the data"),
+    "no comparisons": (Comparisons, ([], [], []), "there are no comparisons: pass n_users and n_items"),
     "too few users said": (Ratings, ([0, 2], [0, 0], [1.0, 2.0], 2), "user id 2 is out of range: ids run from 0 to 1"),
     "negative user": (Ratings, ([-1], [0], [1.0]), "user id -1 is out of range"),
-    "float users": (Ratings, ([0.5], [0], [1.0]), "users holds float64: ids must be integers"),
-    "NaN for an item": (Ratings, ([0], [np.nan], [1.0]), "items holds float64: ids must be integers"),
+    "float users": (Ratings, ([0.5], [0], [1.0]), "users must be integers, not float64"),
+    "NaN for an item": (Ratings, ([0], [np.nan], [1.0]), "items must be integers, not float64"),
     "user above int32": (Ratings, ([HUGE], [0], [1.0]), f"users holds {HUGE}: ids must be below 2147483647"),
-    "float worse": (Comparisons, ([0], [0], [1.0]), "worse holds float64: ids must be integers"),
+    "float worse": (Comparisons, ([0], [0], [1.0]), "worse must be integers, not float64"),
     "fewer items than users": (
         Ratings,
         ([0, 0], [0], [1.0, 2.0]),
-        "users has 2 rows and items 1: they must be as long",
+        "users has 2 rows and items 1: they must have the same length",
     ),
-    "fewer values than users": (Ratings, ([0, 0], [0, 1], [1.0]), "users has 2 rows and values 1: they must be as"),
-    "fewer worse than users": (Comparisons, ([0, 0], [0, 1], [1]), "users has 2 rows and worse 1: they must be as"),
+    "fewer values than users": (Ratings, ([0, 0], [0, 1], [1.0]), "users has 2 rows and values 1: they must have"),
+    "fewer worse than users": (Comparisons, ([0, 0], [0, 1], [1]), "users has 2 rows and worse 1: they must have"),
     "rated twice": (Ratings, ([1, 0, 1], [2, 2, 2], [1.0, 2.0, 3.0]), "user 1 rates item 2 twice"),
     "worse out of range": (Comparisons, ([0], [0], [4], 1, 3), "item id 4 is out of range: ids run from 0 to 2"),
 }
@@ -278,7 +278,7 @@ def test_making_a_view_of_many_rows_takes_no_more_than_one_copy_of_what_is_not_g
 def test_sparse_features_that_point_beyond_themselves_are_refused(part, value):
     features = scipy.sparse.csr_array(FEATURES)
     getattr(features, part)[1] = value
-    with pytest.raises(UserError, match="item features are no sound sparse matrix: "):
+    with pytest.raises(UserError, match="item features are not a valid sparse matrix: "):
         Ratings([0], [], [], 3, features)
 
 

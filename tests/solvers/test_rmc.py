@@ -120,12 +120,12 @@ def test_a_circle_of_comparisons_is_named_by_its_items():
     train = Comparisons.from_triples(
         np.array([4, 4, 4, 5]), np.array([30, 10, 20, 1]), np.array([10, 20, 30, 2]), 6, 40
     )
-    with pytest.raises(UserError, match=r"user 4 goes in a circle: (10 < 30 < 20 < 10|30 < 20 < 10|20 < 10 < 30)"):
+    with pytest.raises(UserError, match=r"user 4 contains a cycle: (10 < 30 < 20 < 10|30 < 20 < 10|20 < 10 < 30)"):
         fit(RMC(), train, steps=1)
 
 
 def test_an_item_against_itself_is_refused_at_the_door():
-    with pytest.raises(UserError, match="comparison 0 holds item 3 against itself"):
+    with pytest.raises(UserError, match="comparison 0 compares item 3 with itself"):
         Comparisons.from_triples(np.array([0]), np.array([3]), np.array([3]))
 
 

@@ -267,7 +267,7 @@ def test_a_penalty_must_be_above_zero(lam):
 
 
 def test_an_item_against_itself_and_ids_out_of_range_are_refused():
-    with pytest.raises(UserError, match="comparison 0 holds item 3 against itself"):
+    with pytest.raises(UserError, match="comparison 0 compares item 3 with itself"):
         Comparisons.from_triples([0], [3], [3])
     with pytest.raises(UserError, match="item id 7 is out of range"):
         Comparisons.from_triples([0], [7], [1], n_items=5)

@@ -1,4 +1,4 @@
-"""Splits that train on comparisons drawn at random from what users rated."""
+"""Splits that train on comparisons drawn at random from users' ratings."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
@@ -19,13 +19,12 @@ from rankbench.names import Limits, check
 
 @dataclass(frozen=True)
 class Binary:
-    """Park et al. 2015, binary data: who rated an item likes it, whatever the rating.
+    """Park et al. 2015, binary data: a user likes the items that the user rated, and the value of a rating is ignored.
 
-    A share of all (user, item) pairs tests, the others train: per user C comparisons of a random
-    training item with a random item that has no training rating of that user, drawn with replacement.
-    `seen` holds the training items, which are no candidates at the test. Users without a training item
-    have no comparison, and neither have users who rated every item. What is without a training rating is
-    never listed: a draw costs O(log n).
+    A share of all (user, item) pairs is held out. The training part has C comparisons per user: a random
+    training item is better than a random item without a training rating of that user, drawn with replacement.
+    `seen` holds the training items, which are not candidates in the test. Users without a training item and
+    users who rated every item have no comparison. The unrated items are not listed: a draw costs O(log n).
     """
 
     C: Annotated[int, Limits(low=1)] = 1000
@@ -36,7 +35,7 @@ class Binary:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """Comparisons of training items with others, against the held-out items."""
+        """The split into comparisons of training items with unrated items, and the held-out items."""
         ratings = only_ratings(view)
         liked = replace(ratings, values=np.ones(len(ratings)), folds=None)
         held_out = choose(len(liked), round(self.test * len(liked)), rng)
@@ -44,11 +43,11 @@ class Binary:
         return Split(self._comparisons(seen, rng), liked.take(np.flatnonzero(held_out)), seen)
 
     def _comparisons(self, seen: Ratings, rng: np.random.Generator) -> Comparisons:
-        """C for each user who has a training item and lacks one."""
+        """C comparisons for each user who has rated some items in training, but not all."""
         counts = np.diff(seen.indptr)
         comparable = (counts > 0) & (counts < seen.n_items)
         if len(seen) and not comparable.any():
-            raise CannotCut("finds no user with an item left to compare with: all have a training rating of every item")
+            raise CannotCut("finds no user with an unrated item to compare with: each rated every item in training")
         indptr = _indptr(self.C * comparable)
         rated = Pattern(indptr=seen.indptr, columns=seen.items)
         better, worse = kernel.against_unrated(rated=rated, n_items=seen.n_items, out_indptr=indptr, rng=rng)
@@ -58,12 +57,12 @@ class Binary:
 
 @dataclass(frozen=True)
 class DrawnComparisons:
-    """Park and Zhang 2014: comparisons drawn from each user's ratings; a share of each user's tests.
+    """Park and Zhang 2014: comparisons drawn from each user's ratings, of which a share is held out.
 
-    Their two ways: of=pairs draws n of the user's strict pairs, without replacement; of=items takes every
-    strict pair of n of the user's items. Users with fewer are left out. The counts in the report (their
-    Table 1 and the test samples) are multiples of 500 and of 100, and a fifth as many are tested as
-    there are: hence the defaults. To test on items that no training comparison holds, use n-per-user.
+    The report draws in two ways: of=pairs draws n of the user's strict pairs, without replacement; of=items takes
+    every strict pair of n of the user's items. Users with fewer pairs or items are left out. The defaults follow the
+    counts in the report: in its Table 1 and the test samples they are multiples of 500 and of 100, and a fifth
+    of the comparisons is held out. To test on items that are in no training comparison, use n-per-user.
     """
 
     n: Annotated[int, Limits(low=2)] = 500
@@ -75,7 +74,7 @@ class DrawnComparisons:
         check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
-        """The larger share of each user's comparisons against the smaller."""
+        """The split of the drawn comparisons, with a share of each user's held out."""
         ratings = only_ratings(view)
         drawn = self._pairs(ratings, rng) if self.of == "pairs" else self._pairs_of_items(ratings, rng)
         counts = np.diff(drawn.indptr)
@@ -83,14 +82,14 @@ class DrawnComparisons:
         return labelled(drawn, deal(drawn.indptr, rng, counts - held_out, held_out))
 
     def _pairs(self, ratings: Ratings, rng: np.random.Generator) -> Comparisons:
-        """n strict pairs of each user who has as many."""
+        """n strict pairs of each user who has at least n."""
         counts = pairs_kernel.count(ratings=ratings.rows)
         users = somebody(counts >= self.n, f"{self.n} strict pairs", int(counts.max(initial=0)), "lower n")
         kept = np.repeat(users, np.diff(ratings.indptr))
         return ratings.take(np.flatnonzero(kept)).comparisons(self.n, rng)
 
     def _pairs_of_items(self, ratings: Ratings, rng: np.random.Generator) -> Comparisons:
-        """Every strict pair of n items of each user who has as many."""
+        """Every strict pair of n items of each user who has at least n."""
         users = with_enough(ratings, self.n, "lower n")
         chosen = deal(ratings.indptr, rng, self.n * users) == 0
         return ratings.take(np.flatnonzero(chosen)).comparisons()

@@ -47,7 +47,7 @@ def test_a_user_who_rated_everything_has_no_comparison():
 
 
 def test_data_in_which_everybody_rated_everything_is_an_error():
-    with pytest.raises(UserError, match="finds no user with an item left to compare with"):
+    with pytest.raises(UserError, match="finds no user with an unrated item to compare with"):
         split(Ratings.from_triples(np.arange(9), np.zeros(9, int), np.ones(9), 9, 1), "binary[test=0.4]")
 
 

@@ -166,28 +166,28 @@ def test_data_too_small_for_a_split_is_an_error_that_names_it(data, protocol, pa
 @pytest.mark.parametrize(
     ("protocol", "message"),
     [
-        ("n-per-user[n=500]", "keeps none of the 60 users: nobody has 510 ratings (the most is 20); lower n"),
-        ("items-per-task", "keeps none of the 60 users: nobody has 61 ratings (the most is 20); lower n or test"),
-        ("leave-one-out[n=20]", "keeps none of the 60 users: nobody has 21 ratings (the most is 20); lower n or least"),
+        ("n-per-user[n=500]", "keeps none of the 60 users: no user has 510 ratings (the most is 20); lower n"),
+        ("items-per-task", "keeps none of the 60 users: no user has 61 ratings (the most is 20); lower n or test"),
+        ("leave-one-out[n=20]", "keeps none of the 60 users: no user has 21 ratings (the most is 20); lower n or le"),
         (
             "half-per-user[least=21]",
-            "keeps none of the 60 users: nobody has 21 to 300 ratings (the most is 20); lower least or raise most",
+            "keeps none of the 60 users: no user has 21 to 300 ratings (the most is 20); lower least or raise most",
         ),
-        ("half-per-user[least=10,most=19]", "nobody has 10 to 19 ratings (the most is 20); lower least or raise most"),
+        ("half-per-user[least=10,most=19]", "no user has 10 to 19 ratings (the most is 20); lower least or raise most"),
         (
             "half-per-user[least=10,references=2,low=1,high=5]",
             "finds no reference reviewer with 1 to 5 ratings: widen low..high",
         ),
-        ("leave-reviewer-out", "keeps none of the 60 users: nobody has 200 ratings (the most is 20); lower least"),
+        ("leave-reviewer-out", "keeps none of the 60 users: no user has 200 ratings (the most is 20); lower least"),
         ("leave-reviewer-out[least=3,raters=61]", "keeps none of the 100 items: none has 61 ratings by the 60 reviewe"),
         (
             "given-folds[least=20]",
-            "keeps none of the 60 users: nobody has 20 ratings in every fold's training part (the most is N); lower l",
+            "keeps none of the 60 users: no user has 20 ratings in every fold's training part (the most is N); lower l",
         ),
         ("given-folds[fold=6]", "asks for fold 6, but 5 folds were published: lower fold"),
         ("per-user[test=0.01]", "holds out none of any user's ratings (the most that one has is 20): raise test"),
-        ("comparisons", "keeps none of the 60 users: nobody has 500 strict pairs (the most is N); lower n"),
-        ("comparisons[n=21,of=items]", "keeps none of the 60 users: nobody has 21 ratings (the most is 20); lower n"),
+        ("comparisons", "keeps none of the 60 users: no user has 500 strict pairs (the most is N); lower n"),
+        ("comparisons[n=21,of=items]", "keeps none of the 60 users: no user has 21 ratings (the most is 20); lower n"),
     ],
 )
 def test_a_condition_that_nobody_meets_is_named_with_how_far_off_it_is(data, protocol, message):
