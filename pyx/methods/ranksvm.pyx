@@ -14,6 +14,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.lanes cimport LANES, dot
+from rankbench.kernels.shared.line_search cimport SUFFICIENT
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows
 from rankbench.kernels.shared.sorting cimport in_order
@@ -22,7 +23,6 @@ cdef enum:
     _INNER = 500  # conjugate gradients per Newton step, at most
     _HALVINGS = 40
 
-cdef double _SUFFICIENT = 1e-4  # of the decrease that the gradient promises (Armijo)
 
 cdef struct FeatureView:
     # A row of features per item, dense (indptr = NULL) or sparse.
@@ -325,7 +325,7 @@ cdef double _line_search(const Problem *problem, double objective, Memory *memor
             own.trial[i] = own.scores[i] + length * own.moves[i]
         found = problem.C * evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
         found += 0.5 * (size + length * (2.0 * along + length * own_size))
-        if found < objective + _SUFFICIENT * length * promised:
+        if found < objective + SUFFICIENT * length * promised:
             return length
         length *= 0.5
     return 0.0

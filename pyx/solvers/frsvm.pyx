@@ -15,6 +15,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
 from rankbench.kernels.shared.lanes cimport dot, fetch, read_ahead
+from rankbench.kernels.shared.line_search cimport SUFFICIENT
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
 from rankbench.kernels.shared.sorting cimport in_order
@@ -290,7 +291,7 @@ cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memo
         for i in range(n):
             own.trial[i] = own.q[i] + length * own.step_q[i]
         trial = evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
-        if C * (trial - loss[0]) + length * inner + 0.5 * length * length * size <= 1e-4 * length * fall:
+        if C * (trial - loss[0]) + length * inner + 0.5 * length * length * size <= SUFFICIENT * length * fall:
             for k in range(rank):
                 user[k] += length * own.d[k]
             for i in range(n):

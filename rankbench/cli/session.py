@@ -107,7 +107,7 @@ class Session:
                 complain(f"{experiment.name}: {error}")
                 good = False
             except Exception as error:
-                complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; the others go on")
+                complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; all other experiments continue")
                 good = False
         if scores := scoreboard(found):
             show_sheet(in_words(scores), score_sheet(scores))

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-SUFFICIENT = 1e-4  # the share of the decrease promised by the slope that a step must achieve
+from rankbench.kernels.shared.line_search import SUFFICIENT_DECREASE
 
 
 def sufficient(value: float, start: float, length: float, slope: float) -> bool:
     """Whether a step of this length has decreased a function from `start` to `value` sufficiently.
 
-    That is by more than a ten-thousandth of length x slope, what the slope of the function at the start of
-    the step promises. Whoever computes the change rather than the value passes it as `value`, with start=0.
+    That is by more than a ten-thousandth of length x slope, the decrease that the slope at the start of the step
+    promises. To test a change of the function instead of its value, pass the change as `value` and start=0.
     """
-    return bool(value < start + SUFFICIENT * length * slope)
+    return bool(value < start + SUFFICIENT_DECREASE * length * slope)
 
 
 def halved(trials: int, first: float = 1.0) -> Iterator[float]:

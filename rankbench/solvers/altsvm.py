@@ -14,6 +14,7 @@ from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
 from rankbench.methods.losses import CODES
+from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
@@ -186,7 +187,7 @@ class Machines:
     def size(self, side: str) -> float:
         """The sum of squares of all users' or items' vectors."""
         block: Floats = {"users": self.users, "items": self.items}[side]
-        return float(np.square(block[self.known[side]]).sum())
+        return squared_norm(block[self.known[side]])
 
 
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Int32s:

@@ -13,6 +13,7 @@ from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
+from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
@@ -140,8 +141,7 @@ class Problem:
         """The objective, losses plus lam/2 times both sides' squared norms."""
         if not self.n_ratings:
             return 0.0
-        squares = np.square(users).sum() + np.square(items).sum()
-        return float(self.losses(users, items)[0].sum() + self.lam / 2 * squares)
+        return float(self.losses(users, items)[0].sum() + self.lam / 2 * squared_norm(users, items))
 
 
 @dataclass(frozen=True, eq=False)

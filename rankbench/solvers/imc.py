@@ -15,6 +15,7 @@ from rankbench.feature_matrix import Features
 from rankbench.kernels.methods import als as kernel
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import whole_lanes
+from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check, checked_threads
@@ -62,7 +63,7 @@ class IMC:
             if len(kept):
                 vectors = features.times(basis)
                 kernel.squared_errors(rows=rated.rows, left=users, vectors=vectors, out=errors, threads=threads)
-            return float(errors.sum() + self.lam * (np.square(basis).sum() + np.square(users).sum()))
+            return float(errors.sum() + self.lam * squared_norm(basis, users))
 
         while True:
             yield self._step(features, basis, users, objective)

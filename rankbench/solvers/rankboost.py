@@ -108,7 +108,7 @@ class _Rounds:
         wider.features[:-2, number], wider.cuts[:-2, number], wider.weights[:-2, number] = thresholds
         return wider
 
-    def model(self, item_features: Matrix | None, rows: Ints, rounds: int) -> Stumps:
+    def model(self, item_features: Matrix | None, rows: Int32s, rounds: int) -> Stumps:
         """The model of the first rounds; `rows` holds each user's row."""
         kept, offsets = slice(rounds), np.zeros(len(self.features))
         offsets[-1] = np.nan

@@ -16,6 +16,7 @@ from rankbench.methods.entries import Entries
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
+from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
 from rankbench.names import Limits, check, checked_threads
@@ -98,7 +99,7 @@ class _Problem:
 
     def scored(self, basis: Floats, users: Floats, pairs: ScoredPairs) -> _Point:
         """The point with these factors, given the loss of their scores."""
-        size = 0.5 * float(np.square(basis).sum() + np.square(users).sum())
+        size = 0.5 * squared_norm(basis, users)
         return _Point(basis, users, pairs, size + self.C * pairs.loss, self.gradient(pairs.slope))
 
     def scores(self, *products: Factors) -> Floats:
@@ -212,7 +213,7 @@ def _newton(problem: _Problem, point: _Point) -> _Point | None:
     for length in halved(_TRIALS):
         pairs = problem.tasks.at(point.pairs.scores + length * (first + length * second))
         basis, users = point.basis + length * basis_step, point.users + length * users_step
-        found = 0.5 * float(np.square(basis).sum() + np.square(users).sum()) + problem.C * pairs.loss
+        found = 0.5 * squared_norm(basis, users) + problem.C * pairs.loss
         if sufficient(found, point.objective, length, slope):
             return problem.scored(basis, users, pairs)
     return None

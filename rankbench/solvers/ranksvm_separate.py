@@ -10,6 +10,7 @@ from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
+from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
 from rankbench.names import Limits, check, checked_threads
@@ -51,7 +52,7 @@ class RankSVMSeparate:
         tasks = features.tasks
 
         def objective() -> float:
-            return float(0.5 * np.square(weights).sum() + self.C * tasks.at(features.scores(weights)).loss)
+            return float(0.5 * squared_norm(weights) + self.C * tasks.at(features.scores(weights)).loss)
 
         def gap() -> float:
             """The sum of the gaps of all tasks."""

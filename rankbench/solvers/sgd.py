@@ -11,6 +11,7 @@ from rankbench.data.views import Comparisons
 from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
 from rankbench.methods.losses import CODES
+from rankbench.methods.penalties import squared_norm
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
@@ -77,8 +78,7 @@ class SGD:
 
         def objective() -> float:
             lost = total_loss(loss, rows, users, items, threads)
-            size = sum(np.square(block[kept]).sum() for block, kept in zip((users, items), seen, strict=True))
-            return float(lost + self.lam / 2 * size)
+            return lost + self.lam / 2 * squared_norm(users[seen[0]], items[seen[1]])
 
         yield Step(model, objective)
         if not len(train):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankbench.methods.line_search import SUFFICIENT, halved, sufficient
+from rankbench.methods.line_search import SUFFICIENT_DECREASE, halved, sufficient
 
 
 def test_lengths_are_halved():
@@ -20,4 +20,4 @@ def test_a_decrease_is_sufficient_from_a_share_of_what_the_slope_promises(value,
 
 def test_backtracking_finds_the_longest_step_that_decreases_a_parabola_sufficiently():
     found = next(length for length in halved(30, 10.0) if sufficient((length - 1.0) ** 2, 1.0, length, -2.0))
-    assert found == 1.25 and 2 * found > 2 * (1 - SUFFICIENT)
+    assert found == 1.25 and 2 * found > 2 * (1 - SUFFICIENT_DECREASE)
