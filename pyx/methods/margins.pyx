@@ -1,4 +1,4 @@
-"""What comparisons lose under factors, user by user; the losses themselves stand in shared/losses.pxd."""
+"""The sum of each user's losses of comparisons under factors; shared/losses.pxd has the losses."""
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t

@@ -1,14 +1,14 @@
-# The step that pairwise descent on factors takes, whatever the loss.
+# The update step of pairwise gradient descent on factors, for any loss.
 
 cdef struct Move:
-    double slope  # the step times the slope of the loss at u . (v - w)
-    double keep_u  # 1 - the step times the penalty's share of this row
+    double slope  # the step size times the slope of the loss at u . (v - w)
+    double keep_u  # 1 - the step size times the row's share of the penalty
     double keep_v
     double keep_w
 
 
 cdef inline void update(double *u, double *v, double *w, Py_ssize_t rank, Move move) noexcept nogil:
-    """u = keep_u u - g (v - w);  v = keep_v v - g u;  w = keep_w w + g u: all from the old values, g the slope."""
+    """Update u = keep_u u - g (v - w);  v = keep_v v - g u;  w = keep_w w + g u: from the old values, g = slope."""
     cdef Py_ssize_t k
     cdef double old_u, old_v, old_w
     for k in range(rank):

@@ -1,4 +1,4 @@
-"""Comparisons sorted into tasks, each the comparisons of few users between few items."""
+"""Comparisons sorted into tasks; a task has the comparisons of a few users between a few items."""
 
 import numpy as np
 
@@ -33,10 +33,10 @@ def bucket(
     const int32_t[:, ::1] pair_of,
     int groups,
 ) -> tuple[Int64s, Int32s, Int32s, Int32s]:
-    """The rows sorted by task, a pair of item groups and a user group, stably.
+    """The comparisons sorted by task, stably; a task is a pair of item groups and a user group.
 
     Task pair_of[a, b] * groups + c holds the comparisons of items of the groups a and b by users of group
-    c. Returns where each task starts, and user, better and worse item of each row.
+    c. Returns the start of each task, and the user, better item and worse item of each row.
     """
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse

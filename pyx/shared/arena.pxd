@@ -1,12 +1,12 @@
-# Scratch memory of kernels: one block for each thread, laid out by the code that also says how large it is.
+# Scratch memory of kernels: one block for each thread; the same function computes its size and lays it out.
 #
-# A kernel has one function that lays its scratch memory out:
+# Each kernel has one function that lays out its scratch memory:
 #
 #     cdef Memory lay_out(Arena *arena, Py_ssize_t longest) noexcept nogil:
 #         return Memory(floats(arena, longest), ints(arena, 2 * longest))
 #
-# It is called with an empty arena first, which counts bytes and hands out NULL, and then by each thread with the
-# thread's own share of a block of that size:
+# It is first called with an empty arena, which only counts bytes and returns NULL, and then by each thread with
+# the thread's own share of the memory:
 #
 #     cdef Arena arena = Arena(NULL, 0)
 #     lay_out(&arena, longest)
@@ -21,10 +21,10 @@
 from libc.stdint cimport int32_t, int64_t
 
 cdef enum:
-    LINE = 64  # bytes of a cache line: every array starts on one of its own, so that threads never share one
+    LINE = 64  # bytes of a cache line: every array starts a new line, so that threads never share a line
 
 cdef struct Arena:
-    char *start  # NULL: only count
+    char *start  # NULL: count bytes only
     size_t used  # bytes handed out so far, a multiple of LINE
 
 
@@ -36,17 +36,17 @@ cdef inline void *taken(Arena *arena, Py_ssize_t n, size_t size) noexcept nogil:
 
 
 cdef inline double *floats(Arena *arena, Py_ssize_t n) noexcept nogil:
-    """Room for n doubles."""
+    """Scratch memory for n doubles."""
     return <double *> taken(arena, n, sizeof(double))
 
 
 cdef inline int32_t *ints(Arena *arena, Py_ssize_t n) noexcept nogil:
-    """Room for n 32-bit integers."""
+    """Scratch memory for n 32-bit integers."""
     return <int32_t *> taken(arena, n, sizeof(int32_t))
 
 
 cdef inline int64_t *longs(Arena *arena, Py_ssize_t n) noexcept nogil:
-    """Room for n 64-bit integers."""
+    """Scratch memory for n 64-bit integers."""
     return <int64_t *> taken(arena, n, sizeof(int64_t))
 
 

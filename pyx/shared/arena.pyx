@@ -1,4 +1,4 @@
-"""The block of scratch memory that the threads of a kernel share out; how it is used stands in arena.pxd."""
+"""Scratch memory for the threads of a kernel; arena.pxd describes how it is used."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from libc.stdint cimport uint8_t
 
 
 cdef class Scratch:
-    """Memory for so many threads, `size` bytes for each, released together with this object."""
+    """Scratch memory of `size` bytes for each thread, released with this object."""
 
     def __cinit__(self, size_t size, int threads):
-        """Reserve the memory, and raise MemoryError where there is not enough of it."""
+        """Allocate the memory, or raise MemoryError."""
         cdef uint8_t[::1] block
         cdef size_t off
         self.block = np.empty(size * threads + LINE, np.uint8)
@@ -19,5 +19,5 @@ cdef class Scratch:
         self.size = size
 
     cdef Arena share(self, int thread) noexcept nogil:
-        """The part of one thread, nothing of it handed out yet."""
+        """The memory of one thread, as an unused arena."""
         return Arena(self.start + <size_t> thread * self.size, 0)

@@ -1,7 +1,7 @@
-# The few BLAS and LAPACK calls that win over a loop, in row-major words.
+# The few BLAS and LAPACK calls that are faster than a loop, for row-major matrices.
 #
-# Callers run them on one thread each (see rankbench.harness.threads): then a call's bits depend on
-# its input alone, and parallel kernels call them side by side.
+# BLAS runs on one thread per call (see rankbench.harness.threads), so that the bits depend on the input alone
+# and parallel kernels can call it from all their threads.
 
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dposv, dsyevd
@@ -51,7 +51,7 @@ cdef inline void multiply_from_left(
 
 
 cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:
-    """Solve a x = x in place for a symmetric positive definite a (Cholesky); 0, or LAPACK's complaint."""
+    """Solve a x = x in place for a symmetric positive definite a (Cholesky); 0, or LAPACK's error code."""
     cdef char lower = b'L'
     cdef int one = 1, info = 0
     dposv(&lower, &n, &one, a, &n, x, &n, &info)
@@ -59,12 +59,12 @@ cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:
 
 
 cdef inline Py_ssize_t spectrum_work(Py_ssize_t n) noexcept nogil:
-    """How many doubles `spectrum` works in."""
+    """The number of doubles of scratch memory that `spectrum` needs."""
     return (1 + 6 * n + 2 * n * n) + (3 + 5 * n)
 
 
 cdef inline int spectrum(double *a, double *values, double *work, int n) noexcept nogil:
-    """Eigenvalues, ascending, and in place of the symmetric a its eigenvectors, one a row; 0, or a complaint."""
+    """Fill in the ascending eigenvalues, and replace the symmetric a by its eigenvectors as rows; 0, or an error."""
     cdef char vectors = b'V', lower = b'L'
     cdef int info = 0, size = 1 + 6 * n + 2 * n * n, integers = 3 + 5 * n
     dsyevd(&vectors, &lower, &n, a, &n, values, work, &size, <int *> (work + size), &integers, &info)

@@ -1,9 +1,9 @@
-# Even draws of integers without the GIL, from raw bits and in integers only, so that what is drawn is the same on
-# every machine and under every version of NumPy, which promises the bits of its generators for ever.
+# Uniform draws of integers without the GIL. They use raw bits and integer arithmetic only, so that the numbers are the
+# same on every machine and with every version of NumPy, which guarantees the bits of its generators.
 #
-# Two sources of bits: the caller's NumPy generator, and a stream of its own for each task of a parallel pass, so
-# that what a task draws depends on its number alone and not on the thread that runs it (SplitMix64; Steele, Lea and
-# Flood 2014).
+# There are two sources of bits: the caller's NumPy generator, and a separate stream for each task of a parallel pass,
+# so that the numbers of a task depend on the task alone and not on the thread that runs it (SplitMix64; Steele, Lea
+# and Flood 2014).
 #
 #     cdef bitgen_t *bits = bit_generator(rng)                 cdef Stream stream = stream_of(seed, task)
 #     with rng.bit_generator.lock, nogil:
@@ -49,7 +49,7 @@ cdef inline uint32_t next_word(Bits *bits) noexcept nogil:
 
 
 cdef inline uint32_t below(Bits *bits, uint32_t n) noexcept nogil:
-    """An even draw from 0 .. n-1 (Lemire 2019: multiply, and reject the few words that would be uneven)."""
+    """A uniform draw from 0 .. n-1 (Lemire 2019: multiply, and reject the few words that would bias it)."""
     cdef uint64_t product = <uint64_t> next_word(bits) * n
     cdef uint32_t rest = <uint32_t> product
     cdef uint32_t uneven
@@ -62,10 +62,10 @@ cdef inline uint32_t below(Bits *bits, uint32_t n) noexcept nogil:
 
 
 cdef inline uint64_t below64(bitgen_t *bits, uint64_t n) noexcept nogil:
-    """An even draw from 0 .. n-1 for n beyond 32 bits: reject the first 2^64 mod n words, and take the remainder.
+    """A uniform draw from 0 .. n-1 for n beyond 32 bits: reject the first 2^64 mod n words, and take the remainder.
 
-    Lemire's method would need a product of 128 bits, which not every compiler has; and splits that have been
-    published depend on these very draws.
+    Lemire's method would need a product of 128 bits, which not every compiler has, and published splits depend on
+    these draws.
     """
     cdef uint64_t drawn = bits.next_uint64(bits.state)
     cdef uint64_t uneven
@@ -77,7 +77,7 @@ cdef inline uint64_t below64(bitgen_t *bits, uint64_t n) noexcept nogil:
 
 
 cdef inline int32_t draw_next(Bits *bits, int32_t *order, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
-    """One step of a Fisher-Yates shuffle: an even draw from order[place:n], exchanged with the one at `place`."""
+    """One step of a Fisher-Yates shuffle: exchange order[place] with a uniform draw from order[place:n]."""
     cdef Py_ssize_t drawn = place + below(bits, <uint32_t> (n - place))
     cdef int32_t chosen = order[drawn]
     order[drawn] = order[place]
@@ -95,16 +95,16 @@ cdef inline void shuffled(Stream *stream, int32_t *order, Py_ssize_t n) noexcept
 
 
 cdef inline size_t table_size(int64_t k) noexcept nogil:
-    """Room for the table of `draw_subset`: a third of it is filled, and nobody is pushed over its end."""
+    """The number of slots in the hash table of `draw_subset`: a third is filled, and probing never passes the end."""
     return 3 * <size_t> k + 1
 
 
 cdef inline void draw_subset(bitgen_t *bits, int64_t n, int64_t k, int64_t *table, int64_t *out) noexcept nogil:
     """k different numbers of 0 .. n-1, ascending; every subset is equally likely. O(k) on average.
 
-    Floyd's algorithm (Bentley and Floyd 1987): where a number has been taken already, the last one that may be
-    drawn at all is taken in its stead. The hash table of what is taken has table_size(k) slots. A number's slot
-    grows with the number, so that reading the table in order leaves next to nothing to sort.
+    Floyd's algorithm (Bentley and Floyd 1987): if the drawn number has been taken already, the largest number of the
+    current range is taken instead. The hash table of taken numbers has table_size(k) slots. A number's slot
+    grows with the number, so that the table is almost sorted when it is read in order.
     """
     cdef double slots = 2.0 * <double> k / <double> n
     cdef size_t size = table_size(k), slot
@@ -128,7 +128,7 @@ cdef inline void draw_subset(bitgen_t *bits, int64_t n, int64_t k, int64_t *tabl
 
 
 cdef inline bint _is_new(int64_t *table, double slots, int64_t number) noexcept nogil:
-    """Whether the table did not hold the number; it does now."""
+    """Add the number to the table; whether it was not in the table before."""
     cdef size_t slot = <size_t> (slots * <double> number)
     while table[slot] >= 0:
         if table[slot] == number:

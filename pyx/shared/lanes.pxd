@@ -1,7 +1,7 @@
 # Vectors of doubles, inline. A sum runs in a fixed number of lanes that are added up in a fixed
 # order, so that its bits depend neither on the compiler's vector width nor on the machine.
 
-# There are four lanes: rows of factors are padded with zeros to a multiple of 4, and no loop has a tail.
+# There are four lanes: rows of factors are padded with zeros to a multiple of 4, so that no loop has a remainder.
 
 
 from libc.stdint cimport int32_t
@@ -50,7 +50,7 @@ cdef inline double dot_any(const double *x, const double *y, Py_ssize_t n) noexc
 
 
 cdef inline double total(const double *x, Py_ssize_t n) noexcept nogil:
-    """sum_k x_k, for any n: whole lanes first, then what is left, in order."""
+    """sum_k x_k, for any n: whole lanes first, then the remaining terms in order."""
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0
     cdef Py_ssize_t k, whole = n - n % 4
     for k in range(0, whole, 4):
@@ -64,7 +64,7 @@ cdef inline double total(const double *x, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline double dot_at(const double *x, const double *y, const int32_t *at, Py_ssize_t n) noexcept nogil:
-    """sum_k x_k y_at[k], for any n: whole lanes first, then what is left, in order."""
+    """sum_k x_k y_at[k], for any n: whole lanes first, then the remaining terms in order."""
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0
     cdef Py_ssize_t k, whole = n - n % 4
     for k in range(0, whole, 4):
@@ -92,14 +92,14 @@ cdef extern from *:
 
 
 cdef inline void fetch(double *row, Py_ssize_t n) noexcept nogil:
-    """Have a row that will soon be written brought into the cache; a hint, it changes no bit."""
+    """Prefetch a row that will soon be written; a hint that changes no bit."""
     cdef Py_ssize_t k
     for k in range(0, n, 8):  # a cache line holds 8
         _fetch(row + k)
 
 
 cdef inline void read_ahead(const double *row, Py_ssize_t n) noexcept nogil:
-    """The same for a row that will only be read, so that other threads may keep theirs."""
+    """Prefetch a row that will only be read, so that other threads may keep their cached copies."""
     cdef Py_ssize_t k
     for k in range(0, n, 8):
         _read_ahead(row + k)

@@ -1,1 +1,1 @@
-"""The width of a lane: rows of factors are padded with zeros to a multiple of it; loops stand in lanes.pxd."""
+"""The number of lanes: rows of factors are padded with zeros to a multiple of it; lanes.pxd has the loops."""

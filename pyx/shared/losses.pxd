@@ -5,8 +5,8 @@
 #   logistic        log(1 + e^-m), without overflow
 #   smooth hinge    1/2 - m below 0, (1 - m)^2 / 2 up to 1, 0 from there on
 #
-# Every kernel that works with losses of margins takes them from here, and knows all of them: a new loss is a name in
-# `Loss`, a branch in each function below, and a record in rankbench/methods/losses.py.
+# All kernels take the losses of margins from here. A new loss needs a name in `Loss`, a branch in each function below,
+# and a record in rankbench/methods/losses.py.
 
 from libc.math cimport exp, fabs, log1p
 
@@ -27,7 +27,7 @@ cdef struct Parabola:
 
 
 cdef inline double loss_of(Loss loss, double margin) noexcept nogil:
-    """The loss alone."""
+    """The loss at this margin."""
     cdef double missing = max(0.0, 1.0 - margin)
     if loss == SQUARED_HINGE:
         return missing * missing
@@ -39,10 +39,10 @@ cdef inline double loss_of(Loss loss, double margin) noexcept nogil:
 
 
 cdef inline double slope_of(Loss loss, double margin) noexcept nogil:
-    """The derivative alone, without a branch that depends on the margin."""
+    """The derivative at this margin, without a branch that depends on the margin."""
     cdef double missing = 1.0 - margin
     if loss == SQUARED_HINGE:
-        return -(missing + fabs(missing))  # -2 max(0, 1 - m), just as exact
+        return -(missing + fabs(missing))  # = -2 max(0, 1 - m), exactly
     if loss == HINGE:
         return -1.0 if missing > 0.0 else 0.0
     if loss == SMOOTH_HINGE:
@@ -66,7 +66,7 @@ cdef inline Tangent tangent_of(Loss loss, double margin) noexcept nogil:
 
 
 cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
-    """The second derivative, which the hinge has nowhere."""
+    """The second derivative at this margin; 0 for the hinge."""
     cdef double small
     if loss == SQUARED_HINGE:
         return 2.0 if margin < 1.0 else 0.0
@@ -84,7 +84,7 @@ cdef inline Parabola parabola_of(
     """w L(m) + l L(-m) for w wins and l losses against the same opponent, with both derivatives by m.
 
     For the logistic loss L' = -1 / (1 + e^m) and L'' = L'(m) L'(-m), the same for wins and losses: one exponential
-    serves all; the value costs a logarithm, and is 0 unless it is asked for.
+    gives all of them. The value needs a logarithm more, and is 0 unless it is requested.
     """
     cdef double small, greater, lesser, won, lost, value = 0.0
     cdef Tangent of_win, of_loss

@@ -1,5 +1,5 @@
-# OpenMP where the compiler had it, one thread where not. The team's size is chosen at run time, and
-# kernels are written so that it never changes a bit: threads share nothing that they write to.
+# Threads by OpenMP if the compiler supports it, else a single thread. The number of threads is chosen at run time and
+# does not change a kernel's bits: threads never write to the same memory.
 
 cdef extern from *:
     """
@@ -17,13 +17,12 @@ cdef extern from *:
 
 
 cdef enum:
-    MOST_THREADS = 1024  # beyond it lies no machine that this is for, only memory for each of them
+    MOST_THREADS = 1024  # a limit on the scratch memory, which grows with the number of threads
 
 
 cdef inline int team(int threads) noexcept nogil:
-    """How many threads a kernel uses when so many are asked for: at least one, and no more than is sane.
+    """The number of threads that a kernel uses: the requested number, at least 1 and at most MOST_THREADS.
 
-    Every kernel passes its `threads` through here before anything else. Memory for no thread or for less than none
-    is memory that the first thread would write beyond.
+    Every kernel calls this first, since the scratch memory for less than one thread would be too small.
     """
     return min(max(threads, 1), <int> MOST_THREADS)

@@ -1,7 +1,7 @@
-# What kernels take in place of loose arrays: the rows of a sparse matrix, and the comparisons of users.
+# The array arguments of kernels: the rows of a sparse matrix, and comparisons by user.
 #
-# Each class owns its arrays and has checked that their lengths agree. `view` holds the same arrays as C pointers,
-# for loops without the GIL; an empty array is NULL there.
+# Each class owns its arrays and checks that their lengths agree. `view` holds the same arrays as C pointers, for loops
+# without the GIL; the pointer of an empty array is NULL.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -47,12 +47,12 @@ cdef Py_ssize_t count_rows(const int64_t[::1] indptr, Py_ssize_t entries) except
 
 
 cdef inline const int32_t *first_id(const int32_t[::1] ids) noexcept nogil:
-    """The address of the first id, NULL where there is none."""
+    """The address of the first id; NULL for an empty array."""
     return &ids[0] if ids.shape[0] > 0 else NULL
 
 
 cdef inline const double *first_value(const double[::1] values) noexcept nogil:
-    """The address of the first value, NULL where there is none."""
+    """The address of the first value; NULL for an empty array."""
     return &values[0] if values.shape[0] > 0 else NULL
 
 

@@ -2,14 +2,14 @@
 
 
 cdef Py_ssize_t count_rows(const int64_t[::1] indptr, Py_ssize_t entries) except -1:
-    """How many rows `indptr` has; ValueError where it does not describe so many entries."""
+    """The number of rows of `indptr`; a ValueError if it does not fit the number of entries."""
     if indptr.shape[0] == 0 or indptr[0] != 0 or indptr[indptr.shape[0] - 1] != entries:
         raise ValueError(f"indptr must start with 0 and end with the number of entries, {entries}")
     return indptr.shape[0] - 1
 
 
 cdef class Pattern:
-    """The places of a sparse matrix that hold an entry: columns[indptr[r]:indptr[r + 1]] of row r."""
+    """The pattern of a sparse matrix: row r has entries in columns[indptr[r]:indptr[r + 1]]."""
 
     def __init__(self, *, const int64_t[::1] indptr, const int32_t[::1] columns):
         """Take the arrays, without a copy."""

@@ -11,10 +11,10 @@ cdef enum:
 cdef inline void argsort(
     const double *keys, int32_t *order, int32_t *scratch, Py_ssize_t n
 ) noexcept nogil:
-    """Arrange the indices in `order` so that keys[order] ascends; equal keys stay as they stood.
+    """Arrange the indices in `order` so that keys[order] ascends; equal keys keep their order.
 
-    Runs of RUN are sorted by insertion, then merged pairwise; `source` holds the runs and `target`
-    receives them, twice as long.
+    Runs of RUN are sorted by insertion, then merged pairwise from `source` into
+    `target`, which doubles their length.
     """
     cdef Py_ssize_t start = 0, width = RUN
     cdef int32_t *source = order
@@ -52,7 +52,7 @@ cdef inline void _insertion_sort(const double *keys, int32_t *order, Py_ssize_t 
 cdef inline void _merge(
     const double *keys, const int32_t *source, int32_t *target, Py_ssize_t middle, Py_ssize_t n
 ) noexcept nogil:
-    """Merge source[:middle] and source[middle:n]; on a tie the left one goes first."""
+    """Merge the sorted source[:middle] and source[middle:n]; on a tie the left one goes first."""
     cdef Py_ssize_t left = 0, right = middle, place
     for place in range(n):
         if right >= n or (left < middle and keys[source[left]] <= keys[source[right]]):
@@ -71,7 +71,7 @@ cdef inline void in_order(int32_t *order, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline void sort32(int32_t *numbers, size_t n) noexcept nogil:
-    """Arrange the numbers so that they ascend; few, as they mostly are, by insertion."""
+    """Sort the numbers in ascending order; by insertion if there are few."""
     cdef size_t i, place
     cdef int32_t moving
     if n > MANY:

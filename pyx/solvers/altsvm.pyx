@@ -5,13 +5,13 @@ user i; u_i in block j and -u_i in block k for the items), w = sum of a x, m = w
 
     a <- clip(a + (1 - m - ridge a) / (q + ridge), 0, upper)
 
-and moves w along x. Squared hinge: ridge = 1 / (2C), no upper end. Hinge: no ridge, upper = C.
+and moves w along x. Squared hinge: ridge = 1 / (2C), no upper bound. Hinge: no ridge, upper = C.
 
-For the items the comparisons lie in records, task by task, and within a task user by user. Tasks of one round share
-no item, unless the schedule lets them race; within a task the order depends on the task's number alone. So the bits
-are the same on any number of threads. A task is visited window by window, and a window's comparisons in random
-order: the users' vectors of a window stay in the first-level cache, and yet no user's comparisons come one after the
-other, which would fit V to each user in turn and take more passes than an order drawn at random.
+For the items the comparisons are stored as records, task by task, and within a task user by user. Tasks of one round
+share no item, unless the schedule lets them race; within a task the order depends on the task's number alone. So the
+bits are the same for any number of threads. A task is visited window by window, and a window's comparisons in random
+order: the users' vectors of a window stay in the first-level cache, but the comparisons of a user are not visited in
+succession, which would fit V to each user in turn and take more passes than a random order.
 """
 
 import numpy as np
@@ -30,10 +30,10 @@ from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
 cdef enum:
-    _AHEAD = 3  # comparisons whose rows of V are on their way while one is worked on
-    _WINDOW = 4096  # doubles in users' vectors, one for each comparison of a window, that the first-level cache holds
+    _AHEAD = 3  # how many comparisons ahead the rows of V are prefetched
+    _WINDOW = 4096  # doubles in the users' vectors of a window's comparisons; they fit in the first-level cache
 
-cdef double _HUGE = 1e300  # what an example of length zero moves its dual by: to its upper end
+cdef double _HUGE = 1e300  # the step of the dual of an example of length zero, which takes it to its upper bound
 
 cdef packed struct Record:
     int32_t user
@@ -50,7 +50,7 @@ cdef struct Bounds:
     double upper
 
 cdef struct ItemsMachine:
-    # The items' half: what all its tasks share.
+    # The items' half: the data that all its tasks share.
     Bounds bounds
     const double *users
     const double *inverses  # by user: 1 / (2 |u|^2 + ridge)
@@ -71,8 +71,8 @@ cdef struct UserMachine:
 
 cdef struct Memory:
     # Scratch memory of one thread.
-    int32_t *order  # of one user's comparisons
-    double *weights  # one for every item; zero between two users
+    int32_t *order  # the order of one user's comparisons
+    double *weights  # one per item; all zero between two users
 
 cdef extern from *:
     """
@@ -87,12 +87,12 @@ cdef extern from *:
 
 
 cdef class Box:
-    """What a dual variable costs and may be: `ridge` / 2 times its square, and no more than `upper`."""
+    """The penalty and the upper bound of a dual variable a: ridge / 2 a^2, and a <= upper."""
 
     cdef Bounds bounds
 
     def __init__(self, *, double ridge, double upper):
-        """Take both; squared hinge: 1 / (2C) and infinity; hinge: 0 and C."""
+        """Take ridge and upper; squared hinge: 1 / (2C) and infinity; hinge: 0 and C."""
         self.bounds = Bounds(ridge, upper)
 
 
@@ -131,8 +131,8 @@ def records_of(
 ) -> tuple[Records, Int64s]:
     """The comparisons task by task, users within a task in the order given, and where each task starts.
 
-    Task pair_of[a, b] holds the comparisons between items of the groups a and b; every dual is zero. The work is
-    linear: a first reading counts, a second fills.
+    Task pair_of[a, b] holds the comparisons between items of the groups a and b; every dual is zero. The time is
+    linear: a first pass counts, a second fills.
     """
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
@@ -154,7 +154,7 @@ def records_of(
                 out[counts[task]].better = better[row]
                 out[counts[task]].worse = worse[row]
                 counts[task] += 1
-    return records, np.concatenate([[0], starts[:n_tasks]])  # each count has grown to the next task's start
+    return records, np.concatenate([[0], starts[:n_tasks]])  # filling moved each task's start to the next task's
 
 
 def items_pass(
@@ -167,10 +167,10 @@ def items_pass(
     bint atomic,
     int threads,
 ):
-    """Update V by a visit to every comparison, round by round; the tasks of a round run side by side.
+    """Update V by a visit to every comparison, round by round; the tasks of a round run in parallel.
 
-    A row of `rounds` is a first task and an end. An update reads 3 rank doubles and writes 2 rank, in about 7 rank
-    flops. `atomic`: no addition to V is lost where tasks of one round share items.
+    A row of `rounds` has the first task of a round and the end of its tasks. An update reads 3 rank doubles and writes
+    2 rank, in about 7 rank flops. `atomic`: no addition to V is lost where tasks of one round share items.
     """
     threads = team(threads)
     cdef double[::1] inverses = np.empty(vectors.users.shape[0])
@@ -191,7 +191,7 @@ def items_pass(
 
 
 def items_from_duals(*, TaskRecords tasks, const int64_t[:, ::1] rounds, Vectors vectors, int threads) -> Floats:
-    """Add to V its examples times their duals, a u_i to row j and -a u_i to row k.
+    """Add all examples times their duals to V: a u_i to row j and -a u_i to row k.
 
     Returns the sum of the duals and of their squares, task by task.
     """
@@ -210,7 +210,7 @@ def items_from_duals(*, TaskRecords tasks, const int64_t[:, ::1] rounds, Vectors
 
 
 def scale_exponent(*, Box box, double linear, double square, double size) -> int:
-    """The power of two by which duals are best scaled all together.
+    """The exponent of the power of two that all duals are best scaled by.
 
     `linear` and `square` are the sums of the duals and of their squares, `size` is |w|^2.
     """
@@ -246,7 +246,7 @@ def users_pass(
 
 
 def drawn_items_pass(*, Box box, TaskRecords tasks, Vectors vectors, rng):
-    """Make as many updates of V as there are comparisons, each of one drawn evenly from all."""
+    """Make as many updates of V as there are comparisons, each by a comparison drawn uniformly at random."""
     cdef bitgen_t *bits = bit_generator(rng)
     cdef ItemsMachine machine = _items_machine(box, vectors, False)
     cdef Py_ssize_t _time, n = tasks.records.shape[0]
@@ -260,9 +260,9 @@ def drawn_items_pass(*, Box box, TaskRecords tasks, Vectors vectors, rng):
 
 
 def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors vectors, rng):
-    """Make as many updates of U as there are comparisons, each of one drawn evenly from all.
+    """Make as many updates of U as there are comparisons, each by a comparison drawn uniformly at random.
 
-    The dual of a record lies at the same place of `duals`.
+    The dual of a record has the same index in `duals`.
     """
     cdef Bounds bounds = box.bounds
     cdef bitgen_t *bits = bit_generator(rng)
@@ -281,7 +281,7 @@ def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors ve
 
 
 def sums(*, const float[:] duals) -> tuple[float, float]:
-    """The sum of the duals, and that of their squares."""
+    """The sum of the duals, and the sum of their squares."""
     cdef double linear = 0.0, square = 0.0
     cdef Py_ssize_t row
     with nogil:
@@ -292,7 +292,7 @@ def sums(*, const float[:] duals) -> tuple[float, float]:
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t longest, Py_ssize_t n_items) noexcept nogil:
-    """Room for the order of one user's comparisons, and for a weight of each item."""
+    """Scratch memory for the order of one user's comparisons, and for a weight of each item."""
     return Memory(ints(arena, longest), floats(arena, n_items))
 
 
@@ -300,7 +300,7 @@ cdef Memory _lay_out(Arena *arena, Py_ssize_t longest, Py_ssize_t n_items) noexc
 
 
 cdef ItemsMachine _items_machine(Box box, Vectors vectors, bint atomic):
-    """The items' half without `inverses`; no box where no dual is changed."""
+    """The shared data of the items' half, without `inverses`; `box` may be None if no dual is changed."""
     cdef Bounds bounds = Bounds(0.0, 0.0)
     if box is not None:
         bounds = box.bounds
@@ -308,7 +308,7 @@ cdef ItemsMachine _items_machine(Box box, Vectors vectors, bint atomic):
 
 
 cdef void _visit_task(const ItemsMachine *shared, Record *records, Py_ssize_t n, Stream stream) noexcept nogil:
-    """Visit a task window by window, from a random one on, in a random stride that meets each of them once."""
+    """Visit a task window by window, from a random start and with a random stride that visits each window once."""
     cdef ItemsMachine machine = shared[0]
     cdef Py_ssize_t window = max(<Py_ssize_t> 32, _WINDOW // machine.rank), windows = (n + window - 1) // window
     cdef Py_ssize_t place, stride = 1, _turn
@@ -329,8 +329,8 @@ cdef inline void _visit_window(
 ) noexcept nogil:
     """Shuffle the records, and update V by each of them.
 
-    Whole records are exchanged, from the last place down: `draw_next` exchanges ids, from the first place up, which
-    draws other orders.
+    Whole records are exchanged, from the last place down. `draw_next` cannot be used: it exchanges ids from the first
+    place up, which gives other orders.
     """
     cdef Py_ssize_t place, drawn, rank = machine.rank
     cdef Record swap
@@ -395,7 +395,7 @@ cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_
 cdef inline void _visit_user(
     const UserMachine *machine, ComparisonRows comparisons, Py_ssize_t user, Memory memory, int passes, Stream stream
 ) noexcept nogil:
-    """Fit one user, if it has comparisons; `machine` holds the duals and vectors of all users, and is left so."""
+    """Fit one user, if it has comparisons; `machine` holds the duals and vectors of all users, and keeps them."""
     cdef UserMachine own = machine[0]
     cdef Py_ssize_t first = comparisons.view.indptr[user]
     own.n = comparisons.view.indptr[user + 1] - first
@@ -409,7 +409,7 @@ cdef inline void _visit_user(
 
 cdef void _fit_user(const UserMachine *machine, Memory memory, int passes, Stream stream) noexcept nogil:
     """Rebuild one user's vector, and visit its comparisons `passes` times, each in a new order."""
-    cdef Bounds bounds = machine.bounds  # these copies stay in registers while u and the duals are written
+    cdef Bounds bounds = machine.bounds  # local copies, so that they stay in registers
     cdef const int32_t *better = machine.better
     cdef const int32_t *worse = machine.worse
     cdef const double *items = machine.items
@@ -431,10 +431,10 @@ cdef void _fit_user(const UserMachine *machine, Memory memory, int passes, Strea
 
 
 cdef void _rebuild_user(const UserMachine *machine, double *weights) noexcept nogil:
-    """Set u = sum of a (v_j - v_k), with all a scaled by the power of two that suits the new V.
+    """Set u = sum of a (v_j - v_k), with all a scaled by the best power of two for the new V.
 
-    The duals are first added up by item, for a user has many more comparisons than items. Invariant: `weights`, one
-    for every item, are zero before and after.
+    The duals are first added up by item, since a user has many more comparisons than items. Invariant: all `weights`,
+    one for each item, are zero before and after.
     """
     cdef Py_ssize_t row, k, n = machine.n, rank = machine.rank
     cdef double linear = 0.0, square = 0.0, factor
@@ -463,15 +463,15 @@ cdef void _rebuild_user(const UserMachine *machine, double *weights) noexcept no
             u[k] *= factor
 
 
-# ---- what both halves do to a dual and to a vector ----
+# ---- updates of duals and vectors, shared by both halves ----
 
 
 cdef inline int _scale_exponent(double linear, double curvature, double upper) noexcept nogil:
     """The log2, rounded, of the t that minimises the dual t^2/2 (|w|^2 + ridge sum a^2) - t sum a.
 
-    Duals that were left by another V (or U) may lie far beyond what suits the new one, and one pass would
-    not bring them back: the two halves would chase each other to infinity. A power of two is exact, and at
-    most sqrt 2 from the best t, which always leaves a better dual than a start from zero.
+    Duals from the previous V (or U) may be far too large for the new one, and one pass does not correct
+    them: without scaling the two halves diverge. Multiplying by a power of two is exact, and it is at most a factor
+    sqrt 2 from the best t, which always gives a better dual value than a start from zero.
     """
     cdef double best
     if linear <= 0.0 or curvature <= 0.0:
@@ -496,12 +496,12 @@ cdef inline void _update_user(
 
 
 cdef inline float _best(const Bounds *bounds, double dual, double margin, double inverse) noexcept nogil:
-    """The dual that is best while all others stay, as it will be stored: w must move by just that much."""
+    """The best value of one dual with all others fixed, rounded as it is stored, so that w moves by the same amount."""
     return <float> min(max(dual + (1.0 - margin - bounds.ridge * dual) * inverse, 0.0), bounds.upper)
 
 
 cdef inline double _inverse(double curvature) noexcept nogil:
-    """1 / curvature, or so much that a dual goes to its upper end where there is no curvature."""
+    """1 / curvature; without curvature a huge number, which takes the dual to its upper bound."""
     return 1.0 / curvature if curvature > 0.0 else _HUGE
 
 
@@ -551,7 +551,7 @@ cdef inline void _add_weighted(double *u, const double *v, double *weight, Py_ss
 
 
 cdef inline void _add_both(double *v, double *w, const double *u, double step, Py_ssize_t n) noexcept nogil:
-    """Add step u to v, and take it from w."""
+    """Add step u to v, and subtract it from w."""
     cdef double a, b, c, d
     cdef Py_ssize_t k
     for k in range(0, n, 4):
@@ -566,7 +566,7 @@ cdef inline void _add_both(double *v, double *w, const double *u, double step, P
 cdef inline void _add_atomically(
     double *v, double *w, const double *u, double step, Py_ssize_t n
 ) noexcept nogil:
-    """Add step u to v and take it from w, such that no other thread's addition is lost."""
+    """Add step u to v and subtract it from w, atomically."""
     cdef Py_ssize_t k
     if step == 0.0:
         return

@@ -1,4 +1,4 @@
-"""Negatives for implicit feedback: for every positive an item that its user has not, all equally likely."""
+"""Negatives for implicit feedback: for every positive a random item that is not a positive of the user."""
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -9,9 +9,9 @@ from rankbench.kernels.shared.draws cimport Stream, below, stream_of
 
 
 def draw_negatives(*, Pattern positives, int n_items, uint64_t seed, int32_t[::1] out, int threads):
-    """Fill `out` with a negative for each positive, by user; a user's positives ascend and leave at least one item.
+    """Fill `out` with a negative for each positive, by user; a user's positives ascend and are not all items.
 
-    Each user draws from a stream of their own, so that no bit depends on the number of threads.
+    Each user has their own random stream, so no bit depends on the number of threads.
     """
     threads = team(threads)
     cdef Py_ssize_t user, first, n
@@ -25,17 +25,17 @@ def draw_negatives(*, Pattern positives, int n_items, uint64_t seed, int32_t[::1
 cdef void _draw(
     const int32_t *positives, Py_ssize_t n, Py_ssize_t n_items, Stream stream, int32_t *out
 ) noexcept nogil:
-    """The number of a missing item is drawn, and the item looked up: O(log n), and no draw is rejected."""
+    """Draw a user's negatives: an index among the missing items, and then the item by bisection, in O(log n)."""
     cdef Py_ssize_t place
     for place in range(n):
         out[place] = _missing(positives, n, <int32_t> below(&stream, <uint32_t> (n_items - n)))
 
 
 cdef inline int32_t _missing(const int32_t *positives, Py_ssize_t n, int32_t number) noexcept nogil:
-    """The missing item that so many missing ones stand before.
+    """The missing item with this number, counted from 0 in ascending order.
 
-    positives[p] - p items are missing before the p-th positive, and that never falls: the first p for which
-    it is above `number` says that p positives stand before the item.
+    positives[p] - p items are missing before the p-th positive, and this count never decreases with p. The first p
+    with a count above `number` is the number of positives before the item.
     """
     cdef Py_ssize_t low = 0, high = n, middle
     while low < high:

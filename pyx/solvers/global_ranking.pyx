@@ -1,8 +1,8 @@
-"""Loss, gradient and curvature of a global ranking, which has one score for each item.
+"""Loss, gradient and curvature of a global ranking, a model with one score per item.
 
 The comparisons of all users are first gathered into a tournament, a symmetric sparse matrix: row j lists each opponent
-k of item j once, with how often j won and lost against it. Then each item sums over its own row, and threads share
-nothing that they write to. The cost is linear in the number of distinct pairs, however often they were compared.
+k of item j once, with the numbers of wins and losses of j against k. Each item then sums over its own row, so that no
+two threads write to the same memory. The cost is linear in the number of distinct pairs, not of comparisons.
 """
 
 import numpy as np
@@ -29,15 +29,15 @@ cdef struct Totals:
 
 cdef struct Sides:
     # Scratch memory while a tournament is made.
-    int32_t *met  # by item, all who met it: j where j won, ~j where j lost
-    int32_t *last  # by item, the opponent that it met last
+    int32_t *met  # by item, all opponents: j if j won, ~j if j lost
+    int32_t *last  # the latest opponent of each item
 
 
 cdef class Tournament:
-    """How often each item won and lost against each opponent, by item.
+    """The numbers of wins and losses of each item against each opponent.
 
-    Item j met opponents[indptr[j]:indptr[j + 1]], in ascending order and each one once, and won `wins` times and lost
-    `losses` times against them.
+    The opponents of item j are opponents[indptr[j]:indptr[j + 1]], each once and in ascending order; item j won
+    `wins` times and lost `losses` times against each.
     """
 
     cdef int64_t[::1] indptr
@@ -49,9 +49,9 @@ cdef class Tournament:
     def __init__(self, *, const int32_t[::1] better, const int32_t[::1] worse, Py_ssize_t n_items):
         """Gather these comparisons.
 
-        Both sides of every comparison are laid out opponent by opponent; reading them so, each item meets its
-        opponents in order. A first reading counts the different ones, a second fills the rows. Time is linear, and
-        scratch memory is 8 bytes per comparison and 12 per item.
+        Both sides of every comparison are first sorted by opponent, so that a scan visits the opponents of each item in
+        ascending order. A first scan counts the distinct opponents, a second fills the rows. The time is linear, and
+        the scratch memory is 8 bytes per comparison and 12 per item.
         """
         if better.shape[0] != worse.shape[0]:
             raise ValueError(f"there are {better.shape[0]} better items but {worse.shape[0]} worse ones")
@@ -70,7 +70,7 @@ cdef class Tournament:
         self.opponents, self.wins, self.losses = np.empty(n_pairs, np.int32), np.zeros(n_pairs), np.zeros(n_pairs)
         with nogil:
             _fill_rows(starts, sides, self)
-            for item in range(n_items, 0, -1):  # filling moved each row's place on to its end
+            for item in range(n_items, 0, -1):  # filling moved each row's start to its end
                 self.indptr[item] = self.indptr[item - 1]
         self.indptr[0] = 0
         self.view = TournamentView(
@@ -93,9 +93,9 @@ def sweep(
 ):
     """Fill `totals` and `curvature` with the losses and their derivatives at these scores, in one pass over the pairs.
 
-    totals[0] is the losses of the pairs by item, each counted once; totals[1] is the gradient, and totals[2] the
-    diagonal of the Hessian, which is the sum of an item's curvatures. `curvature` has an entry for each entry of the
-    tournament.
+    totals[0] is the loss of each item's pairs, each pair counted at one item only; totals[1] is the gradient, and
+    totals[2] the diagonal of the Hessian, the sum of each item's curvatures. `curvature` has an entry for each entry of
+    the tournament.
     """
     threads = team(threads)
     cdef Py_ssize_t item
@@ -120,14 +120,14 @@ def curvature_times(
 
 
 cdef Sides _lay_out(Arena *arena, Py_ssize_t comparisons, Py_ssize_t n_items) noexcept nogil:
-    """Room for both sides of every comparison, and for an opponent of each item."""
+    """Scratch memory for both sides of every comparison, and for the latest opponent of each item."""
     return Sides(ints(arena, 2 * comparisons), ints(arena, n_items))
 
 
 cdef void _list_sides(
     const int32_t[::1] better, const int32_t[::1] worse, int64_t[::1] starts, int32_t *sides
 ) noexcept nogil:
-    """List in sides[starts[k]:starts[k + 1]] those who met k: j where j won, ~j where j lost."""
+    """List the opponents of item k in sides[starts[k]:starts[k + 1]]: j if j won, ~j if j lost."""
     cdef Py_ssize_t row, item, n_items = starts.shape[0] - 1
     for row in range(better.shape[0]):
         starts[better[row]] += 1
@@ -142,14 +142,14 @@ cdef void _list_sides(
 
 
 cdef inline int32_t _met(int32_t side) noexcept nogil:
-    """The item of a side, whether it won or lost."""
+    """The item of a side, which is j or ~j."""
     return side if side >= 0 else ~side
 
 
 cdef void _count_opponents(const int64_t[::1] starts, Sides sides, int64_t[::1] indptr) noexcept nogil:
     """Fill the rows' indptr.
 
-    Invariant: last[j] is the opponent that j met last, while the opponents pass in ascending order.
+    Invariant: last[j] is the latest opponent of j, while the opponents are visited in ascending order.
     """
     cdef Py_ssize_t item, place, n_items = starts.shape[0] - 1
     cdef int32_t *last = sides.last
@@ -191,9 +191,9 @@ cdef void _fill_rows(const int64_t[::1] starts, Sides sides, Tournament rows) no
 cdef Totals _sweep_item(
     Loss loss, Py_ssize_t item, const TournamentView *view, const double *scores, double *curvature
 ) noexcept nogil:
-    """The sums over the row of one item, whose curvatures are filled in.
+    """The sums over the row of one item; its curvatures are filled in.
 
-    Each pair's loss is counted once, by the item with the lower number; the gradient on both sides.
+    Each pair's loss is counted once, by the item with the lower number; the gradient by both items.
     """
     cdef TournamentView rows = view[0]
     cdef double total = 0.0, gradient = 0.0, diagonal = 0.0, margin

@@ -1,12 +1,12 @@
-"""MPRank's closed forms, one small linear system for each user, users side by side.
+"""MPRank's closed forms, one small linear system for each user, with users in parallel.
 
 Both forms minimise |w|^2 + (2C/m) |X_c^T w - y_c|^2 over centred features and targets; with alpha = m / (2C) the
-primal solves (X_c X_c^T + alpha I) w = X_c y_c, of the features' size, and the dual (K_c + alpha I) a = y_c, of the
-size of the user's ratings. C is by user. The eigenvectors of either matrix give what each rating's residual would be
-if the rating were left out, for any number of values of C.
+primal solves (X_c X_c^T + alpha I) w = X_c y_c, with one unknown per feature, and the dual
+(K_c + alpha I) a = y_c, with one unknown per rating. Each user has a C. The eigenvectors of either matrix give the
+leave-one-out residual of each rating, for any number of values of C.
 
-Every function takes the ratings by user, with the rows of the kernel matrix or of the features in the columns, and the
-users to solve for. It returns the first user whose system was not positive definite, or -1.
+Every function takes the ratings by user, with the items' rows of the kernel matrix or of the features as columns, and
+the users to solve for. It returns the first user with a system that is not positive definite, or -1.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ cdef struct Own:
     int m
 
 cdef struct Grid:
-    # The values of C to try, and where the error of each goes.
+    # The values of C to try, and the array for their errors.
     const double *C
     Py_ssize_t n
     double *errors
@@ -45,7 +45,7 @@ cdef struct Turned:
     Py_ssize_t n
 
 cdef struct Memory:
-    # Scratch memory of one thread; a form takes what it needs.
+    # Scratch memory of one thread; each form uses some of these arrays.
     double *matrix
     double *means
     double *centred
@@ -54,7 +54,7 @@ cdef struct Memory:
     double *targets
     double *left
     double *free_part
-    double *work  # of LAPACK
+    double *work  # scratch memory of LAPACK
 
 
 def dual(
@@ -156,7 +156,7 @@ def primal_path(
     double[:, ::1] errors,
     int threads,
 ) -> int:
-    """Fill errors[user] with the mean squared leave-one-out error at each C, from features fewer than ratings."""
+    """Fill errors[user] with the mean squared leave-one-out error at each C, from fewer features than ratings."""
     threads = team(threads)
     cdef Py_ssize_t longest = _longest(ratings, users), place
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
@@ -196,7 +196,7 @@ cdef inline Own _of_user(SparseRows ratings, Py_ssize_t user) noexcept nogil:
 
 
 cdef int _first_failed(const int32_t[::1] users, const int32_t[::1] failed) noexcept:
-    """The first user whose system was not positive definite, or -1."""
+    """The first user with a system that is not positive definite, or -1."""
     cdef Py_ssize_t place
     for place in range(users.shape[0]):
         if failed[place]:
@@ -205,7 +205,7 @@ cdef int _first_failed(const int32_t[::1] users, const int32_t[::1] failed) noex
 
 
 cdef Memory _lay_out_dual(Arena *arena, Py_ssize_t m) noexcept nogil:
-    """Room for the dual of at most m ratings."""
+    """Scratch memory for the dual of at most m ratings."""
     return Memory(
         matrix=floats(arena, m * m), means=floats(arena, m), centred=NULL, points=NULL, eigenvalues=NULL,
         targets=NULL, left=NULL, free_part=NULL, work=NULL,
@@ -213,7 +213,7 @@ cdef Memory _lay_out_dual(Arena *arena, Py_ssize_t m) noexcept nogil:
 
 
 cdef Memory _lay_out_primal(Arena *arena, Py_ssize_t m, Py_ssize_t n) noexcept nogil:
-    """Room for the primal of at most m ratings and n features."""
+    """Scratch memory for the primal of at most m ratings and n features."""
     return Memory(
         matrix=floats(arena, n * n), means=floats(arena, n), centred=floats(arena, n * m), points=NULL,
         eigenvalues=NULL, targets=NULL, left=NULL, free_part=NULL, work=NULL,
@@ -221,7 +221,7 @@ cdef Memory _lay_out_primal(Arena *arena, Py_ssize_t m, Py_ssize_t n) noexcept n
 
 
 cdef Memory _lay_out_dual_path(Arena *arena, Py_ssize_t m) noexcept nogil:
-    """Room for the errors of at most m ratings, from the kernel matrix."""
+    """Scratch memory for the errors of at most m ratings, from the kernel matrix."""
     return Memory(
         matrix=floats(arena, m * m), means=floats(arena, m), centred=NULL, points=NULL,
         eigenvalues=floats(arena, m), targets=floats(arena, m), left=floats(arena, m), free_part=floats(arena, m),
@@ -230,7 +230,7 @@ cdef Memory _lay_out_dual_path(Arena *arena, Py_ssize_t m) noexcept nogil:
 
 
 cdef Memory _lay_out_primal_path(Arena *arena, Py_ssize_t m, Py_ssize_t n) noexcept nogil:
-    """Room for the errors of at most m ratings, from n features."""
+    """Scratch memory for the errors of at most m ratings, from n features."""
     return Memory(
         matrix=floats(arena, n * n), means=NULL, centred=floats(arena, n * m), points=floats(arena, n * m),
         eigenvalues=floats(arena, n), targets=floats(arena, m), left=floats(arena, m), free_part=floats(arena, m),
@@ -242,7 +242,7 @@ cdef Memory _lay_out_primal_path(Arena *arena, Py_ssize_t m, Py_ssize_t n) noexc
 
 
 cdef void _gather_centred(Matrix gram, Own own, double *matrix, double *means) noexcept nogil:
-    """Fill in the upper triangle of the user's centred kernel matrix, and the means of its columns before that.
+    """Fill in the upper triangle of the user's centred kernel matrix, and its column means before centring.
 
     Only the upper triangle is gathered and centred: the kernel is symmetric. Invariant of the gathering:
     means[b] holds the sum of rows :a over column b, for b >= a.
@@ -272,7 +272,7 @@ cdef int _solve_dual(
 ) noexcept nogil:
     """Fill in a = (K_c + m/(2C) I)^-1 y_c and the offset that gives the scores the mean of y; m^3/3 flops.
 
-    Returns 1 where the system is not positive definite, else 0.
+    Returns 1 if the system is not positive definite, else 0.
     """
     cdef double *matrix = memory.matrix
     cdef double *means = memory.means
@@ -297,9 +297,9 @@ cdef int _solve_primal(
 ) noexcept nogil:
     """Fill in w = (X_c X_c^T + m/(2C) I)^-1 X_c y_c and the offset; n^2 m flops for the matrix, n^3/3 to solve.
 
-    Returns 1 where the system is not positive definite, else 0.
+    Returns 1 if the system is not positive definite, else 0.
     """
-    cdef double *centred = memory.centred  # n x m, one feature a row
+    cdef double *centred = memory.centred  # n x m, one row per feature
     cdef double *matrix = memory.matrix
     cdef double *means = memory.means
     cdef const double *values = own.values
@@ -326,9 +326,9 @@ cdef int _solve_primal(
 
 
 cdef int _dual_path(Matrix gram, Own own, Grid grid, Memory memory) noexcept nogil:
-    """Fill in the errors by K_c = V diag(lam) V^T, whose features are Z = V sqrt(lam), a row of `matrix` each.
+    """Fill in the errors by K_c = V diag(lam) V^T with the features Z = V sqrt(lam), each a row of `matrix`.
 
-    Returns what LAPACK complains of, or 0.
+    Returns LAPACK's error code, or 0.
     """
     cdef double *matrix = memory.matrix
     cdef double *eigenvalues = memory.eigenvalues
@@ -348,11 +348,11 @@ cdef int _dual_path(Matrix gram, Own own, Grid grid, Memory memory) noexcept nog
 
 
 cdef int _primal_path(Matrix features, Own own, Grid grid, Memory memory) noexcept nogil:
-    """Fill in the errors by X_c X_c^T = U diag(lam) U^T, the features turned to Z = X_c^T U, a row each.
+    """Fill in the errors by X_c X_c^T = U diag(lam) U^T, with the rotated features Z = X_c^T U, each a row.
 
-    Returns what LAPACK complains of, or 0.
+    Returns LAPACK's error code, or 0.
     """
-    cdef double *centred = memory.centred  # n x m, one feature a row; then Z
+    cdef double *centred = memory.centred  # n x m, one row per feature; then Z
     cdef double *points = memory.points  # m x n
     cdef double *matrix = memory.matrix
     cdef double mean
@@ -374,10 +374,10 @@ cdef int _primal_path(Matrix features, Own own, Grid grid, Memory memory) noexce
 
 
 cdef void _left_out(Turned data, Own own, Grid grid, Memory memory) noexcept nogil:
-    """Fill in the mean over i of ((y_i - h_i) / (1 - H_ii))^2 at each C: h_i is left out, m/(2C) stays as it is.
+    """Fill in the mean over i of ((y_i - h_i) / (1 - H_ii))^2 at each C, with the same ridge m/(2C).
 
     With alpha = m/(2C), h = mean + sum_k z_k p_k / (lam_k + alpha), p_k = z_k . y, and the leverage H_ii = 1/m +
-    sum_k z_ki^2 / (lam_k + alpha). Where H_ii is 1 to the last digits the error is infinite. The cost is 6 m flops
+    sum_k z_ki^2 / (lam_k + alpha). If H_ii is 1 up to rounding, the error is infinite. The cost is 6 m flops
     for each eigenvalue and C.
     """
     cdef double *left = memory.left

@@ -1,10 +1,10 @@
-"""RankBoost with thresholds on features, users side by side: no pair is ever listed.
+"""RankBoost with thresholds on features, with users in parallel and without a list of pairs.
 
 The weight of a pair (i, k), y_i < y_k, is exp(h_i - h_k): a product of one factor for each of its items. So a
-threshold that says 1 on a set A has r = sum over A of pull_k, with pull_k = sum_{i below k} exp(h_i - h_k)
-- sum_{i above k} exp(h_k - h_i), over the weight of all pairs; and two scans over the places, which are a user's rows
-by ascending target, give every pull. As pulls sum to zero, a feature's largest group of equal values is never visited:
-thresholds below it are summed up from below, those above it from above.
+threshold that is 1 on a set A has r = sum over A of pull_k, with pull_k = sum_{i below k} exp(h_i - h_k)
+- sum_{i above k} exp(h_k - h_i), divided by the weight of all pairs. Two scans over the places, which are a user's
+rows by ascending target, give every pull. As pulls sum to zero, a feature's largest group of equal values is not
+visited: thresholds below it are summed up from below, and thresholds above it from above.
 """
 
 import numpy as np
@@ -20,16 +20,16 @@ from rankbench.kernels.shared.sorting cimport argsort
 
 cdef enum:
     _BELOW = -1  # a run of the rows with a feature's lowest values, upwards
-    _ABOVE = 1  # one of those with its highest values, downwards
+    _ABOVE = 1  # a run of the rows with its highest values, downwards
     _CHUNK = 1 << 15  # entries in a unit of work of a thread
 
 cdef struct Columns:
-    # The features of one user's rows, feature by feature, zeros left out; and memory to sort one of them.
+    # The nonzero features of one user's rows, feature by feature, and scratch memory to sort one feature.
     Py_ssize_t rows
     int64_t *ends  # feature f lies in ends[f - 1] .. ends[f]
     int32_t *places
     double *values
-    double *keys  # by place
+    double *keys  # one per place
     int32_t *order
     int32_t *scratch
 
@@ -41,12 +41,12 @@ cdef struct Problem:
     Py_ssize_t n_features
 
 cdef struct Size:
-    # What the columns of one user take up at most.
+    # The largest size of the columns of one user.
     Py_ssize_t rows
     Py_ssize_t entries
 
 cdef struct Counts:
-    # Where the entries and the runs of each user start; while they are counted, user u's number is at u + 1.
+    # Where the entries and the runs of each user start; while they are counted, user u's count is at u + 1.
     int64_t *entries
     int64_t *runs
 
@@ -58,7 +58,7 @@ cdef struct Sorted:
     double left_out
 
 cdef struct Written:
-    # How far the list of runs is written, and where it goes; entries == NULL: it is only counted.
+    # The numbers of entries and runs written so far, and the arrays they go to; entries == NULL: count only.
     int64_t entry
     int64_t run
     int32_t *entries
@@ -68,7 +68,7 @@ cdef struct Written:
     int8_t *sides
 
 cdef struct Best:
-    # The threshold of a chunk with the largest sum of pulls on one side of it.
+    # The threshold with the largest absolute sum of pulls on one side of it, in a chunk.
     double pull
     int64_t entry
     int64_t run
@@ -83,7 +83,7 @@ cdef struct Threshold:
 cdef class RunList:
     """All thresholds that a round may choose from, as runs of a user's rows sorted by the value of one feature.
 
-    A run goes from the lowest value up or from the highest down, and both end before the largest group of equal
+    A run goes from the lowest value up or from the highest down, and ends before the largest group of equal
     values, which need not be visited. Run r holds entries[starts[r]:starts[r + 1]]. An entry is the place of a row, or
     ~place where a group of equal values ends, so that a threshold may stand there; `cuts` holds the threshold. Chunks
     of consecutive runs of one user are the units of work. The memory is 12 bytes per entry.
@@ -96,14 +96,14 @@ cdef class RunList:
     cdef int8_t[::1] sides
     cdef int64_t[::1] user_chunks  # the chunks of each user
     cdef int32_t[::1] chunk_users
-    cdef int64_t[::1] chunk_runs  # the first run of each chunk, and where the last one ends
+    cdef int64_t[::1] chunk_runs  # the first run of each chunk, and the end of the last chunk
 
     def __init__(
         self, *, SparseRows ratings, const double[::1] pairs, SparseRows features, Py_ssize_t n_features, int threads
     ):
         """List the runs of each user with pairs; its rows ascend by target, and `features` has a row for each item.
 
-        The runs are counted first, and then written down, user after user.
+        The runs are counted first, and then written, user by user.
         """
         threads = team(threads)
         cdef Py_ssize_t n_users = ratings.view.n, n_chunks
@@ -132,16 +132,16 @@ cdef class RunList:
         _cut_into_chunks(self, counts, n_users, True)
 
     def __len__(self) -> int:
-        """The number of entries, which a round has to read."""
+        """The number of entries that a round reads."""
         return self.entries.shape[0]
 
 
 cdef class Boosting:
-    """How far boosting has come: each row's score and pull, and each user's weight of all pairs and mean weight.
+    """The state of boosting: each row's score and pull, and each user's weight of all pairs and mean weight.
 
-    A user's rows of `ratings` ascend by value; `pairs` is how many pairs of different values they have. `totals` holds
-    the weights of all pairs up to a factor: a user whose total is 0 gets no further threshold. `losses` holds the mean
-    weights of a pair. Both are the caller's.
+    A user's rows of `ratings` ascend by value; `pairs` is the user's number of pairs of different values. `totals`
+    holds the weight of all pairs up to a factor: a user with total 0 gets no further threshold. `losses` holds the mean
+    weight of a pair. The caller owns both arrays.
     """
 
     cdef SparseRows ratings
@@ -152,7 +152,7 @@ cdef class Boosting:
     cdef double[::1] losses
 
     def __init__(self, *, SparseRows ratings, const double[::1] pairs, double[::1] totals, double[::1] losses):
-        """Take the arrays, without a copy; all scores are 0, and nothing is weighed."""
+        """Take the arrays, without a copy; all scores are 0, and no pair has a weight yet."""
         if not ratings.view.n == pairs.shape[0] == totals.shape[0] == losses.shape[0]:
             raise ValueError("each user must have a number of pairs, a total and a loss")
         self.ratings, self.pairs, self.totals, self.losses = ratings, pairs, totals, losses
@@ -171,10 +171,10 @@ def weigh(*, Boosting boosting, int threads):
 def boost(
     *, Boosting boosting, RunList runs, int32_t[::1] features, double[::1] cuts, double[::1] weights, int threads
 ):
-    """Choose one threshold more for each user, and weigh all pairs with it; weight 0 where none tells pairs apart.
+    """Choose one more threshold for each user, and weigh all pairs again; weight 0 if no threshold separates pairs.
 
-    Runs are searched in chunks, side by side, and then a user's chunks compared in their order. A round reads 4 bytes
-    for each entry and a pull, which mostly lies in the cache.
+    Runs are searched in chunks, in parallel, and then a user's chunks are compared in order. For each entry a round
+    reads 4 bytes and a pull, which is mostly in the cache.
     """
     threads = team(threads)
     cdef Py_ssize_t n_chunks = runs.chunk_users.shape[0], chunk, user
@@ -198,11 +198,11 @@ def boost(
             _weigh_user(boosting, user)
 
 
-# ---- what is searched: listed once ----
+# ---- the list of runs, made once ----
 
 
 cdef void _list_runs(const Problem *problem, Counts counts, Written all_runs, int threads):
-    """Count the runs of every user with pairs, or write them down from where each user starts."""
+    """Count the runs of every user with pairs, or write them from each user's start."""
     cdef Py_ssize_t user
     cdef Size size = _largest(problem)
     cdef Arena arena = Arena(NULL, 0)
@@ -217,7 +217,7 @@ cdef void _list_runs(const Problem *problem, Counts counts, Written all_runs, in
 
 
 cdef Size _largest(const Problem *problem) noexcept:
-    """The most rows that any user with pairs has, and the most entries of features in a user's rows."""
+    """The largest number of rows of a user with pairs, and of entries of features in a user's rows."""
     cdef Size size = Size(0, 0)
     cdef Py_ssize_t user, row, entries
     cdef int32_t item
@@ -235,7 +235,7 @@ cdef Size _largest(const Problem *problem) noexcept:
 
 
 cdef Columns _lay_out(Arena *arena, Size size, Py_ssize_t n_features) noexcept nogil:
-    """Room for the columns of one user, without their rows."""
+    """Scratch memory for the columns of one user, not filled in."""
     return Columns(
         0, longs(arena, n_features), ints(arena, size.entries), floats(arena, size.entries), floats(arena, size.rows),
         ints(arena, size.rows), ints(arena, size.rows),
@@ -245,7 +245,7 @@ cdef Columns _lay_out(Arena *arena, Size size, Py_ssize_t n_features) noexcept n
 cdef void _list_user(
     const Problem *problem, Py_ssize_t user, Counts counts, Written runs, Columns columns
 ) noexcept nogil:
-    """Count all runs of one user, or write them down, feature by feature."""
+    """Count all runs of one user, or write them, feature by feature."""
     cdef Py_ssize_t f
     cdef int64_t first = 0
     if runs.entries != NULL:
@@ -263,7 +263,7 @@ cdef void _list_user(
 cdef void _transpose(const Problem *problem, const int32_t *items, Columns *columns) noexcept nogil:
     """Turn the items' rows of features into columns, by counting.
 
-    Invariant: while the columns are filled, ends[f] is the next free place of feature f.
+    Invariant: while the columns are filled, ends[f] is the next free slot of feature f.
     """
     cdef Py_ssize_t k, f
     cdef int64_t entry, before = 0, count
@@ -286,7 +286,7 @@ cdef void _transpose(const Problem *problem, const int32_t *items, Columns *colu
 
 
 cdef Sorted _sort_feature(Columns *columns, int64_t first, int64_t end) noexcept nogil:
-    """One feature's rows by value, and which group is left out: zero if most are zero, else the largest."""
+    """One feature's rows by value, and the group to leave out: the zeros if most values are 0, else the largest."""
     cdef Py_ssize_t n = columns.rows, k, start = 0
     cdef int64_t entry
     cdef bint mostly_zero = 2 * (end - first) <= n
@@ -317,7 +317,7 @@ cdef Sorted _sort_feature(Columns *columns, int64_t first, int64_t end) noexcept
 
 
 cdef void _write_runs(const Columns *columns, Sorted rows, int32_t feature, Written *runs) noexcept nogil:
-    """Write what lies below the group that is left out, upwards to it; and what lies above, downwards to it."""
+    """Write the run of the rows below the left-out group, upwards, and the run of the rows above it, downwards."""
     cdef Py_ssize_t k
     cdef double value, next_
     if rows.low > 0:
@@ -352,15 +352,15 @@ cdef inline void _write_entry(Written *runs, int32_t place, double value, double
 
 
 cdef inline double _between(double low, double high) noexcept nogil:
-    """The middle; the lower one where no number lies between: whatever is above it is at least `high`."""
+    """The midpoint, or `low` if there is no number between them: values above the cut are at least `high`."""
     cdef double middle = 0.5 * low + 0.5 * high
     return middle if low <= middle < high else low
 
 
 cdef int64_t _cut_into_chunks(RunList runs, Counts counts, Py_ssize_t n_users, bint write) noexcept nogil:
-    """How many chunks there are; they are filled in if `write` says so.
+    """The number of chunks, which are filled in if `write` is true.
 
-    A chunk ends with its user, and where the runs of the user begin in another multiple of _CHUNK entries.
+    A chunk ends with its user, and where a run starts in another multiple of _CHUNK entries than the run before it.
     """
     cdef Py_ssize_t user
     cdef int64_t run, part, last = 0, chunk = 0
@@ -387,7 +387,7 @@ cdef int64_t _cut_into_chunks(RunList runs, Counts counts, Py_ssize_t n_users, b
 cdef Best _search(
     const int64_t *starts, int64_t first, int64_t end, const int32_t *entries, const double *pulls
 ) noexcept nogil:
-    """The largest |sum of pulls| over the runs first .. end; of those equal up to rounding, the first."""
+    """The threshold with the largest |sum of pulls| in the runs first .. end; of ties up to rounding the first."""
     cdef Best best = Best(0.0, -1, -1)
     cdef double beyond = 0.0, sum_
     cdef int64_t run, k
@@ -396,7 +396,7 @@ cdef Best _search(
         sum_ = 0.0
         for k in range(starts[run], starts[run + 1]):
             entry = entries[k]
-            sum_ += pulls[entry ^ (entry >> 31)]  # ~place is place with every bit turned
+            sum_ += pulls[entry ^ (entry >> 31)]  # ~place is place with every bit flipped
             if entry < 0 and fabs(sum_) > beyond:
                 beyond = fabs(sum_) * (1.0 + 1e-12)
                 best = Best(sum_, k, run)
@@ -404,7 +404,7 @@ cdef Best _search(
 
 
 cdef Best _best_of(const Best *found, Py_ssize_t n) noexcept nogil:
-    """The best of a user's chunks, by the same rule as within one."""
+    """The best threshold of a user's chunks; the first if several tie up to rounding."""
     cdef Best best = found[0]
     cdef Py_ssize_t k
     for k in range(1, n):
@@ -414,7 +414,7 @@ cdef Best _best_of(const Best *found, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline Threshold _choose(Boosting boosting, RunList runs, Py_ssize_t user, const Best *found) noexcept nogil:
-    """The threshold of one user, which has been added to the scores of the user's rows."""
+    """Choose the threshold of one user, add it to the scores of the user's rows, and return it."""
     cdef int64_t first = runs.user_chunks[user], end = runs.user_chunks[user + 1]
     if end == first:
         return Threshold(0, 0.0, 0.0)
@@ -425,11 +425,11 @@ cdef inline Threshold _choose(Boosting boosting, RunList runs, Py_ssize_t user, 
 
 
 cdef Threshold _add_threshold(Best best, double pairs, double total, RunList runs, double *scores) noexcept nogil:
-    """The threshold with its weight alpha, which has been added to the scores up to a constant; weight 0: none.
+    """Add a threshold to the scores up to a constant, and return it with its weight alpha; weight 0: no threshold.
 
     alpha = 1/2 ln((1 + r) / (1 - r)), r kept half a pair away from 1. The sum over a run from below is -r: instead of
-    adding alpha to all above the threshold, it is taken from those below, which are fewer and which changes no
-    difference.
+    adding alpha to the rows above the threshold, it is subtracted from the rows below, which are fewer; this gives the
+    same differences.
     """
     cdef double limit = 1.0 - 0.5 / pairs, r, weight
     cdef int side
@@ -440,7 +440,7 @@ cdef Threshold _add_threshold(Best best, double pairs, double total, RunList run
     side = runs.sides[best.run]
     r = max(-limit, min(limit, side * best.pull / total))
     if fabs(r) < 1e-12:
-        return Threshold(0, 0.0, 0.0)  # rounding: no threshold tells anything apart
+        return Threshold(0, 0.0, 0.0)  # rounding error: no threshold separates any pair
     weight = atanh(r)
     for k in range(runs.starts[best.run], best.entry + 1):
         entry = runs.entries[k]
@@ -449,7 +449,7 @@ cdef Threshold _add_threshold(Best best, double pairs, double total, RunList run
 
 
 cdef inline void _weigh_user(Boosting boosting, Py_ssize_t user) noexcept nogil:
-    """Weigh the pairs of one user."""
+    """Compute the pulls, total weight and loss of one user."""
     cdef Py_ssize_t first = boosting.ratings.view.indptr[user]
     _weigh(
         boosting.ratings.view.values + first, &boosting.scores[first], boosting.ratings.view.indptr[user + 1] - first,
@@ -513,7 +513,7 @@ cdef double _largest_difference(const double *values, const double *scores, Py_s
 
 
 cdef inline Py_ssize_t _end_of_level(const double *values, Py_ssize_t start, Py_ssize_t n) noexcept nogil:
-    """Where the values end that are equal to the one at `start`."""
+    """The end of the group of values that equal the value at `start`."""
     cdef Py_ssize_t end = start + 1
     while end < n and values[end] == values[start]:
         end += 1

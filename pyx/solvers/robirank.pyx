@@ -1,7 +1,7 @@
-"""RobiRank's robust loss with its auxiliary variables in closed form, and stochastic descent with these held.
+"""RobiRank's robust loss with its auxiliary variables in closed form, and stochastic descent with these fixed.
 
-An item j that user i wants competes with the candidates k of its list: t_ij = sum_k log2(1 + 2^(f_ik - f_ij)). The
-closed form looks at all candidates, the descent at a few that are drawn.
+A wish is an item j that user i has rated. It competes with the candidates k of its list:
+t_ij = sum_k log2(1 + 2^(f_ik - f_ij)). The closed form uses all candidates, the descent a few drawn ones.
 """
 
 from cython.parallel cimport parallel, prange
@@ -16,9 +16,9 @@ from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
 cdef enum:
-    _FARTHEST = 500  # score differences beyond it count as it: 2^500 keeps all products finite
+    _FARTHEST = 500  # larger score differences are clipped to it: 2^500 keeps all products finite
 
-cdef double _FULL = exp2(400.0)  # a product above it is folded into the logarithm
+cdef double _FULL = exp2(400.0)  # a product above it is added to the sum of logarithms
 
 cdef struct WishesView:
     Py_ssize_t n  # users
@@ -48,9 +48,9 @@ cdef struct Model:
 
 
 cdef class WishRows:
-    """What each user wants: the rows p from indptr[i] to indptr[i + 1] of user i, each with a place and a gain.
+    """The wishes of each user: the rows p from indptr[i] to indptr[i + 1] of user i, each with a place and a gain.
 
-    User i chooses among candidates[lists[i, 0]:lists[i, 1]], and row p is the one at places[p] of them.
+    The candidates of user i are candidates[lists[i, 0]:lists[i, 1]], and the wish of row p has index places[p] there.
     """
 
     cdef const int64_t[::1] indptr
@@ -87,7 +87,7 @@ cdef class RobustDescent:
     """Factors that descent changes in place, with the shrinkage of each row, the step size, and the competitors drawn.
 
     Rows of `users` and `items` are padded with zeros to whole lanes. After t updates the step is
-    step / (1 + decay t). Each wish meets `draws` competitors.
+    step / (1 + decay t). Each wish is compared with `draws` competitors.
     """
 
     cdef double[:, ::1] users
@@ -127,9 +127,9 @@ def closed_form(
     double[::1] losses,
     int threads,
 ):
-    """Fill in xi = 1 / (1 + t) of each wanted item, and each user's sum of gain log2(1 + t).
+    """Fill in xi = 1 / (1 + t) of each wish, and each user's sum of gain log2(1 + t).
 
-    A user costs 2 rank flops per candidate, and 2 flops for each pair of a wanted item and a candidate.
+    A user costs 2 rank flops per candidate, and 2 flops for each pair of a wish and a candidate.
     """
     threads = team(threads)
     cdef Py_ssize_t user, longest = 0
@@ -161,9 +161,9 @@ def descend(
     double updates,
     uint64_t seed,
 ):
-    """Visit every wanted item once, on one thread, against drawn competitors; `updates` were made before this pass.
+    """Visit every wish once, on one thread, with drawn competitors; `updates` were made before this pass.
 
-    A drawn competitor stands for its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
+    A drawn competitor represents its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
     which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
     update reads and writes 3 rank doubles, in about 12 rank flops.
     """
@@ -195,7 +195,7 @@ cdef inline Own _of_user(const WishesView *wishes, Py_ssize_t user) noexcept nog
 cdef double _close(
     Own own, const double *u, const double *items, Py_ssize_t rank, double *powers, double *xi
 ) noexcept nogil:
-    """One user's loss; xi of each wanted item is filled in.
+    """Fill in xi of each wish of one user, and return the user's loss.
 
     Invariant of the sums: powers[k] is 2^(f_k - best), best being the score of the best candidate.
     """
@@ -218,10 +218,10 @@ cdef double _close(
 
 
 cdef double _logistic_sum(const double *powers, Py_ssize_t n, double scale) noexcept nogil:
-    """sum_k log2(1 + powers_k scale), as the logarithm of a product: a multiplication each, and few logarithms.
+    """sum_k log2(1 + powers_k scale), as the logarithm of a product: one multiplication per term, and few logarithms.
 
-    Four products run side by side. A factor is at most 1 + 2^500 and a product is folded once it is above
-    2^400, so that none gets near 2^1024.
+    Four products are computed in parallel. A factor is at most 1 + 2^500, and the logarithm of a product is taken once
+    the product is above 2^400, so that none gets near 2^1024.
     """
     cdef double a = 1.0, b = 1.0, c = 1.0, d = 1.0, total = 0.0
     cdef Py_ssize_t k, whole = n - n % 4
@@ -245,7 +245,7 @@ cdef double _visit_user(
     const Model *shared, Own own, const double *weights, Py_ssize_t user, Stream stream, int32_t *order,
     double updates,
 ) noexcept nogil:
-    """The number of updates after all of one user's, in random order, each wish against drawn competitors."""
+    """Visit one user's wishes in random order with drawn competitors; return the number of updates so far."""
     cdef Model model = shared[0]
     cdef Py_ssize_t place, row
     cdef int32_t wish, rival
@@ -267,7 +267,7 @@ cdef double _visit_user(
 cdef inline void _step(
     const Model *model, Py_ssize_t user, int32_t j, int32_t k, double weight, double eta
 ) noexcept nogil:
-    """Go down the gradient of weight log2(1 + 2^-m), m = u . (v_j - v_k), and of the penalty's share."""
+    """Take a gradient step on weight log2(1 + 2^-m), m = u . (v_j - v_k), and on a share of the penalty."""
     cdef Py_ssize_t rank = model.rank
     cdef double *u = model.users + user * rank
     cdef double *v = model.items + j * rank

@@ -1,13 +1,13 @@
 """Pairwise stochastic gradient descent on factors, one pass at a time, user by user.
 
-A user's comparisons are visited together, in random order, and so are the users: u_i stays in the first-level cache
-while only two rows of V move in, which makes an update several times cheaper than drawing comparisons at random from
-all of Omega, and lowers the objective as fast per pass. An update reads and writes 3 rank doubles, in about 12 rank
-flops.
+Users are visited in random order, and all comparisons of a user together in random order: u_i stays in the first-level
+cache while two rows of V are loaded, which makes an update several times cheaper than drawing comparisons at random
+from all of Omega, and lowers the objective as fast per pass. An update reads and writes 3 rank doubles, in about
+12 rank flops.
 
-In parallel there are two ways. In rounds: tasks of one round share neither a user nor an item, so that any number of
-threads leaves the same bits. Without locks (Hogwild): every user has one thread, and threads overwrite each other's
-items.
+There are two parallel schedules. In rounds: tasks of one round share neither a user nor an item, so that any number of
+threads gives the same bits. Without locks (Hogwild): each thread takes one user at a time, and threads may overwrite
+each other's items.
 """
 
 from cython.parallel cimport parallel, prange
@@ -26,7 +26,7 @@ from rankbench.kernels.shared.rows cimport ComparisonRows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
-    _AHEAD = 2  # comparisons whose rows of V are on their way while one is worked on
+    _AHEAD = 2  # how many comparisons ahead the rows of V are prefetched
 
 cdef struct Model:
     Loss loss
@@ -41,8 +41,8 @@ cdef struct Model:
 cdef struct Visits:
     # Comparisons in the order in which they are visited.
     Py_ssize_t n
-    const int32_t *order  # numbers of rows of the three columns
-    const int32_t *users  # NULL: all are of one user
+    const int32_t *order  # indices into the three arrays
+    const int32_t *users  # NULL: all comparisons are of one user
     const int32_t *better
     const int32_t *worse
 
@@ -53,7 +53,7 @@ cdef struct Orders:
 
 
 cdef class Descent:
-    """Factors that descent changes in place, with the loss, the shrinkage of each row, and the step size.
+    """Factors that gradient descent changes in place, with the loss, each row's shrinkage, and the step size.
 
     Rows of `users` and `items` are padded with zeros to whole lanes. After t updates the step is
     step / (1 + decay t).
@@ -120,9 +120,9 @@ def rounds_pass(
 ):
     """Visit every comparison once, round by round; the tasks of a round share neither user nor item.
 
-    Round r runs tasks[round_starts[r] : round_starts[r + 1]], side by side. A task draws the order of its rows from
-    a stream of its own; updates[place] were made before the task at this place of `tasks`. So no bit depends on the
-    number of threads.
+    Round r runs tasks[round_starts[r] : round_starts[r + 1]] in parallel. A task draws the order of its rows from
+    its own random stream, and takes updates[place] as the number of updates before the task at this place of `tasks`,
+    so no bit depends on the number of threads.
     """
     threads = team(threads)
     cdef Py_ssize_t longest = longest_row(&rows.starts[0], rows.starts.shape[0] - 1)
@@ -130,7 +130,7 @@ def rounds_pass(
     cdef Arena arena = Arena(NULL, 0)
     cdef Orders orders = _lay_out(&arena, 0, longest)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    this_round, first, end = 0, 0, 0  # each thread has its own
+    this_round, first, end = 0, 0, 0  # private to each thread
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         orders = _lay_out(&arena, 0, longest)
@@ -150,9 +150,9 @@ def hogwild_pass(
     uint64_t seed,
     int threads,
 ):
-    """Visit every comparison once, users side by side; items are read and written without locks, on purpose.
+    """Visit every comparison once, users in parallel; items are read and written without locks, on purpose.
 
-    updates[place] were made before the user at this place of `user_order`, had they come one by one.
+    updates[place] is the number of updates before the user at this place of `user_order`, in a serial pass.
     """
     threads = team(threads)
     cdef Py_ssize_t place, longest = longest_row(comparisons.view.indptr, comparisons.view.n)
@@ -167,14 +167,14 @@ def hogwild_pass(
 
 
 cdef Orders _lay_out(Arena *arena, Py_ssize_t n_users, Py_ssize_t longest) noexcept nogil:
-    """Room for the order of the users, and for that of the rows of one user or task."""
+    """Scratch memory for the order of the users, and for the order of the rows of one user or task."""
     return Orders(ints(arena, n_users), ints(arena, longest))
 
 
 cdef void _run_task(
     const Model *model, TaskRows rows, Py_ssize_t task, int32_t *order, double updates, uint64_t seed
 ) noexcept nogil:
-    """Draw the order of a task's rows, and visit them."""
+    """Visit a task's rows in random order."""
     cdef Py_ssize_t first = rows.starts[task]
     cdef Visits visits = Visits(
         rows.starts[task + 1] - first, order,
@@ -188,7 +188,7 @@ cdef void _run_task(
 cdef void _run_user(
     const Model *model, ComparisonRows comparisons, Py_ssize_t user, int32_t *order, double updates, uint64_t seed
 ) noexcept nogil:
-    """Draw the order of a user's rows, and visit them."""
+    """Visit a user's rows in random order."""
     cdef Visits visits = _of_user(comparisons, user, order)
     cdef Stream stream = stream_of(seed, user)
     shuffled(&stream, order, visits.n)
@@ -196,7 +196,7 @@ cdef void _run_user(
 
 
 cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, const int32_t *order) noexcept nogil:
-    """A user's comparisons, in the order that will stand in `order`."""
+    """A user's comparisons, to be visited in the order in `order`, which is filled in later."""
     cdef Py_ssize_t first = comparisons.view.indptr[user]
     return Visits(
         comparisons.view.indptr[user + 1] - first, order,
@@ -205,7 +205,7 @@ cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, const i
 
 
 cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user, double updates) noexcept nogil:
-    """All comparisons of one user in this order."""
+    """Visit all comparisons of one user in the given order."""
     cdef Model model = shared[0]
     cdef Py_ssize_t place, row, ahead
     for place in range(visits.n):
@@ -218,7 +218,7 @@ cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user
 
 
 cdef void _visit_task(const Model *shared, const Visits *visits, double updates) noexcept nogil:
-    """All comparisons of one task in this order: its few users and items stay in the cache."""
+    """Visit all comparisons of one task in the given order; its few users and items stay in the cache."""
     cdef Model model = shared[0]
     cdef Py_ssize_t place, row, ahead
     for place in range(visits.n):
@@ -234,10 +234,10 @@ cdef void _visit_task(const Model *shared, const Visits *visits, double updates)
 cdef inline void _visit(
     const Model *model, Py_ssize_t user, Py_ssize_t better, Py_ssize_t worse, double updates
 ) noexcept nogil:
-    """One comparison.
+    """Update the factors by one comparison.
 
-    A row keeps 1 - eta lam / |Omega| of itself. The report's listings take the new u for the steps of v and w, its
-    formulas the old one, as here.
+    A row is multiplied by 1 - eta lam / |Omega|. The report's listings use the new u in the steps of v and w; its
+    formulas use the old u, as here.
     """
     cdef double *u = model.users + user * model.rank
     cdef double *v = model.items + better * model.rank
@@ -252,7 +252,7 @@ cdef inline void _visit(
 
 
 cdef inline void _shuffle(bitgen_t *bits, int32_t *order, Py_ssize_t n) noexcept nogil:
-    """0 .. n-1 in random order."""
+    """Fill `order` with 0 .. n-1 in random order."""
     cdef Py_ssize_t place
     in_order(order, n)
     for place in range(n):

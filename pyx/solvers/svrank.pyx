@@ -1,4 +1,4 @@
-"""SVRank over pairs: coordinate ascent on the dual of each user's problem, users side by side.
+"""SVRank over pairs: coordinate ascent on the dual of each user's problem, with users in parallel.
 
 With c = 2C/m^2 and b_ij for the unordered pair i < j, |b_ij| <= c, the dual is
 D(b) = -1/4 a^T K a + a . y - eps sum |b_ij|, a = sum b_ij (e_j - e_i), and h = K a / 2 are the scores. The primal value
@@ -17,7 +17,7 @@ from rankbench.kernels.shared.sorting cimport argsort
 from rankbench.kernels.solvers.magnitudes cimport pair_loss
 
 cdef enum:
-    _INNER = 10  # passes over the pairs that still move, for each pass over all of them
+    _INNER = 10  # passes over the pairs that still move, after each pass over all pairs
 
 cdef struct Matrix:
     # A kernel matrix between items.
@@ -27,17 +27,17 @@ cdef struct Matrix:
 cdef struct Pair:
     int32_t i
     int32_t j
-    int32_t place  # of its dual
+    int32_t place  # the index of its dual variable
 
 cdef struct User:
-    # A problem, and the memory that a thread works on it with.
+    # One user's problem, and a thread's scratch memory for it.
     Py_ssize_t m
     double c
     double eps
     const double *y
     double *b
     double *gram  # centred
-    double *means  # of the gram's columns before that
+    double *means  # the column means of the gram matrix before centring
     double *a
     double *h
     double *r
@@ -47,10 +47,10 @@ cdef struct User:
 
 
 cdef class PairProblem:
-    """The problem that all users have, and when work on it ends.
+    """The settings of the problem, the same for all users, and the stopping criterion.
 
-    C weighs the losses, which are 0 up to `eps`. A user is done once its duality gap is at most `tolerance` times its
-    primal value, or after so many rounds.
+    C is the weight of the losses, which are 0 up to `eps`. A user is done when the duality gap is at most `tolerance`
+    times the primal value, or after `rounds` rounds.
     """
 
     cdef double C
@@ -59,12 +59,12 @@ cdef class PairProblem:
     cdef int rounds
 
     def __init__(self, *, double C, double eps, double tolerance, int rounds):
-        """Take the numbers."""
+        """Take the settings."""
         self.C, self.eps, self.tolerance, self.rounds = C, eps, tolerance, rounds
 
 
 cdef class PairDuals:
-    """The dual variables of pairs: a user's lie from starts[user], m (m - 1) / 2 of them for m ratings."""
+    """The dual variables of all pairs: a user's start at starts[user], m (m - 1) / 2 of them for m ratings."""
 
     cdef const int64_t[::1] starts
     cdef double[::1] values
@@ -75,7 +75,7 @@ cdef class PairDuals:
 
 
 cdef class Functions:
-    """Where the users' functions stand: coefficients by rating; offset, primal value and duality gap by user."""
+    """The users' functions: a coefficient per rating; an offset, a primal value and a duality gap per user."""
 
     cdef double[::1] coefficients
     cdef double[::1] offsets
@@ -83,7 +83,7 @@ cdef class Functions:
     cdef double[::1] gap
 
     def __init__(self, *, double[::1] coefficients, double[::1] offsets, double[::1] primal, double[::1] gap):
-        """Take the arrays, without a copy; they are filled in for the users that are worked on."""
+        """Take the arrays, without a copy; they are filled in for the users that are fitted."""
         if not offsets.shape[0] == primal.shape[0] == gap.shape[0]:
             raise ValueError("each user must have an offset, a primal value and a gap")
         self.coefficients, self.offsets, self.primal, self.gap = coefficients, offsets, primal, gap
@@ -99,10 +99,10 @@ def pair_rounds(
     Functions functions,
     int threads,
 ):
-    """Move the duals and functions of these users on, by some rounds or until they are done.
+    """Improve the duals and functions of these users for some rounds, or until the users are done.
 
-    The columns of `ratings` are the items' rows of the kernel matrix. A round is a pass over all pairs, and some over
-    those that still move. A thread needs 8 m^2 bytes for the kernel matrix and 6 m^2 for the pairs.
+    The columns of `ratings` are the items' rows of the kernel matrix. A round is a pass over all pairs, and some passes
+    over the pairs that still move. A thread needs 8 m^2 bytes for the kernel matrix and 6 m^2 for the pairs.
     """
     threads = team(threads)
     cdef Py_ssize_t longest = 0, place
@@ -120,7 +120,7 @@ def pair_rounds(
 
 
 cdef User _lay_out(Arena *arena, Py_ssize_t m) noexcept nogil:
-    """Room for users of at most m ratings, without a problem."""
+    """Scratch memory for users with at most m ratings, without a problem."""
     cdef User room
     room.m, room.c, room.eps, room.y, room.b = 0, 0.0, 0.0, NULL, NULL
     room.gram = floats(arena, m * m)
@@ -138,7 +138,7 @@ cdef void _fit_user(
     PairProblem problem, Matrix gram, SparseRows ratings, Py_ssize_t user, PairDuals duals, Functions functions,
     User state,
 ) noexcept nogil:
-    """Move one user's duals and function on, in the memory of `state`."""
+    """Improve one user's duals and function, in the scratch memory of `state`."""
     cdef Py_ssize_t first = ratings.view.indptr[user]
     state.m = ratings.view.indptr[user + 1] - first
     state.c = 2.0 * problem.C / (<double> state.m * <double> state.m)
@@ -151,7 +151,7 @@ cdef void _fit_user(
 
 
 cdef void _gather(User *state, Matrix gram, const int32_t *items) noexcept nogil:
-    """Fill in the user's part of the kernel matrix, centred: scores move by a constant, and large offsets cancel."""
+    """Fill in the user's part of the kernel matrix, centred, which only shifts scores and removes large offsets."""
     cdef Py_ssize_t i, j, m = state.m
     cdef const double *row
     cdef double grand
@@ -167,7 +167,7 @@ cdef void _gather(User *state, Matrix gram, const int32_t *items) noexcept nogil
 
 
 cdef void _ascend(User *state, double tolerance, int rounds, double *primal, double *gap) noexcept nogil:
-    """Make rounds of one pass over all pairs and some over those that still move; tell primal value and gap."""
+    """Run rounds of one pass over all pairs and some over the pairs that still move; fill in primal value and gap."""
     cdef Py_ssize_t moving, _inner
     cdef int _round
     _rescore(state)
@@ -182,7 +182,7 @@ cdef void _ascend(User *state, double tolerance, int rounds, double *primal, dou
 
 
 cdef Py_ssize_t _pass_over_all(User *state) noexcept nogil:
-    """How many pairs moved or lie between their bounds, which `moving` lists, after an update of every pair."""
+    """Update every pair, list in `moving` the pairs that moved or are between their bounds, and return their number."""
     cdef Py_ssize_t i, j, place = 0, moving = 0
     cdef double before, after
     for i in range(state.m):
@@ -200,14 +200,14 @@ cdef Py_ssize_t _pass_over_all(User *state) noexcept nogil:
 
 
 cdef void _pass_over_moving(User *state, Py_ssize_t moving) noexcept nogil:
-    """Update the pairs that are `moving` once."""
+    """Update each pair in the list `moving` once."""
     cdef Py_ssize_t k
     for k in range(moving):
         _update(state, state.moving[k].i, state.moving[k].j, state.moving[k].place)
 
 
 cdef inline void _update(User *state, Py_ssize_t i, Py_ssize_t j, Py_ssize_t place) noexcept nogil:
-    """Set b = clip(soft(b + 2 (t - z) / K_p, 2 eps / K_p), -c, c), the best b there is; O(1), O(m) where it moves.
+    """Set b = clip(soft(b + 2 (t - z) / K_p, 2 eps / K_p), -c, c), the optimal b; O(1), and O(m) if b changes.
 
     t = y_j - y_i, z = h_j - h_i, K_p = K_ii + K_jj - 2 K_ij. Two items with the same features have
     K_p = 0: there the dual is linear in b, and b goes to a bound.
@@ -234,7 +234,7 @@ cdef inline void _update(User *state, Py_ssize_t i, Py_ssize_t j, Py_ssize_t pla
 
 
 cdef void _rescore(User *state) noexcept nogil:
-    """Compute a and h = K a / 2 from the duals, in m^2 steps: what updates leave has rounding errors."""
+    """Compute a and h = K a / 2 from the duals, in m^2 steps, which removes the rounding errors of updates."""
     cdef Py_ssize_t i, j, k, place = 0, m = state.m
     cdef double half
     for i in range(m):
@@ -270,7 +270,7 @@ cdef void _certify(User *state, double *primal, double *gap) noexcept nogil:
 
 
 cdef double _expansion(const User *state, double *coefficients) noexcept nogil:
-    """The offset of h(x) = sum coefficients K(x, x_i) + offset, whose scores have the mean of the ratings."""
+    """The offset of h(x) = sum coefficients K(x, x_i) + offset that gives the scores the mean of the ratings."""
     cdef double offset = total(state.y, state.m) / state.m
     cdef Py_ssize_t i
     for i in range(state.m):

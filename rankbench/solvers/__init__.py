@@ -1,4 +1,4 @@
-"""The solvers by name: one file per algorithm, none of which imports another."""
+"""The registry of solvers by name; each algorithm has a file of its own, and no solver imports another."""
 
 from rankbench.contract import DECLARATIONS
 from rankbench.names import Registry

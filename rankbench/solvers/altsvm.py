@@ -18,31 +18,31 @@ from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
-_RACES = ("hogwild", "atomic")  # schedules whose threads may write to the same items
+_RACES = ("hogwild", "atomic")  # schedules in which threads may write to the same items
 
 
 @dataclass(frozen=True)
 class AltSVM:
-    """A vector per user and item, by support vector machines for the items' vectors and each user's in turn.
+    """A vector per user and item, fitted by support vector machines for the items' vectors and the users' in turn.
 
-    min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), C = 1/lam. A half holds one side
-    fixed and is convex. It computes the other side from its dual variables, a warm start from the last turn,
-    and visits every comparison `inner` times by dual coordinate descent. As the fixed side has changed since,
+    min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), C = 1/lam. Each half step fixes one side
+    and is convex. It computes the other side from its dual variables, a warm start from the previous round,
+    and visits every comparison `inner` times by dual coordinate descent. As the fixed side has changed in between,
     all duals of a machine are first scaled by the best power of two: without this the halves diverge for small
-    lam and few passes. Every half is a step. Users start with nonnegative entries: so they are similar, and
+    lam and few passes. Every half is a step. Users start with nonnegative entries, so that they are similar and
     the first half finds what they have in common instead of noise.
-    (The authors' published code has its hinge fall through into the squared hinge; here they are two
+    (In the authors' published code the hinge falls through into the squared hinge; here they are two
     losses.) Users and items that are in no comparison score NaN.
 
     The users' half is parallel over users. In the items' half a schedule decides which thread visits which
-    comparison when. `tournament`: items in `groups` of like load; comparisons go by their pair of groups, and the
-    pairs of a round share no item, so any number of threads gives the same bits. `partitioned`: the same
-    with METIS cutting the item graph into the groups, so that most of the work is within them. (In the report
-    there is one part per thread, and threads race for the items of comparisons between two parts; here such
-    comparisons wait for the round of their two parts.) At most half as many threads as groups are busy. `hogwild`: the
-    tournament without rounds; threads never wait, and may overwrite each other (PASSCoDe-Wild). `atomic`:
-    the same with atomic additions (PASSCoDe-Atomic). `random`: every update draws its comparison
-    from all of them, as the authors' code does, on one thread; the slowest, kept for comparison.
+    comparison when. `tournament`: items are in `groups` of similar load; a task has the comparisons between two groups,
+    and the tasks of a round share no item, so any number of threads gives the same bits. `partitioned`: a tournament
+    with METIS cutting the item graph into the groups, so that most comparisons are within a group. (In the report there
+    is one part per thread, and threads race for the items of comparisons between two parts; here such comparisons wait
+    for the round of their two parts.) At most half as many threads as groups are busy. `hogwild`: the tournament
+    without rounds; threads never wait, and may overwrite each other (PASSCoDe-Wild). `atomic`: `hogwild` with atomic
+    additions (PASSCoDe-Atomic). `random`: every update draws its comparison from all of them, as the authors' code
+    does, on one thread; the slowest, kept for comparison.
     """
 
     rank: Annotated[int, Limits(low=1)] = 10
@@ -60,7 +60,7 @@ class AltSVM:
 
     @property
     def determinism(self) -> Determinism:
-        """Exact, except for the two schedules whose threads may write to the same items."""
+        """Exact, except for the two schedules in which threads may write to the same items."""
         return Determinism.RACY if self.schedule in _RACES else Determinism.EXACT
 
     def missing(self) -> str | None:
@@ -83,11 +83,11 @@ class AltSVM:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """The order of work of the items' half: the comparisons task by task with their duals, and the rounds of tasks."""
+    """The order of work in the items' half: the comparisons task by task with their duals, and the rounds of tasks."""
 
     records: Records
     starts: Int64s  # where each task starts
-    rounds: Int64s  # a row per round: its first task and its end
+    rounds: Int64s  # one row per round: its first task, and the end of its tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Machines:
     users: Floats
     items: Floats
     threads: int
-    duals: Float32s  # the users' half, comparison by comparison
+    duals: Float32s  # the users' half, one per comparison
     plan: _Plan  # the items' half
 
     @classmethod
@@ -119,12 +119,12 @@ class Machines:
 
     @cached_property
     def vectors(self) -> kernel.Vectors:
-        """Both sides as the kernels take them."""
+        """The vectors of users and items as the kernels take them."""
         return kernel.Vectors(users=self.users, items=self.items)
 
     @cached_property
     def tasks(self) -> kernel.TaskRecords:
-        """The records as the kernels take them."""
+        """The comparisons of the items' half with their duals, as the kernels take them."""
         return kernel.TaskRecords(records=self.plan.records, starts=self.plan.starts)
 
     @cached_property
@@ -140,15 +140,15 @@ class Machines:
         return {"users": np.diff(train.indptr) > 0, "items": per_item > 0}
 
     def model(self) -> Factors:
-        """The model of the vectors, which later steps change in place."""
+        """The model with these vectors, which later steps change in place."""
         return Factors(self.users[:, : self.solver.rank], self.items[:, : self.solver.rank])
 
     def fit_items(self, rng: np.random.Generator) -> None:
-        """Update the items' vectors, the users' held fixed."""
+        """Update the items' vectors, with the users' vectors fixed."""
         (_draw_items if self.solver.schedule == "random" else _visit_items)(self, rng)
 
     def fit_users(self, rng: np.random.Generator) -> None:
-        """Update the users' vectors, the items' held fixed."""
+        """Update the users' vectors, with the items' vectors fixed."""
         (_draw_users if self.solver.schedule == "random" else _visit_users)(self, rng)
 
     def objective(self) -> float:
@@ -158,8 +158,8 @@ class Machines:
     def gap(self, side: str) -> float:
         """The duality gap of the half just fitted, lam (1/2 |w|^2 + C sum L - dual value).
 
-        It belongs to one half with the other side's vectors fixed. The whole problem is not convex and has no
-        such gap, so steps have none.
+        It holds for one half with the other side's vectors fixed. The joint problem is not convex and has no
+        duality gap, so steps report none.
         """
         linear, square = kernel.sums(duals=self.duals if side == "users" else self.plan.records["dual"])
         return self.losses() + self.solver.lam * (self.size(side) + _ridge(self.solver) / 2 * square - linear)
@@ -171,7 +171,7 @@ class Machines:
     def bound(self) -> float:
         """An upper bound on the speed-up of both halves by threads: no task and no user is split between threads.
 
-        A round of the items' half, and the users' half, takes at least its longest task, and an even share.
+        The time of a round of the items' half, or of the users' half, is at least its longest task and an even share.
         """
         tasks, per_user = np.diff(self.plan.starts), np.diff(self.train.indptr)
         if self.solver.schedule == "random":
@@ -191,7 +191,7 @@ class Machines:
 
 
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Int32s:
-    """The group of every item: a part by METIS under `partitioned`, else a group of similar load."""
+    """The group of every item: a part by METIS under `partitioned`, else a group of similar size in comparisons."""
     if schedule == "partitioned":
         return schedules.partition(train.better, train.worse, train.n_items, groups)
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)
@@ -213,7 +213,7 @@ def _upper(solver: AltSVM) -> float:
 def _planned(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> _Plan:
     """The records in the order of the schedule, all duals zero, and the tasks of each round."""
     order = rng.permutation(train.n_users).astype(np.int32)
-    if solver.schedule == "random":  # the record of a comparison lies where its dual of the users' half does
+    if solver.schedule == "random":  # records are in the order of the users' duals
         order, groups, pair_of = np.sort(order), np.zeros(train.n_items, np.int32), np.zeros((1, 1), np.int32)
         rounds = np.array([[0, 1]])
     else:
@@ -263,7 +263,7 @@ def _visit_users(machines: Machines, rng: np.random.Generator) -> None:
 
 
 def _pass_over_users(machines: Machines, passes: int, seed: int) -> None:
-    """Compute each user's vector from its duals, then pass over the user's comparisons so many times."""
+    """Compute each user's vector from its duals, then pass over the user's comparisons `passes` times."""
     kernel.users_pass(
         box=machines.box,
         comparisons=machines.rows,

@@ -25,18 +25,18 @@ from rankbench.names import Limits, check, checked_threads
 class BPR:
     """A vector per user and item, trained so that items a user chose score above items the user did not choose.
 
-    A rating is a positive if it is at least `least`; without `least` every rating is one, whatever its
+    A rating is a positive if it is at least `least`; without `least` every rating is a positive, with any
     value. For each positive j of user i a negative k is drawn uniformly from all items of the catalogue
-    that are not a positive of i, rated or not. With x = u_i . (v_j - v_k) an update goes down the gradient of
-    -ln sigma(x) + lam/2 (|u_i|^2 + |v_j|^2 + |v_k|^2), as the paper's figure 4 has it, all from the old
+    that are not a positive of i, rated or not. With x = u_i . (v_j - v_k) an update is a gradient step on
+    -ln sigma(x) + lam/2 (|u_i|^2 + |v_j|^2 + |v_k|^2), as in the paper's figure 4, computed from the old
     values, with learning rate step / (1 + decay t) after t updates. A pass visits every positive once (the paper
     draws them with replacement) and draws new negatives.
 
     The bits are the same for any number of threads: every user has their own random generator for negatives,
     and the drawn comparisons are visited in rounds of tasks that share neither user nor item. The objective
     is an estimate of the paper's BPR-Opt, a mean over negatives, from one negative per positive that is
-    drawn at the start and kept. Users without a rating score NaN; those whose ratings are all below
-    `least`, or who have every item, score 0 for all.
+    drawn at the start and kept. Users without a rating score NaN. Users without a positive, and
+    users with every item as a positive, score 0 for all items.
     """
 
     rank: Annotated[int, Limits(low=1)] = 10
@@ -53,7 +53,7 @@ class BPR:
     def __post_init__(self) -> None:
         check(self)
         if self.least is not None and isnan(self.least):
-            raise UserError("least=nan is no rating: leave it out, and every rating is a positive", subject="BPR")
+            raise UserError("least=nan is not a number: leave it out to make every rating a positive", subject="BPR")
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all positives."""
@@ -103,7 +103,7 @@ class BPR:
 
 
 def positives_of(train: Ratings, least: float | None) -> tuple[Int64s, Int32s]:
-    """Each user's positives in CSR form, ascending; none for a user with all items, who has no negatives."""
+    """Each user's positives in CSR form, ascending; a user with all items has no negatives, and gets no positives."""
     chosen = np.ones(len(train), bool) if least is None else train.values >= least
     counts = np.bincount(train.users[chosen], minlength=train.n_users)
     chosen &= (counts < train.n_items)[train.users]
@@ -120,7 +120,7 @@ def _drawn(indptr: Int64s, positives: Int32s, n_items: int, rng: np.random.Gener
 
 
 def _size(users: Floats, items: Floats, per_user: Ints, columns: tuple[Ints, ...]) -> float:
-    """The penalty's sum over rows, |u|^2 plus the squared norms of the row's items."""
+    """The sum over updates of the squared norms that the penalty contains: the user's and its items' vectors."""
     of_users, of_items = (np.square(block).sum(axis=1) for block in (users, items))
     known = per_user > 0
     return float(per_user[known] @ of_users[known] + sum(of_items[column].sum() for column in columns))

@@ -28,11 +28,11 @@ class GlobalRanking:
     min_s sum over comparisons of L(s_better - s_worse) + lam/2 |s|^2, where `L` is the squared hinge
     max(0, 1 - m)^2 or the logistic loss log(1 + e^-m); the latter is the regularised maximum likelihood
     of the Bradley-Terry-Luce model. Every iteration costs passes over the distinct pairs, never raises
-    the objective, and comes with a duality gap. With a = -L'(m) per comparison and g the gradient of
+    the objective, and has a duality gap. With a = -L'(m) per comparison and g the gradient of
     the losses the dual value is sum -L*(-a) - |g|^2 / (2 lam), and L(m) + L*(-a) = -a m sums to g . s:
     so the gap is g . s + lam/2 |s|^2 + |g|^2 / (2 lam) = |g + lam s|^2 / (2 lam), which is exact to
     rounding however small lam is. Near the optimum the objective stays constant to rounding while the gap still
-    falls: steps then go on as long as it does. Items in no comparison score NaN.
+    falls: the iterations then continue until the gap stops falling. Items in no comparison score NaN.
     """
 
     lam: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
@@ -78,7 +78,7 @@ class _Problem:
         self.loss, self.lam, self.threads = loss, lam, threads
         indptr, opponents, _, _ = self.tournament.arrays()
         self.compared: Flags = np.diff(indptr) > 0
-        self.n_pairs = len(opponents)  # each from both sides
+        self.n_pairs = len(opponents)  # each pair once in each direction
 
     def at(self, scores: Floats) -> _Point:
         """The point with these scores, in one pass over the pairs."""
@@ -133,7 +133,7 @@ def _descend(problem: _Problem, point: _Point, progress: float) -> _Point | None
 
 
 def _step(point: _Point, compared: Flags) -> Step:
-    """The step at this point; items that nobody compared score NaN."""
+    """The step at this point; items in no comparison score NaN."""
     model = ItemScores(np.where(compared, point.scores, np.nan))
     return Step(model, lambda: point.objective, lambda: point.gap)
 

@@ -18,7 +18,7 @@ from rankbench.names import Limits, check, checked_threads
 
 @dataclass(frozen=True)
 class MF:
-    """A vector per user and item whose products fit the ratings by least squares, in exact half steps.
+    """A vector per user and item, with inner products fitted to the ratings by alternating least squares.
 
     min over U, V of sum over ratings of (y_ij - u_i . v_j)^2 + lam (|U|^2 + |V|^2). Each half step solves
     a ridge regression per row by Cholesky, so the objective never rises. `centre=user` fits the ratings
@@ -32,19 +32,19 @@ class MF:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2  # items that nobody orders score zero, not NaN
+    version: ClassVar = 2  # items rated only by users without an order score zero, not NaN
 
     def __post_init__(self) -> None:
         check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The start with users' vectors 0, then a model after each half step: users, items, users, ..."""
+        """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
         threads = checked_threads(threads)
         kept = ordered(train)
         users = np.zeros((train.n_users, self.rank))
         items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
         users[np.diff(train.indptr) == 0] = np.nan
-        items[np.bincount(kept.items, minlength=train.n_items) == 0] = 0.0  # nobody orders them
+        items[np.bincount(kept.items, minlength=train.n_items) == 0] = 0.0  # rated by no user with an order
         items[np.bincount(train.items, minlength=train.n_items) == 0] = np.nan
         values, index = targets(kept, self.centre), kept.by_item()
         by_user = SparseRows(indptr=kept.indptr, columns=kept.items, values=values)
@@ -65,7 +65,7 @@ class MF:
             self._half("item", by_item, users, items, threads)
 
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
-        """Solve every row's ridge regression on the other side's vectors, in place; rows of NaN stay so."""
+        """Solve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
         unknown = np.isnan(moving[:, 0])
         failed = kernel.ridge(rows=rows, vectors=fixed, lam=self.lam, out=moving, threads=threads)
         moving[unknown] = np.nan

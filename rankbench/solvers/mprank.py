@@ -22,17 +22,17 @@ _GRID = 2.0 ** np.arange(-6, 7)  # the multiples of C to choose from
 
 @dataclass(frozen=True)
 class MPRank:
-    """A function of item features per user, fitted to the user's differences of ratings by least squares.
+    """A function of item features per user, fitted to the differences of the user's ratings by least squares.
 
     min_w |w|^2 + C/m^2 sum_ij ((h(x_j) - h(x_i)) - (y_j - y_i))^2 per user, h(x) = w . phi(x). The pair
     sum is 2m sum_i r_i^2 - 2 (sum_i r_i)^2 of the residuals r = h - y, which is 2m times their centred
     sum of squares; so the problem is ridge regression on centred features and targets with
     alpha=m/(2C), and has the primal w = (X_c X_c^T + alpha I)^-1 X_c y_c and, by the push-through
     identity, the dual w = X_c (X_c^T X_c + alpha I)^-1 y_c. (Eq. 28 prints the primal's matrix in the
-    dual.) `form` says which is solved: auto takes the smaller system for each user; other kernels than
-    the linear one have the dual only. They are exp(-|x-x'|^2/(2 width^2)), (1 + x.x'/width^2)^degree, and
+    dual.) `form` chooses the system: auto takes the smaller one for each user. The linear
+    kernel has both forms, all other kernels only the dual: exp(-|x-x'|^2/(2 width^2)), (1 + x.x'/width^2)^degree, and
     precomputed, where the item features are the kernel matrix itself. With `choose`, the C of each user, or
-    one for all users, is that of C 2^-6, ..., C 2^6 which has the least leave-one-out error, see `left_out`.
+    one for all users, is the one of C 2^-6, ..., C 2^6 with the least leave-one-out error, see `left_out`.
     Scores are defined up to a constant per user, chosen so that they have the mean of the user's ratings.
     Users with fewer than two ratings have no order to learn from, and score NaN.
     """
@@ -52,7 +52,7 @@ class MPRank:
         check(self)
         if self.kernel != "linear" and self.form == "primal":
             raise UserError(
-                f"form=primal needs kernel=linear (kernel={self.kernel} has the dual only)", subject="MPRank"
+                f"form=primal needs kernel=linear (kernel={self.kernel} has only the dual form)", subject="MPRank"
             )
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
@@ -67,7 +67,7 @@ class MPRank:
 
 
 def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Floats:
-    """The mean squared leave-one-out error of each user at each C, users x C; NaN without two ratings.
+    """The mean squared leave-one-out error of each user at each C, users x C; NaN with fewer than two ratings.
 
     One eigendecomposition for each user serves all C. The ridge m/(2C) stays the same when a rating is left out,
     as in ridge regression.
@@ -88,13 +88,13 @@ def _least(errors: Floats, choose: str) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """The users with an order to learn, and the form that each is solved by."""
+    """The users with an order to learn, and the form of each user's system."""
 
     train: Ratings
     matrices: KernelMatrices
     threads: int
     users: Int32s
-    by_primal: Flags  # of each of them, whether the primal system is solved
+    by_primal: Flags  # for each of these users, whether the primal system is solved
 
     @classmethod
     def of(cls, solver: MPRank, train: Ratings, threads: int) -> "_Run":

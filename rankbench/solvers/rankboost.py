@@ -22,12 +22,12 @@ from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Stumps
 from rankbench.names import Limits, check, checked_threads
 
-_WORTH_A_THREAD = 1 << 17  # entries per round that are worth another thread
+_WORTH_A_THREAD = 1 << 17  # entries per round that justify one more thread
 _ROOM = 16  # rounds that the arrays have capacity for at first
 _PAIRWISE_ERROR = requested([KernelRow(Code.PAIRWISE_ERROR)], 0)
 
 Array = TypeVar("Array", Int32s, Floats)
-Thresholds = tuple[Int32s, Floats, Floats]  # of one round: each user's feature, cut and weight
+Thresholds = tuple[Int32s, Floats, Floats]  # a round's feature, cut and weight of each user
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class RankBoost:
     sum_ik D(i, k) (f(x_k) - f(x_i)), and gives it the weight alpha = 1/2 ln((1 + r) / (1 - r)), r kept half a
     pair away from 1, where alpha is infinite. A user whose first threshold orders every pair correctly stops:
     every further round would choose the same threshold again. Cuts lie midway between neighbouring values of
-    the user's items. As D factors into e^{h_i} and e^{-h_k}, a round costs O(ratings x features), and less where
-    many values are equal, as in other people's ratings with their holes filled. The objective, the sum of the
-    users' mean losses, falls in every round.
+    the user's items. As D factors into e^{h_i} and e^{-h_k}, a round costs O(ratings x features), and less if
+    many values are equal, as when features are ratings by other users with missing values filled in. The objective,
+    the sum of the users' mean losses, falls in every round.
 
-    `rounds=validated` chooses the number of rounds by held-out ratings, a share of each user's: it boosts on
-    the others too, finds the number of rounds with the least held-out pairwise error (mean over users, one
-    number for all users, as in the paper) and keeps so many of the thresholds learnt on all ratings. Users with fewer
-    than two ratings score NaN; those whose ratings are all alike, or whose items all look alike, zero.
+    `rounds=validated` chooses the number of rounds by a validation set, a share of each user's ratings: it also boosts
+    on the remaining ratings, finds the number of rounds with the least pairwise error on the validation set (mean over
+    users, one number for all users, as in the paper), and keeps this number of the thresholds learnt on all ratings.
+    Users with fewer than two ratings score NaN. Users with equal ratings, or with items of equal features, score 0.
     """
 
     rounds: Literal["all", "validated"] = "all"
@@ -68,11 +68,11 @@ class RankBoost:
         validated = self.rounds == "validated"
         best = _best_rounds(*_hold_back(own, self.held_out, rng), threads) if validated else count()
         made = _Rounds.none(len(learners))
-        losses = np.ones(len(learners))  # of scores all alike
+        losses = np.ones(len(learners))  # with all scores equal
         objectives = [losses.sum()]
 
         def step(rounds: int) -> Step:
-            """The model of so many rounds."""
+            """The step with the model of this number of rounds."""
             return Step(made.model(train.item_features, rows, rounds), lambda: float(objectives[rounds]))
 
         yield step(next(best))
@@ -96,12 +96,12 @@ class _Rounds:
 
     @classmethod
     def none(cls, n_users: int) -> "_Rounds":
-        """Arrays without a round yet."""
+        """The arrays before the first round."""
         shape = n_users + 2, _ROOM
         return cls(np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape))
 
     def with_round(self, number: int, thresholds: Thresholds) -> "_Rounds":
-        """The thresholds with one round more, in the same arrays or, if they are full, in ones twice as large."""
+        """The thresholds with one more round; if the arrays are full, they are replaced by arrays twice as large."""
         wider = self
         if number == self.features.shape[1]:
             wider = _Rounds(_twice(self.features), _twice(self.cuts), _twice(self.weights))
@@ -116,7 +116,7 @@ class _Rounds:
 
 
 def _twice(column: Array) -> Array:
-    """The array with as many columns of zeros behind it."""
+    """The array with its number of columns doubled; the new columns are zero."""
     return np.hstack([column, np.zeros_like(column)])
 
 
@@ -146,7 +146,7 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
         if not weights.any():
             return
         yield features, cuts, weights
-        if number == 0:  # only a threshold that orders all pairs correctly, or all wrongly, has this weight
+        if number == 0:  # a weight this large means that the threshold orders all pairs correctly, or all wrongly
             totals[np.abs(weights) > np.arctanh(1 - 0.75 / np.maximum(pairs, 1))] = 0.0
 
 

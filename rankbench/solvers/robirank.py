@@ -36,7 +36,7 @@ class RobiRank:
 
     `among` chooses the competitors. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
     a rating r between the lowest and the highest there is, the gain of NDCG scaled to 1. `catalogue`: every
-    rating is a wish with g = 1, and competes with all other items, as in the paper's section on collaborative
+    rating has g = 1, and its item competes with all other items, as in the paper's section on collaborative
     retrieval; the closed form then costs ratings times items. Users and items without ratings score
     NaN; users with ratings but no competitors, or only the lowest rating, score 0 for all.
     """
@@ -105,7 +105,7 @@ class Wishes:
     """The (user, item) terms of the loss, called wishes, in CSR form, with each user's list of candidates."""
 
     indptr: Int64s
-    positions: Int32s  # of each wish in its user's list
+    positions: Int32s  # the position of each wish in its user's list
     gains: Floats
     lists: Int64s  # where each user's list begins and ends
     candidates: Int32s
@@ -144,8 +144,8 @@ class Wishes:
     def visits(self, draws: int) -> tuple[Floats, Floats]:
         """The expected number of updates in a pass of each user and of each item; at least one.
 
-        An item is visited as a wish, and as a competitor of its list's other wishes, each of which draws it
-        once in so many draws as it has competitors.
+        An item is updated as a wish, and as a drawn competitor of the other wishes of its list: each draw of a wish
+        takes one of its competitors, all equally likely.
         """
         per_user = np.diff(self.indptr).astype(np.float64)
         lengths = np.diff(self.lists)[:, 0]
@@ -153,7 +153,7 @@ class Wishes:
         wished = self.candidates[self.lists[self.owners, 0] + self.positions]
         as_wish = np.bincount(wished, 1 - 1 / self.rivals, minlength=len(self.seen))
         if not self.lists[:, 0].any():
-            as_rival = np.full(len(self.seen), share.sum())  # all share one list
+            as_rival = np.full(len(self.seen), share.sum())  # all users share one list
         else:
             as_rival = np.bincount(self.candidates, np.repeat(share, lengths), len(self.seen))
         return np.maximum(draws * per_user, 1), np.maximum(draws * (as_wish + as_rival), 1)

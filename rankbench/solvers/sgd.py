@@ -17,7 +17,7 @@ from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 
-Pass = Callable[[int], None]  # visits every comparison once, given the number of updates before
+Pass = Callable[[int], None]  # visits every comparison once; its argument is the number of updates before
 Passes = tuple[Pass, float | None]  # a pass, and the schedule's upper bound on the speed-up by threads
 
 
@@ -33,13 +33,13 @@ class SGD:
     formulas of its text.) Users and items that are in no comparison score NaN.
 
     A schedule decides which thread visits which comparison when. `serial`: users in random order, each one's
-    comparisons in random order. `tournament`: items in `parts` groups of similar load, users too; a task is
-    a pair of item groups and a user group, and the tasks of a round share neither user nor item, so any
-    number of threads gives the same bits. `nomad`: the same, with METIS cutting the item graph into the
+    comparisons in random order. `tournament`: items and users are in `parts` groups of similar load each; a task
+    is a pair of item groups and a user group, and the tasks of a round share neither user nor item, so any
+    number of threads gives the same bits. `nomad`: a tournament with METIS cutting the item graph into the
     parts; the groups of users move from part to part. (In the report two workers race for the items of a
     comparison between two parts. Here such comparisons wait for the round of their two parts, and the bits
-    stay the same.) `hogwild`: a thread per user at a time, items without locks, as
-    the report's random SGD but user by user. At most half as many threads as parts are busy.
+    stay the same.) `hogwild`: each thread takes one user at a time, and
+    items have no locks, as in the report's random SGD but user by user. At most half as many threads as parts are busy.
     """
 
     rank: Annotated[int, Limits(low=1)] = 10
@@ -112,13 +112,13 @@ def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
 
 
 def _serial(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int) -> Passes:
-    """A pass user by user on one thread."""
+    """A pass on one thread, user by user."""
     rows = train.rows
     return lambda updates: kernel.serial_pass(descent=descent, comparisons=rows, updates=updates, rng=rng), None
 
 
 def _hogwild(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int) -> Passes:
-    """A pass whose threads take a user each, without locks on items."""
+    """A pass in which each thread takes one user at a time, without locks on items."""
     rows, per_user = train.rows, np.diff(train.indptr)
 
     def one_pass(updates: int) -> None:
@@ -133,12 +133,12 @@ def _hogwild(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.ra
 
 
 def _in_rounds(schedule: str) -> Callable[..., Passes]:
-    """The maker of passes of a schedule that works in rounds."""
+    """The function that makes passes for a schedule with rounds."""
 
     def passes(
         descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int
     ) -> Passes:
-        """A pass round by round, with the tasks of a round in parallel."""
+        """A pass in rounds; the tasks of a round run in parallel."""
         plan = rotation_of(train, schedule, parts)
         rows = plan.rows
 

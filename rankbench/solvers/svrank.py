@@ -20,23 +20,23 @@ from rankbench.models import UserWeights
 from rankbench.names import Limits, check, checked_threads
 
 _ROUNDS = 5  # rounds of coordinate ascent on the pair dual in a step
-_PATIENCE = 5  # such steps until users who have not converged change to residuals
-_PAIRS = 150  # ratings of a user up to which the pair dual is tried first
-_COLUMNS = 1000  # features up to which Newton's system is solved by Cholesky
+_PATIENCE = 5  # steps on the pair dual before users who have not converged change to residuals
+_PAIRS = 150  # most ratings of a user for which the pair dual is tried first
+_COLUMNS = 1000  # most features for which Newton's system is solved by Cholesky
 
 
 @dataclass(frozen=True)
 class SVRank:
-    """A function of item features per user, fitted to the user's differences of ratings up to eps.
+    """A function of item features per user, fitted to the differences of the user's ratings; errors up to eps are free.
 
     min_w |w|^2 + C/m^2 sum_ij max(|(h(x_j) - h(x_i)) - (y_j - y_i)| - eps, 0) per user, h(x) = w . phi(x).
-    Every unordered pair stands in the sum twice, so with c = 2C/m^2 the dual over i < j is max over
+    The sum has every unordered pair twice, so with c = 2C/m^2 the dual over i < j is max over
     |b_ij| <= c of -1/4 |sum b_ij (phi_j - phi_i)|^2 + sum b_ij (y_j - y_i) - eps sum |b_ij|, w = 1/2 sum b_ij
     (phi_j - phi_i). (The paper prints the quadratic term with a plus and twice as large, eps times the signed sum,
     and C as the bound.) `form` says how it is solved: `pairs` by coordinate ascent on that dual, `residuals`
-    by Newton's method on the m residuals, whose cost does not grow with the pairs; auto takes pairs for
-    users with at most 150 ratings, and changes to residuals if they converge slowly. Either ends, user by user,
-    once the duality gap is at most `tolerance` times the primal value; residuals also where rounding errors keep
+    by Newton's method on the m residuals, at a cost that does not grow with the number of pairs; auto takes pairs for
+    users with at most 150 ratings, and changes to residuals if they converge slowly. Both stop, user by user,
+    when the duality gap is at most `tolerance` times the primal value; residuals also stop when rounding errors keep
     the gap from falling, as for C so large that the primal value is lost in rounding. Scores are defined up to
     a constant per user, chosen so that they have the mean of the user's ratings. Users with fewer than two
     ratings have no order to learn from, and score NaN.
@@ -73,15 +73,15 @@ class SVRank:
 class _Found:
     """The model's arrays, and each user's primal value and duality gap, which are changed in place."""
 
-    coefficients: Floats  # by rating
-    weights: Floats | None  # by user, of a linear kernel
+    coefficients: Floats  # one per rating
+    weights: Floats | None  # one row per user, for a linear kernel
     offsets: Floats
     primal: Floats
     gap: Floats
 
     @cached_property
     def functions(self) -> kernel.Functions:
-        """All but the weights as the kernel takes them."""
+        """The arrays except the weights, as the kernel takes them."""
         return kernel.Functions(coefficients=self.coefficients, offsets=self.offsets, primal=self.primal, gap=self.gap)
 
 
@@ -93,8 +93,8 @@ class _Run:
     matrices: KernelMatrices
     train: Ratings
     threads: int
-    users: Int32s  # those with an order to learn from
-    few: Flags  # which of these have few pairs
+    users: Int32s  # the users with an order to learn from
+    few: Flags  # for each of these users, whether it has few pairs
     found: _Found
 
     @classmethod
@@ -119,7 +119,7 @@ class _Run:
         )
 
     def model(self) -> Model:
-        """The model of the arrays, which later steps change in place."""
+        """The model with these arrays, which later steps change in place."""
         found = self.found
         if found.weights is not None:
             return UserWeights(self.train.item_features, found.weights, found.offsets)
@@ -158,7 +158,7 @@ def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
 
 
 def _over_pairs_for_a_while(run: _Run, users: Int32s) -> Iterator[bool]:
-    """The same for some steps, after which remaining users change to residuals: a large C makes pairs slow."""
+    """Coordinate ascent on the pair dual for some steps, then Newton's method for users who have not converged."""
     pairs = _over_pairs(run, users)
     for _ in range(_PATIENCE):
         more = next(pairs)
@@ -197,7 +197,7 @@ def _over_residuals(run: _Run, users: Int32s) -> Iterator[bool]:
 
 
 def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | None) -> SmoothedPoint:
-    """The end of one user's next level of smoothing, which is written into the model's arrays."""
+    """The solution of one user's next level of smoothing, which is also written into the model's arrays."""
     rows = slice(run.train.indptr[user], run.train.indptr[user + 1])
     y = run.train.values[rows]
     problem = ResidualProblem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)
@@ -222,7 +222,7 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | 
 
 
 def _kernel_space(gram: Floats, items: Int32s) -> tuple[FunctionSpace, Floats]:
-    """The space of the centred kernel matrix of these items, and the column means from before centring."""
+    """The space of the centred kernel matrix of these items, and its column means before centring."""
     own = gram[np.ix_(items, items)]
     means = own.mean(axis=0)
     own += means.mean() - means - means[:, None]

@@ -1,4 +1,4 @@
-"""Comparisons sorted into tasks, each the comparisons of few users between few items."""
+"""Comparisons sorted into tasks; a task has the comparisons of a few users between a few items."""
 
 from rankbench.contract import Int32s, Int64s
 from rankbench.kernels.shared.rows import ComparisonRows

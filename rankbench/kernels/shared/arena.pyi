@@ -1,4 +1,4 @@
-"""The block of scratch memory that the threads of a kernel share out; how it is used stands in arena.pxd."""
+"""Scratch memory for the threads of a kernel; arena.pxd describes how it is used."""
 
 class Scratch:
     def __init__(self, size: int, threads: int) -> None: ...

@@ -1,4 +1,4 @@
-"""The codes of the losses that kernels know; their formulas stand in losses.pxd."""
+"""The codes of the losses in kernels; losses.pxd has their formulas."""
 
 from enum import IntEnum
 

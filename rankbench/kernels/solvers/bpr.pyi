@@ -1,4 +1,4 @@
-"""Negatives for implicit feedback: for every positive an item that its user has not, all equally likely."""
+"""Negatives for implicit feedback: for every positive a random item that is not a positive of the user."""
 
 from rankbench.contract import Int32s
 from rankbench.kernels.shared.rows import Pattern

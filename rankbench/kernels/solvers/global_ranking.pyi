@@ -1,4 +1,4 @@
-"""Loss, gradient and curvature of a global ranking, which has one score for each item."""
+"""Loss, gradient and curvature of a global ranking, a model with one score per item."""
 
 from rankbench.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.losses import Loss

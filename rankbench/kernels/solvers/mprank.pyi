@@ -1,4 +1,4 @@
-"""MPRank's closed forms, one small linear system for each user, users side by side."""
+"""MPRank's closed forms, one small linear system for each user, with users in parallel."""
 
 from rankbench.contract import Floats, Int32s
 from rankbench.kernels.shared.rows import SparseRows

@@ -1,4 +1,4 @@
-"""RankBoost with thresholds on features, users side by side: no pair is ever listed."""
+"""RankBoost with thresholds on features, with users in parallel and without a list of pairs."""
 
 from rankbench.contract import Floats, Int32s
 from rankbench.kernels.shared.rows import SparseRows

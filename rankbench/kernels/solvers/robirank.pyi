@@ -1,4 +1,4 @@
-"""RobiRank's robust loss with its auxiliary variables in closed form, and stochastic descent with these held."""
+"""RobiRank's robust loss with its auxiliary variables in closed form, and stochastic descent with these fixed."""
 
 from rankbench.contract import Floats, Int32s, Int64s
 

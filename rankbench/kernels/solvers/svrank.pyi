@@ -1,4 +1,4 @@
-"""SVRank over pairs: coordinate ascent on the dual of each user's problem, users side by side."""
+"""SVRank over pairs: coordinate ascent on the dual of each user's problem, with users in parallel."""
 
 from rankbench.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.rows import SparseRows
