@@ -37,7 +37,7 @@ class ProductSVD:
     """The singular value decomposition of a product left right^T, from its two tall factors.
 
     Each side's singular vectors are basis @ turn, an orthonormal basis of the factor's columns and a small
-    rotation. They are kept apart, so that the vectors can be scaled by scaling the small matrix.
+    rotation. They are left apart: whoever scales the vectors may scale the small matrix.
     """
 
     left_basis: Floats
