@@ -217,7 +217,7 @@ def _order_of(names: Ints, low: Ints, high: Ints, user: int) -> tuple[Int64s, In
 
 
 def _positions(size: int, low: Ints, high: Ints) -> Int32s:
-    """Each node's position in a topological order, -1 for those behind a cycle."""
+    """Each node's position in a topological order, -1 for nodes on or after a cycle."""
     order = np.argsort(low, kind="stable")
     starts = np.searchsorted(low[order], np.arange(size + 1))
     return dag.topological(n=size, high=np.ascontiguousarray(high[order], np.int32), starts=starts)

@@ -202,7 +202,7 @@ class KernelScores:
     gram: Floats  # K between the distinct items
     rows: Int32s  # each item's row of gram
     indptr: Int64s
-    rated: Int32s  # the rows of what each user rated
+    rated: Int32s  # the rows in gram of each user's rated items
     coefficients: Floats
     offsets: Floats
 

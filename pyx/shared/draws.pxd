@@ -35,7 +35,7 @@ cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
 
 
 cdef inline Stream stream_of(uint64_t seed, uint64_t number) noexcept nogil:
-    """The stream of the task with this number; the streams of neighbours start far from each other."""
+    """The stream of the task with this number; streams with adjacent numbers start far from each other."""
     return Stream(mixed(seed + mixed(number + 1)))
 
 

@@ -344,7 +344,7 @@ cdef inline void _start_run(Written *runs, int32_t feature, int8_t side) noexcep
 
 
 cdef inline void _write_entry(Written *runs, int32_t place, double value, double next_) noexcept nogil:
-    """Add a row to the run; a threshold may stand between two values that differ."""
+    """Add a row to the run; a threshold is allowed between two different values."""
     if runs.entries != NULL:
         runs.entries[runs.entry] = place if value == next_ else ~place
         runs.cuts[runs.entry] = _between(min(value, next_), max(value, next_))

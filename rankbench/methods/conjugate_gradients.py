@@ -21,7 +21,7 @@ def inner_product(one: Blocks, other: Blocks) -> float:
 
 
 def unchanged(residual: Blocks) -> Blocks:
-    """The residual itself: the preconditioner of whoever has none."""
+    """The residual itself: the identity as a preconditioner."""
     return residual
 
 

@@ -39,7 +39,7 @@ class PerUser:
 def per_user(
     model: Model, test: View, names: Sequence[MetricName], threads: int = 1, train: View | None = None
 ) -> dict[str, Floats]:
-    """Each metric's value for each user, NaN for users left out; `measure` says what `train` is."""
+    """Each metric's value for each user, NaN for users left out; for `train` see `measure`."""
     return measure(model, test, names, threads, train).values
 
 

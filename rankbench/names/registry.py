@@ -25,7 +25,7 @@ class ReadsFiles(Protocol):
 
 @dataclass(frozen=True)
 class Named:
-    """A name resolved to a class and all its settings, so that nobody needs to parse the name again.
+    """A name resolved to a class and all its settings, so that the name is parsed only once.
 
     Two `Named` objects mean the same thing exactly if their identities are equal. The identity of a user's own file
     contains the SHA-256 of its content: editing the file changes the identity, and moving the file does not.

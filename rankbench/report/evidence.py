@@ -90,7 +90,7 @@ def place_of(group: Group) -> tuple[str, str]:
 
 
 def key_of(group: Group) -> GroupKey:
-    """What sets a group apart from others: its solver with the settings that somebody wrote, and its threads."""
+    """The key of a group: its solver with the settings as written, and the number of threads."""
     return (*group.key, group.threads)
 
 

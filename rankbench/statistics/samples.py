@@ -51,7 +51,7 @@ class Sample:
         return np.where(self.counted, self.values, 0.0) * weights, weights
 
     def mean(self) -> float:
-        """The measured mean; NaN where a repetition counts nobody."""
+        """The measured mean; NaN if no user counts in a repetition."""
         numerators, denominators = self.masses()
         with np.errstate(invalid="ignore"):
             return float((numerators.sum(axis=1) / denominators.sum(axis=1)).mean())
