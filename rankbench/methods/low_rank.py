@@ -12,7 +12,7 @@ class ProductSVD:
     """The singular value decomposition of a product left right^T, from its two tall factors.
 
     Each side's singular vectors are basis @ turn, an orthonormal basis of the factor's columns and a small
-    rotation. They are left apart: whoever scales the vectors may scale the small matrix.
+    rotation. They are kept apart because scaling the vectors then only needs the small matrix to be scaled.
     """
 
     left_basis: Floats
