@@ -196,7 +196,7 @@ def weigh(
 
 
 cdef int _check_ranks(const double[:, ::1] users, const double[:, ::1] factors) except -1:
-    """ValueError where the vectors of users and items are not as long."""
+    """Raise ValueError if the vectors of users and items differ in length."""
     if users.shape[1] != factors.shape[1]:
         raise ValueError(f"users have rank {users.shape[1]}, items have rank {factors.shape[1]}")
     return 0
