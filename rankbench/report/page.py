@@ -82,10 +82,11 @@ def _table(table: Sheet) -> str:
     body, above = "", ""
     for line in table.written(_breakable, lambda text: f"<b>{_breakable(text)}</b>"):
         first = "" if line[0] == above else line[0]
+        shown = zip(table.headings, kinds, [first, *line[1:]], strict=True)
         cells = "".join(
-            f'<td class="{kind}">{text}</td>' for kind, text in zip(kinds, [first, *line[1:-1]], strict=False)
+            f'<td class="{text if heading == "status" else kind}">{text}</td>' for heading, kind, text in shown
         )
-        body += f'<tr{" class=new" if first else ""}>{cells}<td class="{line[-1]}">{line[-1]}</td></tr>'
+        body += f"<tr{' class=new' if first else ''}>{cells}</tr>"
         above = line[0]
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
