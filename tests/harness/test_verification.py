@@ -91,6 +91,7 @@ def test_the_values_of_users_are_compared_too(again, out):
 def test_another_split_or_model_is_named(again, what):
     check = again(**{what: "0" * 64})
     assert (check.verdict, check.differing) == ("differs", (what,))
+    assert check.why == ("it was trained on another split" if what == "split" else "on the same basis; off by 0")
 
 
 def test_results_from_before_digests_were_kept_are_compared_by_their_values(again):
@@ -113,6 +114,9 @@ def test_threads_that_race_explain_more(out, by, verdict):
     one, other = replace(stored, cell=cell, curve=moved(stored.curve, by)), replace(stored, cell=cell)
     check = verification._checked(one, other, {}, {})
     assert check.verdict == verdict and check.why.startswith("its threads race")
+    alone = replace(cell, threads=1)  # one thread has nobody to race with
+    check = verification._checked(replace(one, cell=alone), replace(other, cell=alone), {}, {})
+    assert check.verdict == "differs" and check.why.startswith("on the same basis")
 
 
 def test_a_cell_that_fails_or_does_not_run_is_said_so(out):
@@ -127,6 +131,14 @@ def test_a_sample_is_drawn_without_repeats_and_in_order(out):
     cells = [entry.cell for entry in found.entries]
     assert sampled(found, 3) == tuple(cell for cell in cells if cell in sampled(found, 3))
     assert len(set(sampled(found, 3))) == 3 and sampled(found, 99) == sampled(found, None) == tuple(cells)
+
+
+def test_a_value_that_is_missing_on_one_side_is_not_close(out, again):
+    stored = first(out)
+    last = replace(stored.curve[-1], values=(float("nan"), *stored.curve[-1].values[1:]))
+    packages = tuple((name, "1.0" if name == "scipy" else version) for name, version in stored.machine.packages)
+    check = again(curve=(*stored.curve[:-1], last), machine=replace(stored.machine, packages=packages))
+    assert check.verdict == "differs" and check.why.endswith("off by inf")
 
 
 def test_a_budget_in_seconds_is_compared_as_far_as_both_went(out, again):

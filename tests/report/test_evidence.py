@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import around, made_up, prepared, tiny
+from helpers import around, made_up, prepared, ran, tiny
 
 from rankbench.harness.records import pairs_of
 from rankbench.harness.store import values_of
@@ -125,3 +125,15 @@ def test_stored_values_are_those_that_were_kept(study, tmp_path):
     stored, kept = values_of(tmp_path / "tiny" / "cells", cell), around(cell, 0.5)
     assert stored.keys() == kept.keys()
     assert all(stored[name].tobytes() == kept[name].tobytes() for name in kept)
+
+
+@pytest.mark.parametrize("split", ["n-per-user[n=8,least=5]", "comparisons[n=20]"])
+def test_a_run_stores_the_pairs_behind_an_average_over_pairs(tmp_path, split):
+    label = "pairwise-error[average=pairs]"
+    found = ran(tmp_path, tiny(metrics=(label,), splits=(split,), solvers=("global",), repetitions=1)).study()
+    (result,) = found.results
+    stored = values_of(tmp_path / "tiny" / "cells", result.cell)
+    assert set(stored) == {label, pairs_of(label)} and stored[pairs_of(label)].max() > 1
+    verdict = verdict_of(found, groups(found)[0], label)
+    assert verdict.interval.mean == pytest.approx(result.value(label), rel=1e-12)
+    assert verdict.interval.low < verdict.interval.mean < verdict.interval.high

@@ -264,3 +264,44 @@ def test_only_repetitions_that_both_have_are_compared():
     assert found.difference == pytest.approx((one[[0, 2]] - other[[0, 2]]).mean(), rel=1e-12)
     apart = statistics.contrast(Sample.of({0: one[0]}), Sample.of({1: one[0]}))
     assert np.isnan(apart.difference) and apart.p == 1
+
+
+def by_formula(estimate, resamples, influences):
+    """Efron's formulas, with SciPy's normal distribution and its rule for ties."""
+    bias = stats.norm.ppf(stats.percentileofscore(resamples, estimate, kind="mean") / 100)
+    acceleration = (influences**3).sum() / (6 * (influences**2).sum() ** 1.5)
+    z = bias + stats.norm.ppf([0.025, 0.975])
+    return np.quantile(resamples, stats.norm.cdf(bias + z / (1 - acceleration * z)))
+
+
+def test_a_biased_estimate_and_one_with_ties_have_the_interval_of_the_formula():
+    rng = np.random.default_rng(0)
+    influences = rng.exponential(size=30) - 1
+    for resamples in (rng.gamma(2.0, size=4001), rng.integers(0, 9, 4001).astype(float)):
+        for estimate in (1.0, 3.0):
+            expected = by_formula(estimate, resamples, influences)
+            np.testing.assert_allclose(bca(estimate, resamples, influences), expected, rtol=1e-12)
+
+
+def test_the_interval_of_an_effect_is_that_of_scipy():
+    rng = np.random.default_rng(6)
+    values = rng.gamma(1.0, size=40) - 0.6
+
+    def effect(x, axis):
+        return x.mean(axis) / x.std(axis)
+
+    theirs = stats.bootstrap((values,), effect, n_resamples=20_000, rng=np.random.default_rng(1)).confidence_interval
+    found = statistics.contrast(sample(values), sample(np.zeros(40)))
+    assert found.effect == pytest.approx(values.mean() / values.std(), rel=1e-12)
+    ends = found.effect_low, found.effect_high
+    assert ends == pytest.approx((theirs.low, theirs.high), abs=0.05 * (theirs.high - theirs.low))
+
+
+def test_no_p_value_is_zero():
+    assert p_values(np.ones((50, 1)), permutations=99)[0] == 1 / 100
+
+
+def test_what_is_detectable_follows_from_the_unbiased_variance():
+    differences = np.array([0.1, 0.3, -0.2, 0.4, 0.0])
+    expected = (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * np.sqrt(5) * np.sqrt(differences.var() * 5 / 4)
+    assert detectable(differences) == pytest.approx(expected, rel=1e-12)
