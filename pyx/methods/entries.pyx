@@ -21,7 +21,7 @@ cdef enum:
     _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
 
 cdef struct Mentions:
-    # Scratch memory: for each item the user who named it last (-1: nobody), and its place among that user's entries.
+    # Scratch memory: for each item the user who named it last (-1: no user), and its place among that user's entries.
     int32_t *user
     int32_t *place
 

@@ -2,7 +2,7 @@
 
 OpenMP is told, before any of them loads it, that threads which wait for the end of a round sleep: where other
 programs run too, spinning threads take the cores from those that are waited for, and rounds get many times
-slower. Whoever sets OMP_WAIT_POLICY is obeyed.
+slower. A value of OMP_WAIT_POLICY that is set already is kept.
 """
 
 import os

@@ -56,10 +56,10 @@ def only_ratings(view: View) -> Ratings:
 def with_enough(view: View, least: int, remedy: str) -> Mask:
     """A mask of the users with at least this many rows; an error if there are none."""
     counts = np.diff(view.indptr)
-    return somebody(counts >= least, f"{least} {rows_of(view)}", int(counts.max(initial=0)), remedy)
+    return require_any(counts >= least, f"{least} {rows_of(view)}", int(counts.max(initial=0)), remedy)
 
 
-def somebody(users: Mask, wanted: str, most: int, remedy: str) -> Mask:
+def require_any(users: Mask, wanted: str, most: int, remedy: str) -> Mask:
     """Return the mask, or raise an error that names the requirement and the largest count found."""
     if not users.any():
         raise CannotCut(f"keeps none of the {len(users)} users: no user has {wanted} (the most is {most}); {remedy}")

@@ -8,7 +8,7 @@ import numpy as np
 from rankbench.arrays import sealed
 from rankbench.contract import Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
-from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, share, somebody, with_enough
+from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, require_any, share, with_enough
 from rankbench.data.splits.shares import Share
 from rankbench.data.views import LABELS, Comparisons, Ratings, View
 from rankbench.kernels.data import pairs as pairs_kernel
@@ -84,7 +84,7 @@ class DrawnComparisons:
     def _pairs(self, ratings: Ratings, rng: np.random.Generator) -> Comparisons:
         """n strict pairs of each user who has at least n."""
         counts = pairs_kernel.count(ratings=ratings.rows)
-        users = somebody(counts >= self.n, f"{self.n} strict pairs", int(counts.max(initial=0)), "lower n")
+        users = require_any(counts >= self.n, f"{self.n} strict pairs", int(counts.max(initial=0)), "lower n")
         kept = np.repeat(users, np.diff(ratings.indptr))
         return ratings.take(np.flatnonzero(kept)).comparisons(self.n, rng)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
-from rankbench.data.splits.dealing import masked, only_ratings, somebody
+from rankbench.data.splits.dealing import masked, only_ratings, require_any
 from rankbench.data.views import Ratings, View
 from rankbench.names import Limits, check
 
@@ -35,7 +35,7 @@ class GivenFolds:
         fold = self._chosen(int(folds.max()), repetition)
         train_rows = _fewest_to_train(ratings, folds)
         wanted = f"{self.least} ratings in every fold's training part"
-        users = somebody(train_rows >= self.least, wanted, int(train_rows.max(initial=0)), "lower least")
+        users = require_any(train_rows >= self.least, wanted, int(train_rows.max(initial=0)), "lower least")
         kept = np.repeat(users, np.diff(ratings.indptr))
         return masked(ratings, kept & (folds != fold), kept & (folds == fold))
 

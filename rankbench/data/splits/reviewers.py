@@ -8,7 +8,7 @@ import numpy as np
 from rankbench.arrays import sealed
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
-from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, somebody, with_enough
+from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, require_any, with_enough
 from rankbench.data.views import Ratings, View
 from rankbench.names import Limits, check
 
@@ -39,7 +39,7 @@ class HalfPerUser:
         counts = np.diff(ratings.indptr)
         suitable = (counts >= self.least) & (counts <= self.most)
         wanted = f"{self.least} to {self.most} ratings"
-        somebody(suitable, wanted, int(counts.max(initial=0)), "lower least or raise most")
+        require_any(suitable, wanted, int(counts.max(initial=0)), "lower least or raise most")
         reviewers = at_most(self.reviewers, np.flatnonzero(suitable), rng)
         if self.references:
             others = np.setdiff1d(np.flatnonzero((counts >= self.low) & (counts <= self.high)), reviewers)
