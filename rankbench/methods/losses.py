@@ -1,6 +1,7 @@
 """Losses of a margin, the score of the better item less that of the worse one: one record for each.
 
-The kernels have the same losses in pyx/shared/losses.pxd. To add a loss, add it there and add a record to `LOSSES` here; the tests hold each against the other and against its own derivatives.
+The kernels have the same losses in pyx/shared/losses.pxd. To add a loss, add it there and add a record to `LOSSES`
+here; the tests compare the two, and each with its own derivatives.
 """
 
 from collections.abc import Callable
