@@ -136,12 +136,17 @@ def _contrast_of(values: Floats, means: Floats, squares: Floats, p: float) -> Co
     effect = mean / deviation if deviation > 0 else 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
     ends = (effect, effect)
     if deviation > 0:
-        scaled = (values - mean) / deviation
-        influences = (scaled - effect / 2 * (scaled**2 - 1)) / len(values)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ends = bca(effect, means / np.sqrt(squares - means**2), influences)
+            ends = bca(effect, means / np.sqrt(squares - means**2), effect_influences(values))
     return Contrast(
         mean, low, high, p, effect, *ends,
         wins=int((values > 0).sum()), ties=int((values == 0).sum()), losses=int((values < 0).sum()),
         detectable=detectable(values / len(values)),
     )  # fmt: skip
+
+
+def effect_influences(values: Floats) -> Floats:
+    """The derivative of mean / standard deviation by the weight of each value."""
+    scaled = (values - values.mean()) / values.std()
+    influences: Floats = (scaled - values.mean() / values.std() / 2 * (scaled**2 - 1)) / len(values)
+    return influences

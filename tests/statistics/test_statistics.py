@@ -12,7 +12,7 @@ from rankbench.statistics import Sample
 from rankbench.statistics.permutation import detectable, holm, p_values
 from rankbench.statistics.resampling import bca, counts, resampled
 from rankbench.statistics.samples import paired
-from rankbench.statistics.verdicts import intervals
+from rankbench.statistics.verdicts import effect_influences, intervals
 
 
 def sample(values, weights=None):
@@ -295,6 +295,17 @@ def test_the_interval_of_an_effect_is_that_of_scipy():
     assert found.effect == pytest.approx(values.mean() / values.std(), rel=1e-12)
     ends = found.effect_low, found.effect_high
     assert ends == pytest.approx((theirs.low, theirs.high), abs=0.05 * (theirs.high - theirs.low))
+
+
+def test_influences_on_an_effect_are_its_derivatives_by_each_users_weight():
+    values = np.random.default_rng(1).gamma(1.0, size=9)
+
+    def effect(weights):
+        mean = weights @ values / weights.sum()
+        return mean / np.sqrt(weights @ (values - mean) ** 2 / weights.sum())
+
+    steps = [(effect(1 + 1e-6 * np.eye(9)[user]) - effect(np.ones(9))) / 1e-6 for user in range(9)]
+    np.testing.assert_allclose(effect_influences(values), steps, rtol=1e-4)
 
 
 def test_no_p_value_is_zero():
