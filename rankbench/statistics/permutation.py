@@ -4,19 +4,20 @@ import numpy as np
 from scipy.special import ndtri
 
 from rankbench.contract import Floats
+from rankbench.statistics.resampling import affordable
 
-PERMUTATIONS = 10_000
 _ALL = 12  # up to so many users every pattern of signs is tried
 _BLOCK = 1 << 22  # signs drawn at a time: 32 MiB
 
 
-def p_values(differences: Floats, permutations: int = PERMUTATIONS, seed: int = 0) -> Floats:
+def p_values(differences: Floats, permutations: int | None = None, seed: int = 0) -> Floats:
     """Two-sided p-values, one per column, of the sums over users being zero; the matrix is users x columns.
 
-    Of at most twelve users all patterns of signs are tried; of more, `permutations` random ones, and the observed
+    Of at most twelve users all patterns of signs are tried; of more, random ones, 10,000 unless told otherwise, and the observed
     pattern counts as one of them, so that no p-value is zero.
     """
     n = len(differences)
+    permutations = affordable(n) if permutations is None else permutations
     observed = np.abs(differences.sum(axis=0))
     bar = observed - 1e-10 * np.abs(differences).sum(axis=0)  # equal but for rounding is as extreme
     if n <= _ALL:

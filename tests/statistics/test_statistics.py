@@ -10,7 +10,7 @@ from rankbench import statistics
 from rankbench.errors import UserError
 from rankbench.statistics import Sample
 from rankbench.statistics.permutation import detectable, holm, p_values
-from rankbench.statistics.resampling import bca, counts, resampled
+from rankbench.statistics.resampling import affordable, bca, counts, resampled
 from rankbench.statistics.samples import paired
 from rankbench.statistics.verdicts import effect_influences, intervals
 
@@ -306,6 +306,11 @@ def test_influences_on_an_effect_are_its_derivatives_by_each_users_weight():
 
     steps = [(effect(1 + 1e-6 * np.eye(9)[user]) - effect(np.ones(9))) / 1e-6 for user in range(9)]
     np.testing.assert_allclose(effect_influences(values), steps, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("users", "taken"), [(0, 10_000), (20_000, 10_000), (100_000, 2000), (10**6, 1000)])
+def test_of_very_many_users_fewer_resamples_are_taken(users, taken):
+    assert affordable(users) == taken
 
 
 def test_no_p_value_is_zero():
