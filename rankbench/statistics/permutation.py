@@ -13,8 +13,8 @@ _BLOCK = 1 << 22  # signs drawn at a time: 32 MiB
 def p_values(differences: Floats, permutations: int | None = None, seed: int = 0) -> Floats:
     """Two-sided p-values, one per column, of the sums over users being zero; the matrix is users x columns.
 
-    Of at most twelve users all patterns of signs are tried; of more, random ones, 10,000 unless told otherwise, and the observed
-    pattern counts as one of them, so that no p-value is zero.
+    Of at most twelve users all patterns of signs are tried; of more, random ones, as many as `affordable` says. The
+    observed pattern counts as one of them, so that no p-value is zero.
     """
     n = len(differences)
     permutations = affordable(n) if permutations is None else permutations
