@@ -6,7 +6,7 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
@@ -40,7 +40,7 @@ def quadratic_program(x, edges, eps, weights=None):
         solved = clarabel.DefaultSolver(quadratic, np.zeros(n), order, -missing / unit, cone, settings).solve()
         if str(solved.status) == "Solved":
             return solved.obj_val_dual * unit**2, solved.obj_val * unit**2
-    raise AssertionError(f"the oracle gives up: {solved.status}")
+    return reject()  # the oracle reaches no tolerance here; hypothesis complains if that happens often
 
 
 def assert_nearest(z, x, edges, eps, weights=None):
