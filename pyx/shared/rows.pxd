@@ -56,6 +56,11 @@ cdef inline const double *first_value(const double[::1] values) noexcept nogil:
     return &values[0] if values.shape[0] > 0 else NULL
 
 
+cdef inline double *first_row(double[:, ::1] rows) noexcept nogil:
+    """The address of the first row, NULL if there is none."""
+    return &rows[0, 0] if rows.shape[0] > 0 and rows.shape[1] > 0 else NULL
+
+
 cdef inline Py_ssize_t longest_row(const int64_t *indptr, Py_ssize_t n) noexcept nogil:
     """The largest number of entries in any of n rows."""
     cdef Py_ssize_t row, longest = 0

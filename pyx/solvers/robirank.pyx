@@ -13,7 +13,7 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot, dot_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
+from rankbench.kernels.shared.rows cimport count_rows, first_id, first_row, first_value, longest_row
 
 cdef enum:
     _FARTHEST = 500  # larger score differences are clipped to it: 2^500 keeps all products finite
@@ -114,7 +114,8 @@ cdef class RobustDescent:
             raise ValueError("there must be one shrinkage for each user and each item")
         self.users, self.items, self.user_shrink, self.item_shrink = users, items, user_shrink, item_shrink
         self.model = Model(
-            &users[0, 0], &items[0, 0], users.shape[1], &user_shrink[0], &item_shrink[0], step, decay, draws
+            first_row(users), first_row(items), users.shape[1], first_value(user_shrink), first_value(item_shrink),
+            step, decay, draws
         )
 
 

@@ -22,7 +22,7 @@ from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, sh
 from rankbench.kernels.shared.lanes cimport dot_difference, fetch
 from rankbench.kernels.shared.losses cimport Loss, slope_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport ComparisonRows, first_id, longest_row
+from rankbench.kernels.shared.rows cimport ComparisonRows, first_id, first_row, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
@@ -83,7 +83,8 @@ cdef class Descent:
             raise ValueError("there must be one shrinkage for each user and each item")
         self.users, self.items, self.user_shrink, self.item_shrink = users, items, user_shrink, item_shrink
         self.model = Model(
-            loss, &users[0, 0], &items[0, 0], users.shape[1], &user_shrink[0], &item_shrink[0], step, decay
+            loss, first_row(users), first_row(items), users.shape[1],
+            first_value(user_shrink), first_value(item_shrink), step, decay,
         )
 
 
