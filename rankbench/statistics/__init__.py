@@ -1,7 +1,9 @@
-"""What measured means say: intervals, paired tests and effect sizes over users, and ranks over data sets."""
+"""What measured means say: intervals, paired tests and effect sizes over users.
 
-from rankbench.statistics.across import Ranking, ranking
+Rankings over data sets are in `rankbench.statistics.across`, which takes SciPy's statistics a while to load.
+"""
+
 from rankbench.statistics.samples import Sample
 from rankbench.statistics.verdicts import Contrast, Interval, Verdict, contrast, verdicts
 
-__all__ = ["Contrast", "Interval", "Ranking", "Sample", "Verdict", "contrast", "ranking", "verdicts"]
+__all__ = ["Contrast", "Interval", "Sample", "Verdict", "contrast", "verdicts"]

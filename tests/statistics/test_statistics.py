@@ -9,6 +9,7 @@ from scipy import stats
 from rankbench import statistics
 from rankbench.errors import UserError
 from rankbench.statistics import Sample
+from rankbench.statistics.across import ranking
 from rankbench.statistics.permutation import detectable, holm, p_values
 from rankbench.statistics.resampling import affordable, bca, counts, resampled
 from rankbench.statistics.samples import paired
@@ -231,7 +232,7 @@ def test_a_solver_without_a_value_has_no_verdict():
 def test_ranks_and_tests_over_data_sets_are_those_of_scipy():
     rng = np.random.default_rng(0)
     table = rng.random((3, 9)) + np.array([[0.5], [0.0], [0.05]])
-    found = statistics.ranking({"a": table[0], "b": table[1], "c": table[2]}, "higher")
+    found = ranking({"a": table[0], "b": table[1], "c": table[2]}, "higher")
     assert found.solvers[0] == "a" and sum(found.ranks) == pytest.approx(6)
     theirs = stats.friedmanchisquare(*table)
     assert (found.statistic, found.p) == pytest.approx((theirs.statistic, theirs.pvalue))
@@ -244,7 +245,7 @@ def test_ranks_and_tests_over_data_sets_are_those_of_scipy():
 
 
 def test_solvers_that_are_all_alike_are_one_run():
-    found = statistics.ranking({name: [0.1, 0.2, 0.3, 0.4, 0.5] for name in "xyz"}, "lower")
+    found = ranking({name: [0.1, 0.2, 0.3, 0.4, 0.5] for name in "xyz"}, "lower")
     assert found.alike == (("x", "y", "z"),) and found.p == 1 and set(found.ranks) == {2.0}
 
 
@@ -254,7 +255,7 @@ TOO_LITTLE = [{"a": [1, 2, 3, 4, 5]}, {"a": [1, 2], "b": [2, 1]}, {"a": [1] * 5,
 @pytest.mark.parametrize("values", TOO_LITTLE)
 def test_too_little_for_a_ranking_is_refused(values):
     with pytest.raises(UserError, match="at least two solvers and 5 data sets"):
-        statistics.ranking(values, "higher")
+        ranking(values, "higher")
 
 
 def test_only_repetitions_that_both_have_are_compared():
