@@ -88,24 +88,24 @@ cdef inline Parabola parabola_of(
     """
     cdef double small, greater, lesser, won, lost, value = 0.0
     cdef Tangent of_win, of_loss
+    if loss == LOGISTIC:
+        small = exp(-abs(margin))
+        greater = 1.0 / (1.0 + small)
+        lesser = small * greater
+        if with_value:
+            value = (wins + losses) * log1p(small) + (losses if margin > 0.0 else wins) * abs(margin)
+        return Parabola(
+            value, losses * greater - wins * lesser if margin > 0.0 else losses * lesser - wins * greater,
+            (wins + losses) * (lesser * greater),
+        )
     if loss == SQUARED_HINGE:
         won, lost = max(0.0, 1.0 - margin), max(0.0, 1.0 + margin)
         return Parabola(
             wins * won * won + losses * lost * lost, 2.0 * (losses * lost - wins * won),
             2.0 * ((wins if won > 0.0 else 0.0) + (losses if lost > 0.0 else 0.0)),
         )
-    if loss != LOGISTIC:
-        of_win, of_loss = tangent_of(loss, margin), tangent_of(loss, -margin)
-        return Parabola(
-            wins * of_win.value + losses * of_loss.value, wins * of_win.slope - losses * of_loss.slope,
-            wins * curvature_of(loss, margin) + losses * curvature_of(loss, -margin),
-        )
-    small = exp(-abs(margin))
-    greater = 1.0 / (1.0 + small)
-    lesser = small * greater
-    if with_value:
-        value = (wins + losses) * log1p(small) + (losses if margin > 0.0 else wins) * abs(margin)
+    of_win, of_loss = tangent_of(loss, margin), tangent_of(loss, -margin)
     return Parabola(
-        value, losses * greater - wins * lesser if margin > 0.0 else losses * lesser - wins * greater,
-        (wins + losses) * (lesser * greater),
+        wins * of_win.value + losses * of_loss.value, wins * of_win.slope - losses * of_loss.slope,
+        wins * curvature_of(loss, margin) + losses * curvature_of(loss, -margin),
     )

@@ -11,7 +11,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
-from rankbench.kernels.shared.losses cimport Loss, Parabola, parabola_of
+from rankbench.kernels.shared.losses cimport LOGISTIC, SQUARED_HINGE, Loss, Parabola, parabola_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport first_id, first_value
 
@@ -191,10 +191,18 @@ cdef void _fill_rows(const int64_t[::1] starts, Sides sides, Tournament rows) no
 cdef Totals _sweep_item(
     Loss loss, Py_ssize_t item, const TournamentView *view, const double *scores, double *curvature
 ) noexcept nogil:
-    """The sums over the row of one item; its curvatures are filled in.
+    """The sums over the row of one item; its curvatures are filled in. Which loss it is, is asked once per row."""
+    if loss == LOGISTIC:
+        return _sweep_row(LOGISTIC, item, view, scores, curvature)
+    if loss == SQUARED_HINGE:
+        return _sweep_row(SQUARED_HINGE, item, view, scores, curvature)
+    return _sweep_row(loss, item, view, scores, curvature)
 
-    Each pair's loss is counted once, by the item with the lower number; the gradient by both items.
-    """
+
+cdef inline Totals _sweep_row(
+    Loss loss, Py_ssize_t item, const TournamentView *view, const double *scores, double *curvature
+) noexcept nogil:
+    """The sums over a row: each pair's loss is counted by the item with the lower number, the gradient by both."""
     cdef TournamentView rows = view[0]
     cdef double total = 0.0, gradient = 0.0, diagonal = 0.0, margin
     cdef bint counts
