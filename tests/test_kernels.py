@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rankbench.kernels.methods.pairwise import DescentFactors
 from scipy.stats import chisquare
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -40,8 +41,7 @@ def indptr_of(counts: Any) -> Ints:
 def descent_of(users: Floats, items: Floats, shrinks: Any, step: float, decay: float) -> sgd.Descent:
     """Descent on the logistic loss."""
     user_shrink, item_shrink = shrinks
-    return sgd.Descent(
-        loss=Loss.LOGISTIC,
+    factors = DescentFactors(
         users=users,
         items=items,
         user_shrink=user_shrink,
@@ -49,6 +49,7 @@ def descent_of(users: Floats, items: Floats, shrinks: Any, step: float, decay: f
         step=step,
         decay=decay,
     )
+    return sgd.Descent(factors=factors, loss=Loss.LOGISTIC)
 
 
 def visited(counts: Any, rng: Any) -> Ints:

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from rankbench.kernels.methods.pairwise import DescentFactors
 
 from rankbench.kernels.methods.rotation import TaskRows
 from rankbench.kernels.shared.arena import Scratch
-from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
-from rankbench.kernels.solvers.sgd import Descent
 
 INDPTR, IDS, VALUES = np.array([0, 1, 3]), np.array([4, 0, 2], np.int32), np.array([1.0, 2.0, 3.0])
 BUNDLES = {
@@ -69,13 +68,13 @@ def test_row_pointers_start_at_zero_and_there_is_at_least_one(bundle):
 
 
 def test_factors_of_different_ranks_or_without_a_shrinkage_for_each_row_are_refused():
-    fine = {"loss": Loss.LOGISTIC, "users": np.ones((2, 4)), "items": np.ones((3, 4)), "user_shrink": np.ones(2)}
+    fine = {"users": np.ones((2, 4)), "items": np.ones((3, 4)), "user_shrink": np.ones(2)}
     fine |= {"item_shrink": np.ones(3), "step": 0.1, "decay": 0.0}
-    Descent(**fine)
+    DescentFactors(**fine)
     with pytest.raises(ValueError, match="rank 8"):
-        Descent(**fine | {"items": np.ones((3, 8))})
+        DescentFactors(**fine | {"items": np.ones((3, 8))})
     with pytest.raises(ValueError, match="one shrinkage"):
-        Descent(**fine | {"item_shrink": np.ones(2)})
+        DescentFactors(**fine | {"item_shrink": np.ones(2)})
 
 
 def test_scratch_memory_that_no_machine_has_is_a_memory_error():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse
+from rankbench.kernels.methods.pairwise import DescentFactors
 from threadpoolctl import threadpool_limits
 
 from rankbench.kernels.data import pairs
@@ -37,8 +38,7 @@ class SGD:
         worse = (better + rng.integers(1, n, size=100 * n, dtype=np.int32)) % n
         self.rows = ComparisonRows(indptr=np.arange(n + 1) * 100, better=better, worse=worse)
         self.users, self.items = rng.standard_normal((2, n, padded)) / np.sqrt(rank)
-        self.descent = sgd.Descent(
-            loss=Loss.SQUARED_HINGE,
+        factors = DescentFactors(
             users=self.users,
             items=self.items,
             user_shrink=np.full(n, 1e-3),
@@ -46,6 +46,7 @@ class SGD:
             step=0.05,
             decay=1e-5,
         )
+        self.descent = sgd.Descent(factors=factors, loss=Loss.SQUARED_HINGE)
         self.out, self.rng = np.empty(n), rng
         self.time_pass(rank)
 

@@ -8,12 +8,12 @@ from cython.parallel cimport parallel, prange
 from libc.math cimport exp2, log2
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from rankbench.kernels.methods.pairwise cimport Move, update
+from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot, dot_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport count_rows, first_id, first_row, first_value, longest_row
+from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
 cdef enum:
     _FARTHEST = 500  # larger score differences are clipped to it: 2^500 keeps all products finite
@@ -37,14 +37,8 @@ cdef struct Own:
     const int32_t *candidates
 
 cdef struct Model:
-    double *users
-    double *items
-    Py_ssize_t rank  # padded to whole lanes
-    const double *user_shrink
-    const double *item_shrink
-    double step
-    double decay
-    int draws
+    FactorsView factors
+    int draws  # competitors of each visit
 
 
 cdef class WishRows:
@@ -83,42 +77,6 @@ cdef class WishRows:
             self.view.lists = &lists[0, 0]
 
 
-cdef class RobustDescent:
-    """Factors that descent changes in place, with the shrinkage of each row, the step size, and the competitors drawn.
-
-    Rows of `users` and `items` are padded with zeros to whole lanes. After t updates the step is
-    step / (1 + decay t). Each wish is compared with `draws` competitors.
-    """
-
-    cdef double[:, ::1] users
-    cdef double[:, ::1] items
-    cdef const double[::1] user_shrink
-    cdef const double[::1] item_shrink
-    cdef Model model
-
-    def __init__(
-        self,
-        *,
-        double[:, ::1] users,
-        double[:, ::1] items,
-        const double[::1] user_shrink,
-        const double[::1] item_shrink,
-        double step,
-        double decay,
-        int draws,
-    ):
-        """Take the arrays, without a copy."""
-        if users.shape[1] != items.shape[1]:
-            raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
-        if users.shape[0] != user_shrink.shape[0] or items.shape[0] != item_shrink.shape[0]:
-            raise ValueError("there must be one shrinkage for each user and each item")
-        self.users, self.items, self.user_shrink, self.item_shrink = users, items, user_shrink, item_shrink
-        self.model = Model(
-            first_row(users), first_row(items), users.shape[1], first_value(user_shrink), first_value(item_shrink),
-            step, decay, draws
-        )
-
-
 def closed_form(
     *,
     WishRows wishes,
@@ -155,20 +113,22 @@ def closed_form(
 
 def descend(
     *,
-    RobustDescent descent,
+    DescentFactors factors,
     WishRows wishes,
     const double[::1] weights,
     const int32_t[::1] user_order,
+    int draws,
     double updates,
     uint64_t seed,
 ):
-    """Visit every wish once, on one thread, with drawn competitors; `updates` were made before this pass.
+    """Visit every wish once, on one thread, with `draws` random competitors; `updates` were made before this pass.
 
     A drawn competitor represents its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
     which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
     update reads and writes 3 rank doubles, in about 12 rank flops.
     """
     cdef Py_ssize_t place, user, longest = longest_row(wishes.view.indptr, wishes.view.n)
+    cdef Model model = Model(factors.view, draws)
     cdef Arena arena = Arena(NULL, 0)
     cdef int32_t *order = ints(&arena, longest)
     cdef Scratch scratch = Scratch(arena.used, 1)
@@ -179,7 +139,7 @@ def descend(
         for place in range(user_order.shape[0]):
             user = user_order[place]
             updates = _visit_user(
-                &descent.model, _of_user(&wishes.view, user), first_weight + wishes.view.indptr[user], user,
+                &model, _of_user(&wishes.view, user), first_weight + wishes.view.indptr[user], user,
                 stream_of(seed, user), order, updates,
             )
 
@@ -251,7 +211,6 @@ cdef double _visit_user(
     cdef Py_ssize_t place, row
     cdef int32_t wish, rival
     cdef int _drawn
-    cdef double eta
     shuffled(&stream, order, own.wanted)
     for place in range(own.wanted):
         row = order[place]
@@ -259,22 +218,18 @@ cdef double _visit_user(
         for _drawn in range(model.draws):
             rival = <int32_t> below(&stream, <uint32_t> (own.n - 1))
             rival += rival >= wish
-            eta = model.step / (1.0 + model.decay * updates)
+            _step(&model.factors, user, own.candidates[wish], own.candidates[rival], weights[row], updates)
             updates += 1.0
-            _step(&model, user, own.candidates[wish], own.candidates[rival], weights[row], eta)
     return updates
 
 
 cdef inline void _step(
-    const Model *model, Py_ssize_t user, int32_t j, int32_t k, double weight, double eta
+    const FactorsView *factors, Py_ssize_t user, int32_t j, int32_t k, double weight, double updates
 ) noexcept nogil:
     """Take a gradient step on weight log2(1 + 2^-m), m = u . (v_j - v_k), and on a share of the penalty."""
-    cdef Py_ssize_t rank = model.rank
-    cdef double *u = model.users + user * rank
-    cdef double *v = model.items + j * rank
-    cdef double *w = model.items + k * rank
-    cdef double g = -eta * weight / (1.0 + exp2(dot_difference(u, v, w, rank)))
-    cdef Move move = Move(
-        g, 1.0 - eta * model.user_shrink[user], 1.0 - eta * model.item_shrink[j], 1.0 - eta * model.item_shrink[k]
-    )
-    update(u, v, w, rank, move)
+    cdef Py_ssize_t rank = factors.rank
+    cdef const double *v = factors.items + j * rank
+    cdef const double *w = factors.items + k * rank
+    cdef double eta = step_size(factors, updates)
+    cdef double margin = dot_difference(factors.users + user * rank, v, w, rank)
+    descend_on(factors, user, j, k, eta, -eta * weight / (1.0 + exp2(margin)))

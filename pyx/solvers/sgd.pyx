@@ -15,14 +15,14 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from numpy.random cimport bitgen_t
 
-from rankbench.kernels.methods.pairwise cimport Move, update
+from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
 from rankbench.kernels.methods.rotation cimport TaskRows
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot_difference, fetch
 from rankbench.kernels.shared.losses cimport Loss, slope_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport ComparisonRows, first_id, first_row, first_value, longest_row
+from rankbench.kernels.shared.rows cimport ComparisonRows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
@@ -30,13 +30,7 @@ cdef enum:
 
 cdef struct Model:
     Loss loss
-    double *users
-    double *items
-    Py_ssize_t rank  # padded to whole lanes
-    const double *user_shrink  # lam / |Omega_i|
-    const double *item_shrink  # lam / |Omega^j|
-    double step
-    double decay
+    FactorsView factors
 
 cdef struct Visits:
     # Comparisons in the order in which they are visited.
@@ -53,39 +47,15 @@ cdef struct Orders:
 
 
 cdef class Descent:
-    """Factors that gradient descent changes in place, with the loss, each row's shrinkage, and the step size.
+    """Factors that gradient descent changes in place, and the loss that it decreases."""
 
-    Rows of `users` and `items` are padded with zeros to whole lanes. After t updates the step is
-    step / (1 + decay t).
-    """
-
-    cdef double[:, ::1] users
-    cdef double[:, ::1] items
-    cdef const double[::1] user_shrink
-    cdef const double[::1] item_shrink
+    cdef DescentFactors factors
     cdef Model model
 
-    def __init__(
-        self,
-        *,
-        Loss loss,
-        double[:, ::1] users,
-        double[:, ::1] items,
-        const double[::1] user_shrink,
-        const double[::1] item_shrink,
-        double step,
-        double decay,
-    ):
-        """Take the arrays, without a copy."""
-        if users.shape[1] != items.shape[1]:
-            raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
-        if users.shape[0] != user_shrink.shape[0] or items.shape[0] != item_shrink.shape[0]:
-            raise ValueError("there must be one shrinkage for each user and each item")
-        self.users, self.items, self.user_shrink, self.item_shrink = users, items, user_shrink, item_shrink
-        self.model = Model(
-            loss, first_row(users), first_row(items), users.shape[1],
-            first_value(user_shrink), first_value(item_shrink), step, decay,
-        )
+    def __init__(self, *, DescentFactors factors, Loss loss):
+        """Take the factors, without a copy."""
+        self.factors = factors
+        self.model = Model(loss, factors.view)
 
 
 def serial_pass(*, Descent descent, ComparisonRows comparisons, double updates, rng):
@@ -212,8 +182,8 @@ cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user
     for place in range(visits.n):
         if place + _AHEAD < visits.n:
             ahead = visits.order[place + _AHEAD]
-            fetch(model.items + visits.better[ahead] * model.rank, model.rank)
-            fetch(model.items + visits.worse[ahead] * model.rank, model.rank)
+            fetch(model.factors.items + visits.better[ahead] * model.factors.rank, model.factors.rank)
+            fetch(model.factors.items + visits.worse[ahead] * model.factors.rank, model.factors.rank)
         row = visits.order[place]
         _visit(&model, user, visits.better[row], visits.worse[row], updates + place)
 
@@ -225,9 +195,9 @@ cdef void _visit_task(const Model *shared, const Visits *visits, double updates)
     for place in range(visits.n):
         if place + _AHEAD < visits.n:
             ahead = visits.order[place + _AHEAD]
-            fetch(model.users + visits.users[ahead] * model.rank, model.rank)
-            fetch(model.items + visits.better[ahead] * model.rank, model.rank)
-            fetch(model.items + visits.worse[ahead] * model.rank, model.rank)
+            fetch(model.factors.users + visits.users[ahead] * model.factors.rank, model.factors.rank)
+            fetch(model.factors.items + visits.better[ahead] * model.factors.rank, model.factors.rank)
+            fetch(model.factors.items + visits.worse[ahead] * model.factors.rank, model.factors.rank)
         row = visits.order[place]
         _visit(&model, visits.users[row], visits.better[row], visits.worse[row], updates + place)
 
@@ -235,21 +205,13 @@ cdef void _visit_task(const Model *shared, const Visits *visits, double updates)
 cdef inline void _visit(
     const Model *model, Py_ssize_t user, Py_ssize_t better, Py_ssize_t worse, double updates
 ) noexcept nogil:
-    """Update the factors by one comparison.
-
-    A row is multiplied by 1 - eta lam / |Omega|. The report's listings use the new u in the steps of v and w; its
-    formulas use the old u, as here.
-    """
-    cdef double *u = model.users + user * model.rank
-    cdef double *v = model.items + better * model.rank
-    cdef double *w = model.items + worse * model.rank
-    cdef double eta = model.step / (1.0 + model.decay * updates)
-    cdef double slope = slope_of(model.loss, dot_difference(u, v, w, model.rank))
-    cdef Move move = Move(
-        eta * slope, 1.0 - eta * model.user_shrink[user],
-        1.0 - eta * model.item_shrink[better], 1.0 - eta * model.item_shrink[worse],
-    )
-    update(u, v, w, model.rank, move)
+    """One comparison. The report's listings take the new u for the steps of v and w, its formulas the old one."""
+    cdef const FactorsView *factors = &model.factors
+    cdef const double *v = factors.items + better * factors.rank
+    cdef const double *w = factors.items + worse * factors.rank
+    cdef double margin = dot_difference(factors.users + user * factors.rank, v, w, factors.rank)
+    cdef double eta = step_size(factors, updates)
+    descend_on(factors, user, better, worse, eta, eta * slope_of(model.loss, margin))
 
 
 cdef inline void _shuffle(bitgen_t *bits, int32_t *order, Py_ssize_t n) noexcept nogil:

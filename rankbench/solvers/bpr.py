@@ -10,6 +10,7 @@ import numpy as np
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern
 from rankbench.kernels.solvers import bpr as kernel
@@ -73,8 +74,7 @@ class BPR:
             return float(lost + self.lam / 2 * _size(users, items, per_user, (positives, kept)))
 
         yield Step(model, objective)
-        descent = sgd.Descent(
-            loss=Loss.LOGISTIC,
+        factors = DescentFactors(
             users=users,
             items=items,
             user_shrink=np.full(train.n_users, self.lam),
@@ -82,6 +82,7 @@ class BPR:
             step=self.step,
             decay=self.decay,
         )
+        descent = sgd.Descent(factors=factors, loss=Loss.LOGISTIC)
         item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
         groups = balanced(per_user, self.parts), balanced(item_load, self.parts)
         updates = 0

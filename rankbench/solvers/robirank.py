@@ -9,6 +9,7 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.models import Factors
@@ -75,21 +76,21 @@ class RobiRank:
         if not len(wishes):
             return
         user_shrink, item_shrink = (self.lam / visits for visits in wishes.visits(self.draws))
-        descent = kernel.RobustDescent(
+        factors = DescentFactors(
             users=users,
             items=items,
             user_shrink=user_shrink,
             item_shrink=item_shrink,
             step=self.step,
             decay=self.decay,
-            draws=self.draws,
         )
         updates = 0
         while True:
             weights = wishes.gains * wishes.close(users, items, threads)[0] * wishes.rivals / (np.log(2) * self.draws)
             order = rng.permutation(train.n_users).astype(np.int32)
             kernel.descend(
-                descent=descent,
+                factors=factors,
+                draws=self.draws,
                 wishes=wishes.rows,
                 weights=weights,
                 user_order=order,

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss
 from rankbench.methods.losses import CODES
@@ -84,8 +85,7 @@ class SGD:
         if not len(train):
             return
         shrinks = self.lam / np.maximum(per_user, 1), self.lam / np.maximum(per_item, 1)
-        descent = kernel.Descent(
-            loss=loss,
+        factors = DescentFactors(
             users=users,
             items=items,
             user_shrink=shrinks[0],
@@ -93,6 +93,7 @@ class SGD:
             step=self.step,
             decay=self.decay,
         )
+        descent = kernel.Descent(factors=factors, loss=loss)
         one_pass, bound = _PASSES[self.schedule](descent, train, self.parts, rng, threads)
         updates = 0
         while True:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rankbench.kernels.methods.pairwise import DescentFactors
 
 from rankbench.data.views import Comparisons
 from rankbench.kernels.shared.losses import Loss as Code
@@ -48,8 +49,7 @@ def test_kernels_of_descent_go_down_the_slope_of_this_name(loss, margin):
     train, scores = one_user(margin)
     users, items = np.eye(1, 4), np.zeros((2, 4))
     items[:, 0] = scores
-    descent = sgd.Descent(
-        loss=loss.code,
+    factors = DescentFactors(
         users=users,
         items=items,
         user_shrink=np.zeros(1),
@@ -57,6 +57,7 @@ def test_kernels_of_descent_go_down_the_slope_of_this_name(loss, margin):
         step=0.5,
         decay=0.0,
     )
+    descent = sgd.Descent(factors=factors, loss=loss.code)
     sgd.serial_pass(descent=descent, comparisons=train.rows, updates=0, rng=np.random.default_rng(0))
     np.testing.assert_allclose(items[:, 0], scores - 0.5 * loss.slope(margin) * np.array([1, -1]), rtol=1e-12)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rankbench.kernels.methods.pairwise import DescentFactors
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 
@@ -73,8 +74,7 @@ def updated(
 ) -> Any:
     """User and items after a single comparison, item 0 better than item 1."""
     users, items = u[None].copy(), v.copy()
-    descent = kernel.Descent(
-        loss=CODES[loss],
+    factors = DescentFactors(
         users=users,
         items=items,
         user_shrink=np.array([shrink[0]]),
@@ -82,6 +82,7 @@ def updated(
         step=step,
         decay=decay,
     )
+    descent = kernel.Descent(factors=factors, loss=CODES[loss])
     rows = Comparisons([0, 1], [0], [1], 2).rows
     kernel.serial_pass(descent=descent, comparisons=rows, updates=updates, rng=np.random.default_rng(0))
     return np.vstack([users, items])

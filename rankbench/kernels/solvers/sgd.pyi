@@ -3,22 +3,13 @@
 import numpy as np
 
 from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.methods.rotation import TaskRows
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows
 
 class Descent:
-    def __init__(
-        self,
-        *,
-        loss: Loss,
-        users: Floats,
-        items: Floats,
-        user_shrink: Floats,
-        item_shrink: Floats,
-        step: float,
-        decay: float,
-    ) -> None: ...
+    def __init__(self, *, factors: DescentFactors, loss: Loss) -> None: ...
 
 def serial_pass(*, descent: Descent, comparisons: ComparisonRows, updates: float, rng: np.random.Generator) -> None: ...
 def rounds_pass(
