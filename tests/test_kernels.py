@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankbench.kernels.methods.pairwise import DescentFactors
 from scipy.stats import chisquare
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rankbench.contract import Floats, Ints
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.metrics.requests import Requests

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from rankbench.kernels.methods.pairwise import DescentFactors
 
+from rankbench.kernels.methods import entries
+from rankbench.kernels.methods.margins import losses
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.methods.rotation import TaskRows
 from rankbench.kernels.shared.arena import Scratch
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
@@ -75,6 +77,20 @@ def test_factors_of_different_ranks_or_without_a_shrinkage_for_each_row_are_refu
         DescentFactors(**fine | {"items": np.ones((3, 8))})
     with pytest.raises(ValueError, match="one shrinkage"):
         DescentFactors(**fine | {"item_shrink": np.ones(2)})
+
+
+def test_arrays_are_taken_without_a_copy():
+    values = VALUES.copy()
+    rows = SparseRows(indptr=INDPTR, columns=IDS, values=values)
+    out = np.zeros((2, 1))
+    values[:] = 10.0  # is seen by whatever the rows are given to
+    entries.times(matrix=rows, dense=np.ones((5, 1)), out=out, threads=1)
+    assert out.tolist() == [[10.0], [20.0]]
+
+
+def test_none_in_place_of_rows_is_refused():
+    with pytest.raises(TypeError, match="ComparisonRows"):
+        losses(loss=0, comparisons=None, users=np.ones((1, 4)), items=np.ones((1, 4)), out=np.zeros(1), threads=1)
 
 
 def test_scratch_memory_that_no_machine_has_is_a_memory_error():

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from rankbench.kernels.methods.pairwise import DescentFactors
 
 from rankbench.data.views import Comparisons
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.solvers import global_ranking, sgd
 from rankbench.methods.entries import ComparedEntries

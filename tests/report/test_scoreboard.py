@@ -79,6 +79,12 @@ def test_columns_without_a_count_are_left_out(study):
     assert table.lines[-1] == (TOTAL, "2", "1", "1")
 
 
+def test_the_page_marks_a_status_by_its_class_and_a_count_as_a_number(study):
+    html = page([Section(study(), "tiny")])
+    assert html.count('<td class="ok">ok</td>') == 2
+    assert '<td class="number">2</td><td class="number">1</td>' in html  # the last column of the scoreboard too
+
+
 def test_without_published_numbers_there_is_no_scoreboard(study):
     found = study()
     assert scoreboard([]) == []

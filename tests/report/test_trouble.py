@@ -84,6 +84,16 @@ def test_an_experiment_that_cannot_run_stops_none_of_the_others(command, tmp_pat
     assert not held or ended[0] == "bad: 2 of 2 cells ended well; rankbench table bad"
 
 
+def test_a_run_of_several_ends_with_the_scoreboard_and_a_run_of_one_with_its_table(command, tmp_path):
+    number = '[{solver = "global", metric = "ndcg@5", value = 0.5}]'
+    files = [named(tmp_path, name, repetitions="1", published=number) for name in ("one", "two")]
+    code, printed, _ = command("run", *files)
+    assert code == 0 and "2 published numbers: 2 at a smaller size than the papers'." in printed
+    assert "| all papers | 2 | 2 |" in printed
+    _, printed, _ = command("run", files[0])
+    assert "published numbers" not in printed and printed.count("| ok |") == 2
+
+
 def test_alone_such_an_experiment_is_one_line(command, tmp_path):
     code, _, errors = command("run", named(tmp_path, "bad", splits='["n-per-user[n=500,least=5]"]'))
     assert code == 1 and errors.count("\n") == 1

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankbench.kernels.methods.pairwise import DescentFactors
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 
@@ -15,6 +14,7 @@ from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.losses import CODES
 from rankbench.metrics import evaluate
