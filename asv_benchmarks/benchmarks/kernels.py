@@ -2,11 +2,11 @@
 
 import numpy as np
 import scipy.sparse
-from rankbench.kernels.methods.pairwise import DescentFactors
 from threadpoolctl import threadpool_limits
 
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
+from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.metrics.requests import Requests
