@@ -1,6 +1,7 @@
 # make run     build everything, run every experiment in its quick profile, write the report
 # make quick   build everything, run the tests that are not slow, for every save
-# make test    build everything, run the whole test suite but for the packaging, on all cores
+# make test    build everything, run the test suite but for the packaging and the long attacks, on all cores
+# make trust   run the attacks that take long: kills at random moments, full disks, wrong input, fuzzed kernels
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
@@ -18,16 +19,19 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test test-packaging lint stubs bench peers report clean
+.PHONY: run quick test trust test-packaging lint stubs bench peers report clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
 
 quick: .venv/.extra-test
-	env -u RANKBENCH_DATA $(BIN)/python -m pytest -n auto -m "not slow and not packaging" $(ARGS)
+	env -u RANKBENCH_DATA $(BIN)/python -m pytest -n auto -m "not slow and not packaging and not trust" $(ARGS)
 
 test: .venv/.extra-test
-	$(BIN)/python -m pytest -n auto -m "not packaging" $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not packaging and not trust" $(ARGS)
+
+trust: .venv/.extra-test
+	$(BIN)/python -m pytest -m trust $(ARGS)
 
 test-packaging: .venv/.extra-test
 	$(BIN)/python -m pytest -m packaging $(ARGS)
