@@ -141,7 +141,7 @@ def asked(monkeypatch, tmp_path):
 
     def of(*arguments, code=0):
         calls = []
-        for verb in ("run_all", "preview_all", "tune_one"):
+        for verb in ("run_all", "join_all", "preview_all", "tune_one"):
             monkeypatch.setattr(Session, verb, lambda *given, verb=verb: calls.append((verb, *given)) or code)
         assert rankbench(monkeypatch, *arguments) == code
         ((verb, session, *given),) = calls
@@ -177,6 +177,23 @@ def test_each_option_of_run_asks_for_one_thing(asked, arguments, selection, cond
     assert session.selection == Selection(**selection)
     assert session.conditions == Conditions(**conditions)
     assert not session.quiet and session.results.out == options.RESULTS
+
+
+@pytest.mark.parametrize(("arguments", "leave"), [("--join", True), ("--join --exit-when-done", False)])
+def test_a_driver_that_joins_leaves_at_once_or_with_the_last_cell(asked, arguments, leave):
+    verb, session, given = asked("run", "a", *arguments.split())
+    assert (verb, given) == ("join_all", [["a"]])
+    assert session.conditions == Conditions(join=True, leave=leave)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [("--exit-when-done", "give it together with --join"), ("--join --dry-run", "--dry-run runs nothing")],
+)
+def test_options_of_joining_that_make_no_sense_are_refused(monkeypatch, capsys, arguments, fragment):
+    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *arguments.split()) == 1
+    error = capsys.readouterr().err
+    assert fragment in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(

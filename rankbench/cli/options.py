@@ -41,6 +41,16 @@ RetryDisturbed = Annotated[
     bool, option("--retry-disturbed", None, "Run again the cells that were timed while other processes were busy.")
 ]
 Strict = Annotated[bool, option("--strict", None, "Run again results of other kernels, libraries or CPUs.")]
+Join = Annotated[
+    bool,
+    option("--join", None, "Run cells along with other drivers of this folder; end when they run all that are left."),
+]
+WhenDone = Annotated[
+    bool,
+    option(
+        "--exit-when-done", None, "With --join: stay until the last cell has ended, to take over from dead drivers."
+    ),
+]
 Trials = Annotated[int | None, option("--trials", "N", "Trials of each solver in random search.")]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report at the end.")]
 Quiet = Annotated[bool, option("-q/--quiet", None, "Print results and nothing else.")]

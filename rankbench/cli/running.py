@@ -12,6 +12,7 @@ from rankbench.cli.options import (
     Force,
     Full,
     Jobs,
+    Join,
     Memory,
     Names,
     OfFull,
@@ -28,6 +29,7 @@ from rankbench.cli.options import (
     Threads,
     Timeout,
     Trials,
+    WhenDone,
     as_options,
     bytes_of,
     jobs_of,
@@ -64,6 +66,8 @@ def run(
     retry_failed: RetryFailed = False,
     retry_disturbed: RetryDisturbed = False,
     strict: Strict = False,
+    join: Join = False,
+    exit_when_done: WhenDone = False,
     report: Report = True,
     out: Out = RESULTS,
     quiet: Quiet = False,
@@ -71,6 +75,8 @@ def run(
     """Run experiments, reusing stored results, and write the report.
 
     Example: rankbench run park2015-table1 -s sgd[rank=20] -s global -r 5
+
+    Example: rankbench run park2015-table1 --out /shared/results --join --exit-when-done
     """
     from rankbench.cli.session import Session, results_in
     from rankbench.harness.isolation import Caps
@@ -79,10 +85,17 @@ def run(
 
     with as_options():
         selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
+    if exit_when_done and not join:
+        raise UserError("--exit-when-done is for one of several drivers: give it together with --join")
+    if join and dry_run:
+        raise UserError("--dry-run runs nothing, so it cannot --join: give one of them")
     again = {"retry_failed": retry_failed, "retry_disturbed": retry_disturbed, "strict": strict}
+    again |= {"join": join, "leave": join and not exit_when_done}
     conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout), bytes_of(memory)), force, **again)
     session = Session(results_in(out), selection, conditions, quiet)
     names = experiments or ["all"]
+    if join:
+        raise typer.Exit(session.join_all(names))
     raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
 
 

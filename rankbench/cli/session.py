@@ -55,6 +55,18 @@ class Session:
             return self._say_how_to_resume(chosen)
         return OK if good else CELL_FAILED
 
+    def join_all(self, names: list[str]) -> int:
+        """Run cells along with the other drivers of the folder, and print a line for each experiment."""
+        chosen = chosen_experiments(names, self.selection)
+        self._note_threads(chosen)
+        for experiment in chosen:
+            self._refuse_namesake(experiment)
+        try:
+            good = self._run_in_brief(chosen)[1]
+        except KeyboardInterrupt:
+            return self._say_how_to_resume(chosen)
+        return OK if good else CELL_FAILED
+
     def tune_one(self, experiment: Experiment) -> int:
         """Tune one solver, print its trials from best to worst and how to use the best; returns the exit code."""
         self._note_threads([experiment])
@@ -94,7 +106,17 @@ class Session:
     def _run_each(self, chosen: list[Experiment]) -> bool:
         """Run several experiments and print how their numbers compare with the published ones.
 
-        An error of one experiment is printed and does not stop the others; tables are left to the report.
+        Tables are left to the report.
+        """
+        found, good = self._run_in_brief(chosen)
+        if scores := scoreboard(found):
+            show_sheet(in_words(scores), score_sheet(scores))
+        return good
+
+    def _run_in_brief(self, chosen: list[Experiment]) -> tuple[list[Study], bool]:
+        """Run experiments and print a line for each; returns their studies, and whether nothing failed.
+
+        An error of one experiment is printed and does not stop the others.
         """
         found, good = [], True
         for experiment in chosen:
@@ -109,9 +131,17 @@ class Session:
             except Exception as error:
                 complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; all other experiments continue")
                 good = False
-        if scores := scoreboard(found):
-            show_sheet(in_words(scores), score_sheet(scores))
-        return good
+        return found, good
+
+    def _refuse_namesake(self, experiment: Experiment) -> None:
+        """Refuse to join a folder in which another experiment of the same name is run."""
+        measures = plan(experiment, self.selection).measures
+        for stored in self.results.store(experiment.name).plans():
+            own = (stored.profile, stored.seed) == (self.selection.profile, self.selection.seed)
+            if own and not stored.asks(experiment, measures):
+                origin = stored.experiment.source or "the package"
+                problem = f"{self.results.out} has a run of another {experiment.name}, from {origin}"
+                raise UserError(problem, remedy="join it with the same file, or choose another folder with --out")
 
     def _prepared(self, experiment: Experiment) -> Run:
         """A run of the experiment's plan, with the stored results already read."""

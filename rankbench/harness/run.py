@@ -1,7 +1,9 @@
 """One run of one experiment's plan: reading stored results and running the missing cells."""
 
+import os
+import platform
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from time import sleep
 from typing import Literal
+from zlib import crc32
 
 from rankbench.arrays import Arrays
 from rankbench.errors import UserError
@@ -34,6 +37,8 @@ class Conditions:
     retry_failed: bool = False  # run cells again that did not end well
     retry_disturbed: bool = False  # run cells again that were timed while other processes were busy
     strict: bool = False  # run cells again whose results come from other kernels, libraries or processors
+    join: bool = False  # begin at another split than the other drivers of the folder
+    leave: bool = False  # end when other drivers run all cells that are left, and do not wait for their results
 
 
 @dataclass(frozen=True)
@@ -207,9 +212,9 @@ class _Runner:
         """Run all cells, `jobs` at a time; the threads only watch the cells' processes."""
         with ThreadPoolExecutor(self.conditions.jobs) as pool:
             try:
-                elsewhere = self._start_all(pool, cells)
+                elsewhere = self._start_all(pool, _from_own_place(cells) if self.conditions.join else cells)
                 told: set[str] = set()
-                while elsewhere:
+                while elsewhere and not self.conditions.leave:
                     self._say_who(elsewhere, told)
                     sleep(_WAIT)
                     elsewhere = self._start_all(pool, elsewhere)
@@ -277,6 +282,17 @@ class _Runner:
     def _discard(self) -> None:
         if self.file and not any(cell.place == self.place for cell in self.under_way.values()):
             self.file.unlink(missing_ok=True)
+
+
+def _from_own_place(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with their splits in the same order, but beginning at a split that this process draws by itself.
+
+    Drivers that begin at different splits rarely want the same cell, and each of them makes fewer splits.
+    """
+    places = list(dict.fromkeys(cell.place for cell in cells))
+    first = crc32(f"{platform.node()}-{os.getpid()}".encode()) % max(len(places), 1)
+    order = {place: number for number, place in enumerate((*places[first:], *places[:first]))}
+    return sorted(cells, key=lambda cell: order[cell.place])
 
 
 def _timed(cell: Cell) -> bool:

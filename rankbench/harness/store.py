@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
@@ -60,13 +60,11 @@ class StoredPlan:
 
     def same_question(self, other: "StoredPlan") -> bool:
         """Whether both plans measure the same, so that their cells can be joined; descriptions may differ."""
+        return self.asks(other.experiment, other.measures)
 
-        def asked(one: StoredPlan) -> tuple[Any, ...]:
-            experiment = one.experiment
-            identities = tuple((measure.identity, measure.version) for measure in one.measures)
-            return identities, experiment.budget, experiment.every, experiment.objective, experiment.tune
-
-        return asked(self) == asked(other)
+    def asks(self, experiment: Experiment, measures: Sequence[Measure]) -> bool:
+        """Whether this is a plan of an experiment that measures the same; descriptions may differ."""
+        return _asked(self.experiment, self.measures) == _asked(experiment, measures)
 
 
 @dataclass(frozen=True)
@@ -317,6 +315,12 @@ def write_text(path: Path, text: str) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _asked(experiment: Experiment, measures: Sequence[Measure]) -> tuple[Any, ...]:
+    """What an experiment measures and how, whatever the data, the solvers and the descriptions."""
+    identities = tuple((measure.identity, measure.version) for measure in measures)
+    return identities, experiment.budget, experiment.every, experiment.objective, experiment.tune
 
 
 def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
