@@ -51,6 +51,10 @@ WhenDone = Annotated[
         "--exit-when-done", None, "With --join: stay until the last cell has ended, to take over from dead drivers."
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    option("--scheduler", "ADDRESS|FILE", "Run cells on the workers of this Dask scheduler; -j is cells per node."),
+]
 Trials = Annotated[int | None, option("--trials", "N", "Trials of each solver in random search.")]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report at the end.")]
 Quiet = Annotated[bool, option("-q/--quiet", None, "Print results and nothing else.")]
@@ -74,6 +78,14 @@ def jobs_of(jobs: int) -> int:
     if jobs < 1:
         raise UserError(f"-j {jobs} is out of range: must be at least 1")
     return jobs
+
+
+def refuse_odd_joining(join: bool, exit_when_done: bool, dry_run: bool) -> None:
+    """Refuse options that make no sense together with --join, or without it."""
+    if exit_when_done and not join:
+        raise UserError("--exit-when-done is for one of several drivers: give it together with --join")
+    if join and dry_run:
+        raise UserError("--dry-run runs nothing, so it cannot --join: give one of them")
 
 
 def seconds_of(text: str) -> float | None:

@@ -23,6 +23,7 @@ from rankbench.cli.options import (
     Report,
     RetryDisturbed,
     RetryFailed,
+    Scheduler,
     Seed,
     Solvers,
     Strict,
@@ -34,6 +35,7 @@ from rankbench.cli.options import (
     bytes_of,
     jobs_of,
     option,
+    refuse_odd_joining,
     seconds_of,
 )
 from rankbench.errors import UserError
@@ -68,6 +70,7 @@ def run(
     strict: Strict = False,
     join: Join = False,
     exit_when_done: WhenDone = False,
+    scheduler: Scheduler = None,
     report: Report = True,
     out: Out = RESULTS,
     quiet: Quiet = False,
@@ -77,26 +80,26 @@ def run(
     Example: rankbench run park2015-table1 -s sgd[rank=20] -s global -r 5
 
     Example: rankbench run park2015-table1 --out /shared/results --join --exit-when-done
+
+    Example: rankbench run park2015-table1 --scheduler tcp://10.0.0.1:8786
     """
-    from rankbench.cli.session import Session, results_in
+    from rankbench.cli.session import Session, results_in, workplace_at
     from rankbench.harness.isolation import Caps
     from rankbench.harness.records import Selection
     from rankbench.harness.run import Conditions
 
     with as_options():
         selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
-    if exit_when_done and not join:
-        raise UserError("--exit-when-done is for one of several drivers: give it together with --join")
-    if join and dry_run:
-        raise UserError("--dry-run runs nothing, so it cannot --join: give one of them")
+    refuse_odd_joining(join, exit_when_done, dry_run)
     again = {"retry_failed": retry_failed, "retry_disturbed": retry_disturbed, "strict": strict}
     again |= {"join": join, "leave": join and not exit_when_done}
     conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout), bytes_of(memory)), force, **again)
-    session = Session(results_in(out), selection, conditions, quiet)
     names = experiments or ["all"]
-    if join:
-        raise typer.Exit(session.join_all(names))
-    raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
+    with workplace_at(None if dry_run else scheduler, conditions.jobs) as workplace:
+        session = Session(results_in(out), selection, conditions, quiet, workplace)
+        if join:
+            raise typer.Exit(session.join_all(names))
+        raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
 
 
 def verify(

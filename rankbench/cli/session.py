@@ -2,6 +2,8 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
 from rankbench.harness.verification import sampled, verify
+from rankbench.harness.workplace import Workplace
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.study import stored_beyond
 from rankbench.report.tables import sheet, timing_notes, verdict_notes
@@ -33,6 +36,25 @@ def results_in(out: Path) -> ResultsFolder:
     return ResultsFolder(out, complain)
 
 
+@contextmanager
+def workplace_at(scheduler: str | None, per_node: int) -> Iterator[Workplace | None]:
+    """A context with the Dask cluster of this scheduler; without a scheduler it is None, which is this machine."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from rankbench.harness.cluster import Cluster  # noqa: PLC0415  needs an extra, and is slow to import
+    except ImportError:
+        raise UserError(
+            "--scheduler needs Dask, which is not installed", remedy="pip install rankbench[dask]"
+        ) from None
+    cluster = Cluster(scheduler, per_node, complain)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
 @dataclass(frozen=True)
 class Session:
     """What the user asked for, and the folder for the results."""
@@ -41,6 +63,7 @@ class Session:
     selection: Selection
     conditions: Conditions
     quiet: bool
+    workplace: Workplace | None = None  # None: this machine
 
     def run_all(self, names: list[str], report: bool) -> int:
         """Run every experiment, print its table and write the report; returns the exit code."""
@@ -147,7 +170,7 @@ class Session:
         """A run of the experiment's plan, with the stored results already read."""
         store = self.results.store(experiment.name)
         materials = Materials(self.selection.seed, store.scratch)
-        return Run(plan(experiment, self.selection, materials), store, self.conditions, materials)
+        return Run(plan(experiment, self.selection, materials), store, self.conditions, materials, self.workplace)
 
     def _execute(self, run: Run) -> None:
         """Run a plan: first its trials, then its cells."""

@@ -14,7 +14,7 @@ from rankbench.names import THREADS, Limits, Named, Settings, check, without_fol
 
 KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
 
-Status = Literal["ok", "diverged", "failed", "timeout", "memory"]
+Status = Literal["ok", "diverged", "failed", "timeout", "memory", "lost"]
 Profile = Literal["quick", "full"]
 
 
@@ -453,7 +453,7 @@ class Group:
         return self.data.identity, self.split.identity, self.solver.base, written
 
 
-_WORST = ("failed", "memory", "timeout", "diverged", "pending", "ok")
+_WORST = ("failed", "lost", "memory", "timeout", "diverged", "pending", "ok")
 
 
 def _digits(content: list[object]) -> str:

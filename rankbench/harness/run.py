@@ -17,13 +17,15 @@ from rankbench.arrays import Arrays
 from rankbench.errors import UserError
 from rankbench.harness import machine
 from rankbench.harness.claims import Claims, Holder
-from rankbench.harness.isolation import Caps, Outcome, run_isolated, server
+from rankbench.harness.isolation import Caps, Outcome, server
 from rankbench.harness.materials import Materials
 from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Place, Plan, Result, Study
 from rankbench.harness.store import Planned, Store, StoredPlan
 from rankbench.harness.tuning import settled
 from rankbench.harness.worker import Task
+from rankbench.harness.workplace import ThisMachine, Workplace
 
+_MOST = 512  # cells that a cluster may run at a time for one driver
 _WAIT = 0.5  # seconds between two looks at cells that another driver runs
 
 
@@ -57,8 +59,16 @@ Tell = Callable[[Event], None]
 class Run:
     """A plan with its stored results, and the code that runs the missing cells."""
 
-    def __init__(self, plan: Plan, store: Store, conditions: Conditions, materials: Materials) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        conditions: Conditions,
+        materials: Materials,
+        workplace: Workplace | None = None,  # None: this machine
+    ) -> None:
         self.store = store
+        self.workplace = workplace
         self.conditions = conditions
         self.materials = materials
         self.machine = machine.describe()
@@ -201,16 +211,16 @@ class _Runner:
     def __init__(self, owner: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
         self.owner, self.claims, self.tell, self.scratch = owner, claims, tell, scratch
         self.conditions = owner.conditions
-        self.context = server()
+        self.workplace = owner.workplace or ThisMachine(server(), self.conditions.jobs, owner.machine)
         self.stop = threading.Event()
-        self.under_way: dict[Future[Outcome], Cell] = {}
+        self.under_way: dict[Future[tuple[Outcome, Machine]], Cell] = {}
         self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
         self.written = 0
 
     def finish(self, cells: tuple[Cell, ...]) -> None:
-        """Run all cells, `jobs` at a time; the threads only watch the cells' processes."""
-        with ThreadPoolExecutor(self.conditions.jobs) as pool:
+        """Run all cells, as many at a time as the workplace can; the threads only watch the cells' processes."""
+        with ThreadPoolExecutor(_MOST if self.owner.workplace else self.conditions.jobs) as pool:
             try:
                 elsewhere = self._start_all(pool, _from_own_place(cells) if self.conditions.join else cells)
                 told: set[str] = set()
@@ -235,7 +245,7 @@ class _Runner:
                 self.tell(Event("start", cell))
                 task = Task(cell, self._file_of(cell.place))
                 self.under_way[pool.submit(self._watched, task)] = cell
-                self._collect(until_below=self.conditions.jobs)
+                self._collect(until_below=self.workplace.places)
         self._collect(until_below=1)
         return elsewhere
 
@@ -251,8 +261,8 @@ class _Runner:
                 told.add(cell.key)
                 self.tell(Event("wait", cell, holder=holder))
 
-    def _watched(self, task: Task) -> Outcome:
-        return run_isolated(self.context, task, self.conditions.caps, self.stop)
+    def _watched(self, task: Task) -> tuple[Outcome, Machine]:
+        return self.workplace.run(task, self.conditions.caps, self.stop)
 
     def _collect(self, until_below: int) -> None:
         """Store finished cells until fewer than `until_below` are running."""
@@ -260,8 +270,8 @@ class _Runner:
             done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
             for future in done:
                 cell = self.under_way.pop(future)
-                outcome = future.result()
-                result = result_of(cell, outcome, self.owner.machine, self.conditions.jobs > 1)
+                outcome, made_on = future.result()
+                result = result_of(cell, outcome, made_on, self.conditions.jobs > 1)
                 self.owner.keep(result, dict(outcome.ending.per_user) if outcome.ending else {})
                 self.claims.release(cell.key)
                 self.tell(Event("end", cell, result))
