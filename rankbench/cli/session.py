@@ -28,9 +28,12 @@ from rankbench.report.writing import write_report
 OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
 
 
-def results_in(out: Path) -> ResultsFolder:
-    """A folder of results; files in it that cannot be read are reported on standard error."""
-    return ResultsFolder(out, complain)
+def results_in(out: Path, untouched: bool = False) -> ResultsFolder:
+    """A folder of results; files in it that cannot be read are reported on standard error.
+
+    They are also renamed, unless the folder is to be left `untouched`.
+    """
+    return ResultsFolder(out, complain, untouched)
 
 
 @dataclass(frozen=True)
