@@ -17,7 +17,7 @@ from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
-from rankbench.harness.store import ResultsFolder
+from rankbench.harness.store import ResultsFolder, Warn
 from rankbench.harness.verification import sampled, verify
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.study import stored_beyond
@@ -28,12 +28,12 @@ from rankbench.report.writing import write_report
 OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
 
 
-def results_in(out: Path, untouched: bool = False) -> ResultsFolder:
-    """A folder of results; files in it that cannot be read are reported on standard error.
+def results_in(out: Path, untouched: bool = False, warn: Warn = complain) -> ResultsFolder:
+    """A folder of results; files in it that cannot be read are reported, on standard error unless `warn` is given.
 
     They are also renamed, unless the folder is to be left `untouched`.
     """
-    return ResultsFolder(out, complain, untouched)
+    return ResultsFolder(out, warn, untouched)
 
 
 @dataclass(frozen=True)

@@ -178,10 +178,11 @@ class _Survey:
 
     def _plans(self, sources: list[tuple[str, Store]]) -> tuple[StoredPlan, ...]:
         """The plans of all sources; one that asks something else than the target's of its kind is a conflict."""
-        known, found = self.store.plans(), []
+        known = self.store.plans()
+        found: list[StoredPlan] = []
         for text, source in sources:
-            for plan in source.plans():
-                plan = _at_home(plan, known)
+            for given in source.plans():
+                plan = _at_home(given, known)
                 stored = self.store.plan_like(plan) or next((one for one in found if _alike(one, plan)), None)
                 if stored and not stored.same_question(plan):
                     file = f"{self.name}/plans of the {plan.profile} profile, seed {plan.seed}"

@@ -219,14 +219,19 @@ class Store:
             if all(one.same_question(plan) for one in both):
                 self._write_plan(path, _without_answered(_joined(both[0], both[-1])))
 
+    def plan_path(self, plan: StoredPlan) -> Path:
+        """The path of a plan's file: one per profile, seed and (for a user's experiment) TOML file."""
+        own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
+        return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
+
     def plan_like(self, plan: StoredPlan) -> StoredPlan | None:
         """The stored plan with the same profile, seed and source as this one, or None."""
-        return self._read_plan(self._plan_path(plan))
+        return self._read_plan(self.plan_path(plan))
 
     @contextmanager
     def _plan_alone(self, plan: StoredPlan) -> Iterator[Path]:
         """A context in which no other driver writes this plan's file; its path."""
-        path = self._plan_path(plan)
+        path = self.plan_path(plan)
         with self.claims() as claims:
             while not claims.take(f"plan-{path.stem}"):
                 sleep(_PLAN_WAIT)
@@ -269,11 +274,6 @@ class Store:
     def set_aside(self) -> list[str]:
         """The names of files that could not be read and were renamed."""
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
-
-    def _plan_path(self, plan: StoredPlan) -> Path:
-        """The path of a plan's file: one per profile, seed and (for a user's experiment) TOML file."""
-        own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
-        return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
 
     def _read_plan(self, path: Path) -> StoredPlan | None:
         content = self._read(path)
