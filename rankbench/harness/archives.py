@@ -9,11 +9,13 @@ The same files always give the same archive: the entries are sorted, and have a 
 those of the zlib at hand; another version of zlib may compress differently.)
 """
 
+import errno
 import hashlib
 import json
 import re
 import shutil
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -35,6 +37,7 @@ from rankbench.solvers import SOLVERS
 
 METADATA = "ro-crate-metadata.json"
 RESULTS = "results"  # the folder in an archive that is a folder of results
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 _KINDS = (SOLVERS, DATASETS, SPLITS, OWN_METRICS)
 _DATE = (1980, 1, 1, 0, 0, 0)
 _PREFIX = "rankbench-archive"
@@ -106,7 +109,13 @@ def unpack(path: Path, folder: Path, limits: Limits) -> None:
             left = limits.size
             for entry in entries:
                 left -= _unpacked(path, archive, entry, folder, left, digests)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError) as error:
+    except UserError:
+        raise
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a seek to where a damaged directory points
+            raise
+        raise UserError(f"{path} is damaged or no archive of rankbench: it points outside of itself") from None
+    except _DAMAGE as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{path} is damaged or no archive of rankbench: {said}") from None
     _check_classes(path, folder)
