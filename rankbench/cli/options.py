@@ -22,6 +22,10 @@ Names = Annotated[
     list[str] | None, typer.Argument(metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.")
 ]
 Out = Annotated[Path, option("--out", "DIR", "The folder of results.")]
+Stored = Annotated[Path, option("--out", "DIR|FILE", "The folder of results, or an archive.")]
+Machine = Annotated[
+    str, option("--machine", "ID", "Only results of this machine or commit, by the first digits; see status.")
+]
 Solvers = Annotated[
     list[str] | None,
     option("-s/--solver", "SOLVER[param=value,...]", "Only this solver; also path/to/file.py:Class. Repeatable."),

@@ -36,6 +36,11 @@ def complain(text: str) -> None:
     sys.stderr.write(f"rankbench: {' '.join(printable(text).split())}\n")
 
 
+def mention(text: str) -> None:
+    """Print one line on standard error that is no complaint, where standard output is for results."""
+    sys.stderr.write(f"{' '.join(printable(text).split())}\n")
+
+
 def show_sheet(title: str, sheet: Sheet) -> None:
     """Print a table: drawn on a terminal, as Markdown in a pipe."""
     console = Console()

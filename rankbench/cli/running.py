@@ -26,6 +26,7 @@ from rankbench.cli.options import (
     Scheduler,
     Seed,
     Solvers,
+    Stored,
     Strict,
     Threads,
     Timeout,
@@ -103,14 +104,14 @@ def run(
 
 
 def verify(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE")],
     sample: Annotated[int, option("--sample", "N", "How many cells, drawn at random.")] = 20,
     every: Annotated[bool, typer.Option("--all", help="Every cell that ended well.")] = False,
     seed: OfSeed = None,
     full: OfFull = None,
     jobs: Jobs = 1,
     timeout: Timeout = "10m",
-    out: Out = RESULTS,
+    out: Stored = RESULTS,
     quiet: Quiet = False,
 ) -> None:
     """Run stored cells again, and say which come out the same to the last byte. Exit code 1 if any does not.

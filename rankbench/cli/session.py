@@ -19,7 +19,7 @@ from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
-from rankbench.harness.store import ResultsFolder
+from rankbench.harness.store import ResultsFolder, Warn
 from rankbench.harness.verification import sampled, verify
 from rankbench.harness.workplace import Workplace
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
@@ -31,9 +31,12 @@ from rankbench.report.writing import write_report
 OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
 
 
-def results_in(out: Path) -> ResultsFolder:
-    """A folder of results; files in it that cannot be read are reported on standard error."""
-    return ResultsFolder(out, complain)
+def results_in(out: Path, untouched: bool = False, warn: Warn = complain) -> ResultsFolder:
+    """A folder of results; files in it that cannot be read are reported, on standard error unless `warn` is given.
+
+    They are also renamed, unless the folder is to be left `untouched`.
+    """
+    return ResultsFolder(out, warn, untouched)
 
 
 @contextmanager

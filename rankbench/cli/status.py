@@ -24,6 +24,8 @@ def described(store: Store, name: str) -> Iterator[str]:
         yield f"  of no recorded run (other definitions, selections or versions; seed {seeds}): {len(loose)} results"
     for machine, count in Counter(result.machine for result in results.values()).items():
         yield f"  made on {machine}: {count} results"
+    for (machine, commit), count in Counter((one.machine, one.commit) for one in store.summaries(beside=True)).items():
+        yield f"  measured too on {machine}{f', commit {commit}' if commit else ''}: {count} results, kept beside"
     if aside := store.set_aside():
         yield f"  set aside because they could not be read: {', '.join(aside[:5])}{' ...' if len(aside) > 5 else ''}"
 

@@ -97,6 +97,10 @@ class Registry:
         """Whether the registry has the name, or the part before its colon."""
         return _key(name) in self._keys()
 
+    def offers(self, home: str) -> bool:
+        """Whether a location `module:Class` is that of a built-in entry or of an installed plug-in."""
+        return home in self.entries.values() or any(point.value == home for point in entry_points(group=self.group))
+
     def find(self, name: str) -> type:
         """The class of a name: built in, from a plug-in, or from a user's file (`path/to/file.py:Class`)."""
         return class_at(self._home(name), self.kind)

@@ -74,6 +74,8 @@ def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison
         for group in groups(one)
         if (known := (place_of(group), key_of(group))) in theirs
     ]
+    for group, match, *_ in pairs:
+        _check_splits(one.name, group, match, names)
     found: list[Comparison] = []
     for measure in one.measures:
         label = measure.label
@@ -85,6 +87,19 @@ def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison
                 if place_of(group) == place and label in own and label in other_own
             )  # fmt: skip
     return found
+
+
+def _check_splits(experiment: str, one: Group, other: Group, names: tuple[str, str]) -> None:
+    """Raise an error if a repetition has other rows in the two runs, or if no repetition is in both."""
+    splits, others = ({result.cell.place.repetition: result.cell.split_hash for result in group.good}
+                      for group in (one, other))  # fmt: skip
+    common = splits.keys() & others.keys()
+    if splits and others and (not common or any(splits[number] != others[number] for number in common)):
+        raise UserError(
+            f"{names[0]} and {names[1]} have no split of {experiment} in common: {one.split.written} of "
+            f"{one.data.written} has other rows in each, or other repetitions",
+            remedy="run one of them again with the same data",
+        )
 
 
 def sheet_of(found: Sequence[Comparison]) -> Sheet:
