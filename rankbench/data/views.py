@@ -17,6 +17,7 @@ from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 
 ItemFeatures: TypeAlias = Matrix | None
+LARGEST = 1e30  # the largest rating or feature, either sign: products of several do not overflow
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
@@ -47,9 +48,9 @@ class Ratings:
         _check_rows(self.indptr, len(self.items))
         _check_ids("item", self.items, self.n_items)
         _check_lengths("items", self.items, "values", self.values)
-        if not np.isfinite(self.values).all():
-            row = int(np.flatnonzero(~np.isfinite(self.values))[0])
-            raise UserError(f"rating {row} is {self.values[row]}: ratings must be finite")
+        if (row := _first_beyond(self.values)) is not None:
+            problem = "must be finite" if not np.isfinite(self.values[row]) else f"must be within {LARGEST:g}: scale them"
+            raise UserError(f"rating {row} is {self.values[row]:g}: ratings {problem}")
         _check_ascending(self.indptr, self.items)
 
     @classmethod
@@ -321,7 +322,16 @@ def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
         raise UserError("item features have no column: leave them out, or give at least one")
     if not np.isfinite(values).all():
         raise UserError("item features hold NaN or infinite values: fill or drop them first")
+    if (place := _first_beyond(values.ravel())) is not None:
+        raise UserError(f"item features hold {values.flat[place]:g}: they must be within {LARGEST:g}: scale them")
     return features
+
+
+def _first_beyond(values: Floats) -> int | None:
+    """The place of the first value that is NaN or beyond the largest number allowed; None if there is none."""
+    if not values.size or max(values.max(), -values.min()) <= LARGEST:  # a comparison with NaN is false
+        return None
+    return int(np.flatnonzero(~(np.abs(values) <= LARGEST))[0])
 
 
 def _own_csr(theirs: scipy.sparse.csr_array) -> scipy.sparse.csr_array:

@@ -17,6 +17,7 @@ from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Count, Rank, Weight
 
 _RACES = ("hogwild", "atomic")  # schedules in which threads may write to the same items
 
@@ -45,10 +46,10 @@ class AltSVM:
     does, on one thread; the slowest, kept for comparison.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 1.0
+    rank: Rank = 10
+    lam: Weight = 1.0
     loss: Literal["squared-hinge", "hinge"] = "squared-hinge"
-    inner: Annotated[int, Limits(low=1)] = 1
+    inner: Count = 1
     schedule: Literal["tournament", "partitioned", "hogwild", "atomic", "random"] = "tournament"
     groups: Annotated[int, Limits(low=1, high=128)] = 16
     learns_from: ClassVar = Comparisons

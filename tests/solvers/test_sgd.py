@@ -263,7 +263,7 @@ def test_a_rank_above_both_sides_is_refused(train):
 
 @pytest.mark.parametrize("lam", [0, -1])
 def test_a_penalty_must_be_above_zero(lam):
-    with pytest.raises(UserError, match=f"lam={lam} is out of range: must be above 0"):
+    with pytest.raises(UserError, match=f"lam={lam} is out of range: must be at least 1e-12"):
         SGD(lam=lam)
 
 
