@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.arrays import Array, Arrays, is_sealed, sealed, unpack
+from rankbench.arrays import LARGEST, Array, Arrays, is_sealed, sealed, unpack
 from rankbench.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
@@ -17,7 +17,6 @@ from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 
 ItemFeatures: TypeAlias = Matrix | None
-LARGEST = 1e30  # the largest rating or feature, either sign: products of several do not overflow
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
@@ -49,8 +48,8 @@ class Ratings:
         _check_ids("item", self.items, self.n_items)
         _check_lengths("items", self.items, "values", self.values)
         if (row := _first_beyond(self.values)) is not None:
-            problem = "must be finite" if not np.isfinite(self.values[row]) else f"must be within {LARGEST:g}: scale them"
-            raise UserError(f"rating {row} is {self.values[row]:g}: ratings {problem}")
+            remedy = f"within {LARGEST:g}: scale them" if np.isfinite(self.values[row]) else "finite"
+            raise UserError(f"rating {row} is {self.values[row]:g}: ratings must be {remedy}")
         _check_ascending(self.indptr, self.items)
 
     @classmethod

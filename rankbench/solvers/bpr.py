@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from rankbench.arrays import LARGEST
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
-from rankbench.data.views import LARGEST, Ratings
+from rankbench.data.views import Ratings
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern

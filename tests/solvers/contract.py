@@ -277,7 +277,8 @@ def refused_values(cls: type) -> Iterator[tuple[str, Any]]:
     for field in fields(cls):
         hint = _without_none(hints[field.name])
         plain, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        values = {int: ["many", 1.5], float: ["much", float("nan"), float("inf"), -float("inf")], bool: ["perhaps"]}.get(plain, [])
+        not_finite = [float(text) for text in ("nan", "inf", "-inf")]
+        values = {int: ["many", 1.5], float: ["much", *not_finite], bool: ["perhaps"]}.get(plain, [])
         if get_origin(plain) is Literal:
             values = ["no-such-value"]
         for limits in (note for note in notes if isinstance(note, Limits)):
