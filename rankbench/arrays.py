@@ -17,6 +17,7 @@ from rankbench.leftovers import partial_of
 T = TypeVar("T")
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
+LARGEST = 1e30  # the largest number in data, either sign: products of several such numbers do not overflow
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Weight
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class RankSVMVar:
     and none is listed. A user without a pair contributes nothing and has v = 0: the shared part scores.
     """
 
-    C: Annotated[float, Limits(above=0)] = 1.0
-    shared: Annotated[float, Limits(above=0)] = 1.0
-    private: Annotated[float, Limits(above=0)] = 1.0
+    C: Weight = 1.0
+    shared: Weight = 1.0
+    private: Weight = 1.0
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
