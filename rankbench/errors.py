@@ -1,7 +1,11 @@
 """The exception for mistakes that a user can fix: the subject, the problem and the remedy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+
+OTHER_FOLDER = "choose another folder with --out"  # the remedy where results cannot be written at all
+MAKE_ROOM = "make room and run the same command again"  # the remedy for a disk that is full
 
 
 class UserError(ValueError):
@@ -29,6 +33,15 @@ class UserError(ValueError):
     def as_option(self) -> "UserError":
         """The same error, worded for a command-line option: `--seed=-1 is out of range`."""
         return UserError(f"--{self.problem}", remedy=self.remedy)
+
+
+@contextmanager
+def writing_to(place: object, remedy: str) -> Iterator[None]:
+    """A context in which an error of the file system becomes one line with the place and this remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write to {place}: {error.strerror or error}", remedy=remedy) from None
 
 
 def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> UserError:

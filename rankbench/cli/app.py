@@ -37,11 +37,19 @@ def main() -> None:
         _leave("stopped", 130)
     except BrokenPipeError:
         _leave_quietly()
+    except OSError as error:
+        _leave(_of_system(error), 1)
     except SystemExit:
         if sys.stdout is shown:
             raise
         _leave_quietly()  # the pipe was closed, and typer has replaced sys.stdout
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _of_system(error: OSError) -> str:
+    """An error of the operating system in words; without a file it is most likely one of standard output."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; nothing that was stored before is lost"
 
 
 def _leave_quietly() -> NoReturn:

@@ -20,6 +20,7 @@ from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder, Warn
+from rankbench.harness.temporary import own_folder
 from rankbench.harness.verification import sampled, verify
 from rankbench.harness.workplace import Workplace
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
@@ -339,7 +340,7 @@ def verified(found: Study, number: int | None, conditions: Conditions, quiet: bo
     if not cells:
         raise UserError(f"no cell of {found.name} has ended well, so there is nothing to verify")
     with (
-        TemporaryDirectory(prefix="rankbench-verify-") as folder,
+        TemporaryDirectory(dir=own_folder()) as folder,
         progress_of(f"{found.name} again", len(cells), quiet) as tell,
     ):
         checks = verify(found, cells, results_in(Path(folder)), conditions, tell)

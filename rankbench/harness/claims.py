@@ -20,8 +20,7 @@ import platform
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -33,7 +32,7 @@ from uuid import uuid4
 
 import psutil
 
-from rankbench.errors import UserError
+from rankbench.errors import OTHER_FOLDER, UserError, writing_to
 
 _ATTEMPTS = 10  # how often to look at a claim that other drivers keep changing
 _LONGEST = 1 << 16  # bytes; a card has a few hundred
@@ -160,13 +159,23 @@ class Claims:
         with self._books:
             token = self._held.pop(key, None)
         if token is not None:
-            with self._explained():
-                for _ in range(_ATTEMPTS):  # other drivers may be checking whether it is stale
-                    if self._clear(key, token, only_stale=False):
-                        return
-                    if not _touch(self._path(key), token):
-                        break
-            self._note_loss(key)
+            try:
+                with self._explained():
+                    if not self._removed(key, token):
+                        self._note_loss(key)
+            except UserError:  # the disk may be full; the exit tries again
+                with self._books:
+                    self._held.setdefault(key, token)
+                raise
+
+    def _removed(self, key: str, token: str) -> bool:
+        """Remove a claim of this driver; returns False if another driver has removed it."""
+        for _ in range(_ATTEMPTS):  # other drivers may be checking whether it is stale
+            if self._clear(key, token, only_stale=False):
+                return True
+            if not _touch(self._path(key), token):
+                break
+        return False
 
     def holder(self, key: str) -> Holder | None:
         """The driver that holds a key, or None if no driver does or its claim is stale."""
@@ -184,14 +193,9 @@ class Claims:
         if self._pid != os.getpid():
             raise RuntimeError("claims can be used only inside their `with` and in the process that entered it")
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self) -> AbstractContextManager[None]:
         """A context that turns file system errors into one line that says what to do."""
-        try:
-            yield
-        except OSError as error:
-            reason = error.strerror or error
-            raise UserError(f"cannot write to {self._folder}: {reason}; choose another folder with --out") from None
+        return writing_to(self._folder, OTHER_FOLDER)
 
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}.claim"

@@ -19,6 +19,7 @@ from rankbench.harness import keeper
 from rankbench.harness.keeper import Verdict
 from rankbench.harness.processes import busy_seconds, descendants, exceed, kill, kill_group
 from rankbench.harness.records import Point, Status
+from rankbench.harness.temporary import own_sockets
 from rankbench.harness.worker import Ending, Task
 from rankbench.solvers import SOLVERS
 
@@ -88,7 +89,7 @@ def server() -> ForkServerContext:
     before = {name: os.environ.get(name) for name in _BLAS_THREADS}
     os.environ |= dict.fromkeys(_BLAS_THREADS, "1")
     try:
-        with _no_main_module(), _no_interrupts():
+        with _no_main_module(), _no_interrupts(), own_sockets():
             forkserver.ensure_running()
     finally:
         for name, value in before.items():

@@ -11,6 +11,7 @@ from rankbench import data as data_sets
 from rankbench.arrays import Arrays, pack, read_npz, write_npz
 from rankbench.data.splits import Split, cut
 from rankbench.data.views import View, view_of
+from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness.records import Place
 from rankbench.names import Named
 from rankbench.streams import stream
@@ -89,7 +90,8 @@ class Materials:
         elif self._scratch is not None:
             self._folder = self._folder or self._scratch()
             path = Path(self._folder.name) / f"split-{len(self._files)}-{found.hash[:12]}.npz"
-            write_npz(path, packed(found))
+            with writing_to(path.parent, MAKE_ROOM):
+                write_npz(path, packed(found))
             self._files[place] = path
 
 

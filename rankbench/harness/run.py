@@ -14,7 +14,7 @@ from typing import Literal
 from zlib import crc32
 
 from rankbench.arrays import Arrays
-from rankbench.errors import UserError
+from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness import machine
 from rankbench.harness.claims import Claims, Holder
 from rankbench.harness.isolation import Caps, Outcome, server
@@ -189,13 +189,7 @@ class Run:
 
     def keep(self, result: Result, per_user: Arrays) -> None:
         """Store a new result of this run."""
-        try:
-            self.store.save(result, per_user)
-        except OSError as error:
-            raise UserError(
-                f"cannot write {self.store.path(result.cell)}: {error.strerror}; "
-                "the cells finished before are kept: make room and run the same command again"
-            ) from None
+        self.store.save(result, per_user)
         self.adopt(result)
 
     def adopt(self, result: Result) -> None:
@@ -282,11 +276,8 @@ class _Runner:
             self._discard()
             self.file, self.place = self.scratch / f"{self.written}.npz", place
             self.written += 1
-            try:
+            with writing_to(self.owner.store.folder, MAKE_ROOM):
                 self.owner.materials.write(place, self.file)
-            except OSError as error:
-                folder = self.owner.store.folder
-                raise UserError(f"cannot write to {folder}: {error.strerror}; make room and run again") from None
         return self.file
 
     def _discard(self) -> None:

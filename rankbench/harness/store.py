@@ -25,7 +25,7 @@ from time import sleep
 from typing import Any
 
 from rankbench.arrays import Arrays, read_npz, write_npz
-from rankbench.errors import UserError
+from rankbench.errors import MAKE_ROOM, OTHER_FOLDER, writing_to
 from rankbench.experiments import Experiment
 from rankbench.harness.claims import Claims
 from rankbench.harness.codec import Unreadable, encode, parsed, revived
@@ -110,16 +110,12 @@ class Store:
 
     def open(self) -> None:
         """Make the folders and check that they are writable, or raise a one-line error."""
-        try:
+        with writing_to(self.folder, OTHER_FOLDER):
             for folder in (self._cells, self._plans):
                 folder.mkdir(parents=True, exist_ok=True)
             probe = self._cells / f".writable{owner()}"
             probe.touch()
             probe.unlink()
-        except OSError as error:
-            raise UserError(
-                f"cannot write to {self.folder}: {error.strerror}; choose another folder with --out"
-            ) from None
 
     def scratch(self) -> "tempfile.TemporaryDirectory[str]":
         """A new scratch folder for one run; scratch folders that killed runs left behind are removed first."""
@@ -129,7 +125,8 @@ class Store:
         for folder in (self._cells, self._plans):
             for left in filter(is_left_behind, folder.glob("*.partial")):
                 left.unlink(missing_ok=True)
-        return tempfile.TemporaryDirectory(prefix=f".scratch{owner()}", dir=self.folder)
+        with writing_to(self.folder, MAKE_ROOM):
+            return tempfile.TemporaryDirectory(prefix=f".scratch{owner()}", dir=self.folder)
 
     def claims(self) -> Claims:
         """The claims of drivers that share this folder."""
@@ -194,9 +191,10 @@ class Store:
     def save(self, result: Result, per_user: Arrays) -> None:
         """Write a result; the JSON file is written last, because it marks the cell as done."""
         path = self.path(result.cell)
-        if per_user:
-            write_npz(path.with_suffix(".npz"), per_user)
-        write_text(path, encode({"format": FORMAT, "key": result.key, **vars(result)}))
+        with writing_to(path, f"the cells finished before are kept: {MAKE_ROOM}"):
+            if per_user:
+                write_npz(path.with_suffix(".npz"), per_user)
+            write_text(path, encode({"format": FORMAT, "key": result.key, **vars(result)}))
 
     def write_plan(self, plan: StoredPlan) -> StoredPlan:
         """Write a plan, joined with the cells of earlier runs that measure the same; returns the joined plan.
@@ -240,7 +238,8 @@ class Store:
         failures = tuple(entry.failure for entry in plan.entries)
         about = (plan.experiment, plan.profile, plan.seed, plan.made, plan.measures, plan.skips)
         content = _PlanFile(*about, cells=packed(entries), failures=failures)
-        write_text(path, encode({"format": FORMAT, **vars(content)}, indent=None))
+        with writing_to(path, MAKE_ROOM):
+            write_text(path, encode({"format": FORMAT, **vars(content)}, indent=None))
 
     def plans(self) -> list[StoredPlan]:
         """All stored plans, the most recent last."""

@@ -25,7 +25,7 @@ from rankbench.harness.isolation import Caps, Outcome
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Result, Selection
 from rankbench.harness.run import _from_own_place, result_of
-from rankbench.harness.store import ResultsFolder, Store
+from rankbench.harness.store import ResultsFolder, Store, write_text
 from rankbench.harness.training import checkpoints
 from rankbench.metrics import evaluate
 from rankbench.report.study import groups
@@ -259,14 +259,14 @@ def test_a_result_cut_short_is_set_aside_and_made_anew(tmp_path):
 
 def test_a_full_disk_is_one_line_and_what_was_finished_stays(tmp_path, monkeypatch):
     run = prepared(tmp_path, TINY)
-    saved = Store.save
+    written = write_text
 
-    def save(self, result, per_user):
-        if result.cell == run.plan.cells[2]:
+    def write(path, text):
+        if path == run.store.path(run.plan.cells[2]):
             raise OSError(28, "No space left on device")
-        saved(self, result, per_user)
+        written(path, text)
 
-    monkeypatch.setattr(Store, "save", save)
+    monkeypatch.setattr("rankbench.harness.store.write_text", write)
     with pytest.raises(UserError, match=r"No space left on device; .* are kept"):
         run.execute(lambda event: None)
     monkeypatch.undo()
