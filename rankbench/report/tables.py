@@ -87,6 +87,7 @@ class Sheet:
     numeric: tuple[bool, ...]
     lines: tuple[tuple[str, ...], ...]
     best: frozenset[tuple[int, int]]  # (line, column) of what is not distinguishable from the best on the same data
+    solvers: tuple[str, ...] = ()  # the solver of each line as the user wrote it, where every line has one
 
     def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
         """The lines, with what is in `best` formatted by `bold` and all other texts by `plain`."""
@@ -168,6 +169,7 @@ def sheet(study: Study) -> Sheet:
         numeric=(*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False),
         lines=tuple(_line(by_metric, columns, len(names) > 2, costs) for by_metric in lines.values()),
         best=_best(list(lines.values()), columns, len(names)),
+        solvers=tuple(solver for _, _, solver, *_ in lines),
     )
 
 
@@ -203,9 +205,9 @@ def _columns(study: Study, table: list[Row]) -> list[Column]:
     columns: list[Column] = []
     for measure in study.measures:
         own = [row for row in table if row.metric == measure.label]
-        columns.append(Column(measure.label, measure.label, _measured, measured=True))
+        columns.append(Column(measure.label, measure.label, measured_text, measured=True))
         if any(row.low is not None for row in own):
-            columns.append(Column("95 %", measure.label, _interval))
+            columns.append(Column("95 %", measure.label, interval_text))
         if published := [row for row in own if row.published is not None]:
             heading, number = _published_column(published)
             columns.append(Column(heading, measure.label, number))
@@ -219,8 +221,8 @@ def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
     elsewhere = {row.published_on if row.elsewhere else "" for row in published}
     if len(elsewhere) == 1:
         (name,) = elsewhere
-        return f"published on {name}" if name else "published", _published_number
-    return "published", lambda row: _published_number(row) + (f" ({row.published_on})" if row.elsewhere else "")
+        return f"published on {name}" if name else "published", published_text
+    return "published", lambda row: published_text(row) + (f" ({row.published_on})" if row.elsewhere else "")
 
 
 def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
@@ -264,15 +266,18 @@ def _promise(row: Row) -> str:
     return told.get(row.determinism, "")
 
 
-def _measured(row: Row) -> str:
+def measured_text(row: Row) -> str:
+    """The measured number with its spread between repetitions."""
     return _rounded(row.measured, 4) + (f" ± {row.sd:.4f}" if row.sd is not None and row.n > 1 else "")
 
 
-def _interval(row: Row) -> str:
+def interval_text(row: Row) -> str:
+    """The 95 % interval of the measured number; empty if there is none."""
     return "" if row.low is None else f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}"
 
 
-def _published_number(row: Row) -> str:
+def published_text(row: Row) -> str:
+    """The published number with its spread, if one was published."""
     return _rounded(row.published, 4) + ("" if row.published_sd is None else f" ± {row.published_sd:.4f}")
 
 
