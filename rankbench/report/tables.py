@@ -15,6 +15,7 @@ from rankbench.metrics import RULES
 from rankbench.names import show_settings
 from rankbench.names.grammar import written
 from rankbench.report.evidence import evidence, verdict_of
+from rankbench.report.labels import metric_labels
 from rankbench.report.published import LOOKALIKE, Beside, beside, joined, joined_settings, remarks
 from rankbench.report.study import (
     bound_of,
@@ -34,6 +35,7 @@ COLUMNS = tuple(
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
 _FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
 _DISTURBED = "*"  # marks unreliable times
+_TEX = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
 VERDICTS = (
     "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
     "users: a BCa bootstrap over users, each drawn with all of their repetitions. Bold: not distinguishable from the "
@@ -151,7 +153,9 @@ def verdict_notes(study: Study) -> list[str]:
 
 def definitions(study: Study) -> list[str]:
     """What the numbers of a table mean: a line per metric, and the rules that all share."""
-    lines = [f"*{measure.label}*: {measure.formula}." for measure in study.measures] + [RULES]
+    names = metric_labels(study)
+    told = {one.label: "" if names[one.label] == one.label else f" (`{one.label}`)" for one in study.measures}
+    lines = [f"*{names[one.label]}*{told[one.label]}: {one.formula}." for one in study.measures] + [RULES]
     return [*lines, *([VERDICTS] if evidence(study) else [])]
 
 
@@ -203,9 +207,10 @@ def to_latex(table: Sheet) -> str:
 def _columns(study: Study, table: list[Row]) -> list[Column]:
     """The columns of numbers: for each metric the measured one, then published and computed ones if there are any."""
     columns: list[Column] = []
+    names = metric_labels(study)
     for measure in study.measures:
         own = [row for row in table if row.metric == measure.label]
-        columns.append(Column(measure.label, measure.label, measured_text, measured=True))
+        columns.append(Column(names[measure.label], measure.label, measured_text, measured=True))
         if any(row.low is not None for row in own):
             columns.append(Column("95 %", measure.label, interval_text))
         if published := [row for row in own if row.published is not None]:
@@ -428,4 +433,6 @@ def _pipe_safe(text: str) -> str:
 def _tex(text: str) -> str:
     for letter in "&%$#_{}":
         text = text.replace(letter, "\\" + letter)
-    return text.replace("±", r"$\pm$")
+    for letter, command in _TEX.items():
+        text = text.replace(letter, f"${command}$")
+    return text

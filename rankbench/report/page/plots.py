@@ -35,7 +35,9 @@ def colours_of(drawings: Iterable[Drawing]) -> dict[str, str]:
 def legend(drawings: Iterable[Drawing], colours: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """The name, the colour and the style of each line in these figures; solvers first, reference lines last."""
     panels = (panel for drawn in drawings for panel in drawn.panels)
-    found = {line.name: (line.name, colour, style) for panel in panels for line, colour, style in _styled(panel, colours)}
+    found = {
+        line.name: (line.name, colour, style) for panel in panels for line, colour, style in _styled(panel, colours)
+    }
     return sorted(found.values(), key=lambda one: _STYLES.index(one[2]))
 
 
