@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rankbench.experiments import Budget
-from rankbench.harness.records import Group, Study
-from rankbench.report.study import groups, several_splits
-from rankbench.report.tables import Row, rows
+from rankbench.harness.records import Study
+from rankbench.report.labels import metric_labels
+from rankbench.report.study import groups
+from rankbench.report.tables import Row, place_labels, place_text, rows
 
 _DIGITS = 12  # of a hash, as many as those of a fingerprint
 
@@ -28,8 +29,8 @@ def facts(study: Study) -> list[Fact]:
         Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
         Fact("split hashes", tuple(_splits(study))),
         Fact("machine", tuple(_machines(study))),
-        Fact("users left out", tuple(_left_out(table)) or ("none",)),
-        Fact("pairs without a score", tuple(_unscored(table)) or ("none",)),
+        Fact("users left out", tuple(_left_out(study, table)) or ("none",)),
+        Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
     ]
     return [fact for fact in found if any(fact.lines)] if study.entries else []
 
@@ -50,18 +51,14 @@ def _budget(budget: Budget) -> str:
 
 def _splits(study: Study) -> Iterator[str]:
     """A line for each data set and split, with the hash of every repetition's parts."""
-    several = several_splits(study)
+    names = place_labels(study)
     found: dict[str, dict[int, str]] = {}
     for group in groups(study):
-        hashes = found.setdefault(_place(group, several), {})
+        hashes = found.setdefault(names[place_text(study, group)], {})
         hashes |= {result.cell.place.repetition: result.split[:_DIGITS] for result in group.good if result.split}
-    for place, hashes in found.items():
+    for name, hashes in found.items():
         if hashes:
-            yield f"{place}: {', '.join(hashes[repetition] for repetition in sorted(hashes))}"
-
-
-def _place(group: Group, several: bool) -> str:
-    return f"{group.data.written} {group.split.written}" if several else group.data.written
+            yield f"{name}: {', '.join(hashes[repetition] for repetition in sorted(hashes))}"
 
 
 def _machines(study: Study) -> Iterator[str]:
@@ -72,19 +69,30 @@ def _machines(study: Study) -> Iterator[str]:
         yield f"fingerprint {fingerprint}, basis {basis}"
 
 
-def _left_out(table: Iterable[Row]) -> Iterator[str]:
-    """A line for each metric and data set with users whom the metric does not count."""
-    found: dict[str, tuple[float, float]] = {}
+def _left_out(study: Study, table: Iterable[Row]) -> Iterator[str]:
+    """A line for each data set with users whom a metric does not count; it names the metrics if they differ."""
+    names, metrics = place_labels(study), metric_labels(study)
+    found: dict[str, dict[str, str]] = {}
     for row in table:
         if row.left_out and row.users is not None:
-            place = f"{row.metric} on {row.shown[0]}"
-            found[place] = max(found.get(place, (0.0, 0.0)), (row.left_out, row.left_out + row.users))
-    for place, (left_out, users) in found.items():
-        yield f"{place}: {left_out:.0f} of {users:.0f}"
+            by_metric = found.setdefault(names[row.shown[0]], {})
+            by_metric[metrics[row.metric]] = f"{row.left_out:.0f} of {row.left_out + row.users:.0f}"
+    for name, by_metric in found.items():
+        counts: dict[str, list[str]] = {}
+        for metric, count in by_metric.items():
+            counts.setdefault(count, []).append(metric)
+        alike = len(counts) == 1 and len(by_metric) == len(metrics)
+        told = (count if alike else f"{count} by {', '.join(told)}" for count, told in counts.items())
+        yield f"{name}: {'; '.join(told)}"
 
 
-def _unscored(table: Iterable[Row]) -> Iterator[str]:
-    """A line for each solver and data set with held-out pairs to which the model gives no score."""
-    found = {f"{row.shown[1]} on {row.shown[0]}": row.unscored for row in table if row.unscored}
-    for place, share in found.items():
-        yield f"{place}: {share:.2%}"
+def _unscored(study: Study, table: Iterable[Row]) -> Iterator[str]:
+    """A line for each data set with held-out pairs to which a model gives no score: from the fewest to the most."""
+    names = place_labels(study)
+    found: dict[str, list[float]] = {}
+    for row in table:
+        if row.unscored:
+            found.setdefault(names[row.shown[0]], []).append(row.unscored)
+    for name, shares in found.items():
+        least, most = f"{min(shares):.2%}", f"{max(shares):.2%}"
+        yield f"{name}: {most if least == most else f'{least} to {most}, by solver'}"

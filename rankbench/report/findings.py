@@ -57,4 +57,6 @@ def _line(study: Study, row: Row) -> tuple[str, ...]:
 
 def _difference(row: Row) -> str:
     """How far the measured number lies above the published one."""
-    return "" if row.measured is None or row.published is None else f"{row.measured - row.published:+.4f}"
+    if row.measured is None or row.published is None:
+        return ""
+    return f"{row.measured - row.published:+.4f}".replace("-", "−")

@@ -15,7 +15,7 @@ from rankbench.metrics import RULES
 from rankbench.names import show_settings
 from rankbench.names.grammar import written
 from rankbench.report.evidence import evidence, verdict_of
-from rankbench.report.labels import metric_labels
+from rankbench.report.labels import data_labels, metric_labels, split_labels
 from rankbench.report.published import LOOKALIKE, Beside, beside, joined, joined_settings, remarks
 from rankbench.report.study import (
     bound_of,
@@ -296,6 +296,21 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> 
     )
 
 
+def place_text(study: Study, group: Group) -> str:
+    """The data set of a group as the user wrote it, with the split where the study has several."""
+    return f"{group.data.written} {group.split.written}" if several_splits(study) else group.data.written
+
+
+def place_labels(study: Study) -> Mapping[str, str]:
+    """The name for people of each data set, or of each data set and split, by its text in `place_text`."""
+    data, splits, several = data_labels(study), split_labels(study), several_splits(study)
+    return {
+        place_text(study, group): f"{data[one]}, {splits[group.split.written]}" if several else data[one]
+        for group in groups(study)
+        for one in [group.data.written]
+    }
+
+
 def _row(study: Study, group: Group, several: bool) -> Row:
     """A row with the fields that all metrics of a group share."""
     settings = joined_settings(group)
@@ -314,7 +329,7 @@ def _row(study: Study, group: Group, several: bool) -> Row:
         unscored=mean_of(result.unscored for result in good),
         prepare=mean_of(result.prepare for result in good),
         load=mean_of(result.load for result in good),
-        shown=(f"{group.data.written} {group.split.written}" if several else group.data.written, group.solver.written),
+        shown=(place_text(study, group), group.solver.written),
         chosen=_chosen(study, group),
         pace=pace,
         disturbed=any(result.disturbed for result in good),

@@ -21,6 +21,7 @@ from rankbench.report.page.markup import (
     folded,
     labels_of,
     options,
+    prose,
     switches,
     table,
 )
@@ -91,17 +92,17 @@ def _experiment(section: Section) -> str:
     """Everything about one experiment."""
     study, name = section.study, escape(section.name)
     seed = f" · seed {study.seed}" if study.seed else ""
-    source = f"{section.name} · {study.profile} profile{seed} · {study.experiment.paper}"
+    source = f"{section.name} · {study.profile} profile{seed}"
     head = (
         f'<article id="{name}"><h3><a href="#{name}">{escape(study.experiment.title)}</a></h3>'
-        f'<p class="soft">{escape(source)}</p><p class="about">{escape(study.experiment.about.strip())}</p>'
+        f'<p class="soft">{escape(source)}</p><p class="about">{prose(study.experiment.about.strip())}</p>'
     )
     if section.problem:
-        return f"{head}{_paragraphs([section.problem])}</article>"
+        return f"{head}{_notes([section.problem])}</article>"
     labels = labels_of(study)
     parts = (_figure(section, labels), _tables(study, labels), fact_list(facts(study)), _bases(study), _problems(study),
              _definitions(study, labels), _trials(study, labels))  # fmt: skip
-    return f"{head}{_paragraphs(notes(study))}{''.join(parts)}</article>"
+    return f"{head}{_notes(notes(study))}{''.join(parts)}</article>"
 
 
 def _figure(section: Section, labels: Labels) -> str:
@@ -112,7 +113,7 @@ def _figure(section: Section, labels: Labels) -> str:
         metric = f'<label>Metric <select class="metric">{options(list(drawn), labels)}</select></label>'
     tools = (
         f'<label>Filter rows <input class="filter" type="search" autocomplete="off" spellcheck="false"></label>{metric}'
-        '<output class="count"></output>'
+        '<label><input class="exactly" type="checkbox"> Exact names</label><output class="count"></output>'
     )
     switched = _switches(drawn) if drawn else ""
     return f'<div class="tools">{tools}</div>{switched}'
@@ -140,8 +141,9 @@ def _tables(study: Study, labels: Labels) -> str:
     return f"{first}<h4>All measurements</h4>{table(sheet(study), f'{title}: all measurements', labels)}"
 
 
-def _paragraphs(lines: Iterable[str]) -> str:
-    return "".join(f'<p class="soft">{escape(line)}</p>' for line in lines)
+def _notes(lines: Iterable[str]) -> str:
+    listed = [prose(line) for line in lines]
+    return f'<ul class="notes">{"".join(f"<li>{line}</li>" for line in listed)}</ul>' if listed else ""
 
 
 def _problems(study: Study) -> str:
@@ -174,8 +176,7 @@ def _definitions(study: Study, labels: Labels) -> str:
         f"<dt>{escape(labels[one.label])} <code>{breakable(one.label)}</code></dt><dd>{escape(one.formula)}</dd>"
         for one in study.measures
     )
-    texts = (RULES, *([VERDICTS.replace("`", "")] if evidence(study) else []))
-    rules = "".join(f"<p>{escape(text)}</p>" for text in texts)
+    rules = "".join(f"<p>{prose(text)}</p>" for text in (RULES, *([VERDICTS] if evidence(study) else [])))
     return folded("How the metrics are defined", f"<dl>{entries}</dl>{rules}")
 
 

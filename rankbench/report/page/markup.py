@@ -6,22 +6,16 @@ from html import escape
 from rankbench.harness.records import Study
 from rankbench.report.facts import Fact
 from rankbench.report.findings import Finding
-from rankbench.report.labels import data_labels, metric_labels, solver_labels, split_labels
-from rankbench.report.study import groups, several_splits
-from rankbench.report.tables import Sheet
+from rankbench.report.labels import metric_labels, solver_labels
+from rankbench.report.tables import Sheet, place_labels
 
+_MANY = 6  # lines of a fact that are shown without being asked for
 Labels = Mapping[str, str]  # the name for people, by the text that an experiment has
 
 
 def labels_of(study: Study) -> Labels:
     """The names for people of all that the tables of a study name."""
-    data, splits = data_labels(study), split_labels(study)
-    found = {**data, **metric_labels(study), **solver_labels(study)}
-    if several_splits(study):
-        for group in groups(study):
-            one, split = group.data.written, group.split.written
-            found[f"{one} {split}"] = f"{data[one]}, {splits[split]}"
-    return found
+    return {**place_labels(study), **metric_labels(study), **solver_labels(study)}
 
 
 def table(sheet: Sheet, about: str, labels: Labels | None = None, links: Mapping[str, str] | None = None) -> str:
@@ -55,13 +49,15 @@ def options(texts: Sequence[str], labels: Labels) -> str:
     return "".join(f'<option value="{escape(text)}">{escape(labels.get(text, text))}</option>' for text in texts)
 
 
-def fact_list(facts: Iterable[Fact]) -> str:
-    """Facts as a list of definitions."""
-    entries = "".join(
-        f"<div><dt>{escape(fact.name)}</dt>{''.join(f'<dd>{breakable(line)}</dd>' for line in fact.lines)}</div>"
-        for fact in facts
-    )
-    return f'<dl class="facts">{entries}</dl>'
+def fact_list(found: Iterable[Fact]) -> str:
+    """Facts as a list of definitions; a fact of many lines is folded."""
+    return f'<dl class="facts">{"".join(map(_fact, found))}</dl>'
+
+
+def _fact(fact: Fact) -> str:
+    lines = "".join(f"<div>{breakable(line)}</div>" for line in fact.lines)
+    shown = lines if len(fact.lines) <= _MANY else folded(f"{len(fact.lines)} lines", lines)
+    return f"<dt>{escape(fact.name)}</dt><dd>{shown}</dd>"
 
 
 def folded(title: str, content: str, open_: bool = False) -> str:
@@ -72,6 +68,13 @@ def folded(title: str, content: str, open_: bool = False) -> str:
 def bullets(lines: Iterable[str]) -> str:
     """A list of lines that are HTML already."""
     return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
+
+
+def prose(text: str) -> str:
+    """Escaped text in which a part between backticks is code."""
+    parts = escape(text).split("`")
+    coded = [f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts)]
+    return "".join(coded) if len(parts) % 2 else escape(text)
 
 
 def breakable(text: str) -> str:

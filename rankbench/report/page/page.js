@@ -71,7 +71,7 @@
       one.near = isIntersecting;
       if (isIntersecting && one.stale) draw(one);
     }
-  }, { rootMargin: "600px" });
+  }, { rootMargin: "300px" });
 
   function redraw(one) {
     one.stale = true;
@@ -114,25 +114,32 @@
 
   const columnsFor = panels => Math.min(panels, innerWidth < 640 ? 1 : innerWidth < 1000 ? 2 : 3);
 
+  /* The room of a figure is kept before it is drawn, so that nothing moves. */
+  function size(one) {
+    const panels = Number(one.box.dataset.panels);
+    const columns = columnsFor(panels);
+    one.box.style.height = `${Math.ceil(panels / columns) * 19 + 2}rem`;
+    one.box.style.maxWidth = columns === 1 ? "44rem" : "";
+  }
+
   function draw(one) {
     one.figures ??= JSON.parse(one.article.querySelector("script.figures").textContent);
     const figure = one.figures[one.metric ? one.metric.value : Object.keys(one.figures)[0]];
-    const panels = figure.layout.annotations.length;
-    one.columns = columnsFor(panels);
-    const lines = Math.ceil(panels / one.columns);
+    one.columns = columnsFor(figure.layout.annotations.length);
     one.box.setAttribute("aria-label", figure.about);
-    one.box.style.height = `${lines * 19 + 2}rem`;
+    size(one);
     const data = figure.data.map(trace => ({
       ...trace,
       visible: !trace.meta.some(name => one.off.has(name)),
       marker: { ...trace.marker, color: lifted(trace.marker?.color ?? trace.line.color) },
       ...(trace.line ? { line: { ...trace.line, color: lifted(trace.line.color) } } : {}),
     }));
-    plotly().react(one.box, data, layoutOf(figure.layout, lines, one.columns), { responsive: true, displayModeBar: false });
+    plotly().react(one.box, data, layoutOf(figure.layout, one.columns), { responsive: true, displayModeBar: false });
     one.stale = false;
   }
 
-  function layoutOf(given, lines, columns) {
+  function layoutOf(given, columns) {
+    const lines = Math.ceil(given.annotations.length / columns);
     const [ink, line, paper, soft] = ["--ink", "--line", "--paper", "--soft"].map(colour);
     const layout = {
       ...given,
@@ -141,7 +148,7 @@
       font: { color: ink, size: 12, family: getComputedStyle(document.body).fontFamily },
       hoverlabel: { namelength: -1, bgcolor: paper, bordercolor: line, font: { color: ink } },
       grid: { rows: lines, columns, pattern: "independent", xgap: 0.16, ygap: 0.32 },
-      margin: { l: 56, r: 12, t: 28, b: 44 },
+      margin: { l: 56, r: 12, t: 28, b: given.xaxis.title.text ? 44 : 12 },
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     };
     layout.annotations = given.annotations.map(title => ({ ...title, font: { size: 12, color: soft } }));
@@ -200,10 +207,14 @@
     }
     one.metric?.addEventListener("change", () => redraw(one));
     if (one.box) {
-      one.box.style.height = `${Math.ceil(one.box.dataset.panels / columnsFor(one.box.dataset.panels)) * 19 + 2}rem`;
-      near.observe(one.box);
+      size(one);
     }
   }
+
+  /* The plotting script stands at the end of the page, so no figure is drawn before the page has been read. */
+  addEventListener("DOMContentLoaded", () => {
+    for (const one of experiments.values()) if (one.box) near.observe(one.box);
+  });
 
   addEventListener("resize", () => {
     for (const one of experiments.values()) {
