@@ -464,7 +464,7 @@ def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, resu
     assert rankbench(monkeypatch, "table", "tiny", "--out", str(results)) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("| data | solver |")
-    assert "*ndcg@5*: " in printed and RULES in printed
+    assert "*NDCG@5* (`ndcg@5`): " in printed and RULES in printed
 
 
 def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(monkeypatch, capsys, tmp_path):

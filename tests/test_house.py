@@ -148,7 +148,7 @@ def test_every_public_function_and_class_has_a_docstring():
             assert ast.get_docstring(node), f"{path.name}: {node.name}"
 
 
-OWN_DICTIONARIES = {"page.py": {"layout", "trace"}, "tables.py": {"seconds"}}  # made where they are used
+OWN_DICTIONARIES = {"plots.py": {"layout", "trace"}, "tables.py": {"seconds"}}  # made where they are used
 
 
 @pytest.mark.parametrize("module", trees("report"))
@@ -170,7 +170,7 @@ def test_an_index_is_no_look_up_by_a_name(text):
     assert not looked_up(ast.parse(text))
 
 
-LOOSE = {"codec.py", "store.py", "older.py", "page.py"}  # the borders: to files, and to plotly
+LOOSE = {"codec.py", "store.py", "older.py", "plots.py"}  # the borders: to files, and to plotly
 
 
 @pytest.mark.parametrize("module", trees("harness", "report", "cli"))

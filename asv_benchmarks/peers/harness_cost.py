@@ -87,7 +87,8 @@ def _on_a_cluster(repeats: int) -> Iterator[Measure]:
             if workers == 1:
                 results = run.study().results
                 beyond = 1e3 * (times[1] - sum(result.seconds or 0.0 for result in results)) / len(results)
-                yield Measure(f"a cell beyond its solver on a Dask worker, {len(results)} cells", "ms", beyond, at_most=50.0)
+                what = f"a cell beyond its solver on a Dask worker, {len(results)} cells"
+                yield Measure(what, "ms", beyond, at_most=50.0)
     yield Measure("two Dask workers against one, the same cells", "x", times[1] / times[2])
 
 
@@ -98,7 +99,8 @@ def _cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     file = folder / "scheduler.json"
     environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
     options = ("--scheduler-file", str(file), "--no-dashboard")
-    roles = [("scheduler", "--port", "0"), *[("worker", "--nthreads", "1", "--local-directory", str(folder))] * workers]
+    worker = ("worker", "--nthreads", "1", "--local-directory", str(folder))
+    roles = [("scheduler", "--port", "0"), *[worker] * workers]
     commands = [[sys.executable, "-m", f"distributed.cli.dask_{role}", *more, *options] for role, *more in roles]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     processes = [subprocess.Popen(command, env=environment, **quiet) for command in commands]

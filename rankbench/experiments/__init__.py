@@ -5,13 +5,14 @@ under `[full]` replace those of the quick profile when `--full` is given.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from rankbench.errors import UserError, unknown
+from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
 from rankbench.names import THREADS, Limits, Pattern, Settings, check
@@ -116,6 +117,7 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
+    names: Names = field(default_factory=Names)
     tune: Tune | None = None  # how every solver is tuned; None: solvers run with the settings given
     source: str = ""  # the path of the user's file; empty for an experiment of the package
 
@@ -161,21 +163,21 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{file}: {error}") from None
-    overrides = table.pop("full", {})
+    overrides, names_table = table.pop("full", {}), table.pop("names", {})
     if not isinstance(overrides, dict):
         raise UserError("[full] must be a table", subject=file)
-    known = {f.name for f in fields(Experiment)} - {"name", "source"}
+    known = {f.name for f in fields(Experiment)} - {"name", "source", "names"}
     for place, keys in (("", table), ("[full] ", overrides)):
         _refuse_unknown(file, place, keys, known)
     if missing := {"title", "paper", "about", "data", "splits", "solvers", "metrics"} - set(table):
         raise UserError(f"{file}: missing key {min(missing)!r}")
-    if full:
-        table |= _overriding(table, overrides)
-    values = {key: _value(file, key, value) for key, value in table.items()}
+    profiles = (table, {**table, **_overriding(table, overrides)})
+    values = {key: _value(file, key, value) for key, value in profiles[full].items()}
     try:
         found = Experiment(name=name, **values)
     except UserError as error:
         raise error.within(file, instead_of="Experiment") from None
+    found = replace(found, names=read_names(file, names_table, _nameable(file, profiles)))
     return replace(found, tune=_of_tune(file, found.tune.fitted, found.solvers)) if found.tune else found
 
 
@@ -194,6 +196,19 @@ def _of_tune(file: str, make: Callable[[Given], Tune], given: Given) -> Tune:
         raise error.within(f"{file}: [tune]", instead_of="Tune") from None
     except TypeError as error:
         raise UserError(str(error), subject=f"{file}: [tune]") from None
+
+
+def _nameable(file: str, profiles: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """The texts of both profiles that `[names]` may name, by their kind, each with the text that results have."""
+    found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+    for profile in profiles:
+        for kind in ("solvers", "data", "splits", "metrics"):
+            values = _value(file, kind, profile[kind])
+            found[kind] |= dict(zip((*profile[kind], *values), (*values, *values), strict=True))
+        figure = _value(file, "figure", profile.get("figure", {}))
+        axes = ("threads",) if figure.kind == "speedup" else (figure.x, *figure.by)
+        found["axes"] |= dict(zip(axes, axes, strict=True))
+    return {**found, "units": found["metrics"] | found["axes"]}
 
 
 def _label(file: str, name: str) -> str:

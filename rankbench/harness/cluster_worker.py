@@ -17,6 +17,7 @@ from rankbench.harness import machine
 from rankbench.harness.isolation import Caps, Interrupted, Outcome, run_isolated, server
 from rankbench.harness.materials import Materials, read_split
 from rankbench.harness.records import Cell, Machine, Measure
+from rankbench.harness.temporary import own_folder
 from rankbench.harness.worker import Task
 from rankbench.names import Named
 
@@ -84,7 +85,7 @@ class _Bench:
         """A context with the folder."""
         with self._lock:
             if self._folder is None or self._pid != os.getpid():
-                self._folder, self._pid = TemporaryDirectory(prefix="rankbench-worker-"), os.getpid()
+                self._folder, self._pid = TemporaryDirectory(dir=own_folder()), os.getpid()
             yield Path(self._folder.name)
 
 

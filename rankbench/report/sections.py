@@ -1,5 +1,6 @@
-"""The section of the report about one experiment."""
+"""The sections of the report, one about each experiment, and the papers that they belong to."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rankbench.harness.records import Study
@@ -14,3 +15,11 @@ class Section:
     name: str
     drawing: Drawing | None = None
     problem: str = ""
+
+
+def by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:
+    """The sections grouped by paper, which is the first word of their names."""
+    papers: dict[str, list[Section]] = {}
+    for one in sections:
+        papers.setdefault(one.name.partition("-")[0], []).append(one)
+    return papers

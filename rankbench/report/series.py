@@ -67,8 +67,19 @@ class Drawing:
     log_x: bool = False
 
 
-def drawing(study: Study) -> Drawing | None:
-    """The content of the experiment's figure, or None if there are no results to draw."""
+def drawings(study: Study) -> dict[str, Drawing]:
+    """The figure by each metric that it can show, its own metric first; a figure of speed-ups has only one."""
+    several = study.experiment.figure.kind != "speedup"
+    labels = [_own_metric(study), *(measure.label for measure in study.measures if several)]
+    found = ((label, drawing(study, label)) for label in dict.fromkeys(labels))
+    return {label: drawn for label, drawn in found if drawn}
+
+
+def drawing(study: Study, metric: str = "") -> Drawing | None:
+    """The content of the experiment's figure, or None if there are no results to draw.
+
+    Another metric than the figure's own may be asked for; reference lines belong to the figure's own.
+    """
     wanted = study.experiment.figure
     good = [group for group in groups(study) if group.good]
     if not good:
@@ -76,7 +87,7 @@ def drawing(study: Study) -> Drawing | None:
     if wanted.kind == "speedup":
         found = _speed_ups(study, good)
         return Drawing("speedup", "threads", "speed-up (higher is better)", "higher", found) if found else None
-    label = wanted.metric or study.measures[0].label
+    label = metric or _own_metric(study)
     make = {"curve": _curves, "sweep": _sweeps, "bars": _bars}[wanted.kind]
     panels = tuple(panel for panel in make(study, good, label) if any(line.x for line in panel.lines))
     if not panels:
@@ -84,6 +95,10 @@ def drawing(study: Study) -> Drawing | None:
     better = next((measure.better for measure in study.measures if measure.label == label), "higher")
     log_x = wanted.kind == "curve" and wanted.x == "seconds"
     return Drawing(wanted.kind, _axis(wanted), _labelled(label, better), better, panels, log_x)
+
+
+def _own_metric(study: Study) -> str:
+    return study.experiment.figure.metric or study.measures[0].label
 
 
 def _labelled(name: str, better: str) -> str:
@@ -165,7 +180,7 @@ def _swept(study: Study, part: str, members: list[Group], names: dict[str, str],
     curves = tuple(
         Line(curve.name, curve.x, curve.y, curve.y, curve.y)
         for curve in figure.curves
-        if all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
+        if label == _own_metric(study) and all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
     )
     return Panel(_short(part or data), tuple(lines.values()), tuple(others.values()), curves)
 

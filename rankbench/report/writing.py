@@ -1,7 +1,7 @@
 """Writing the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from rankbench.errors import UserError
@@ -9,7 +9,7 @@ from rankbench.harness.records import Machine, Study
 from rankbench.harness.store import ResultsFolder, write_text
 from rankbench.report.ranking_functions import bases, draw_basis
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
-from rankbench.report.sections import Section
+from rankbench.report.sections import Section, by_paper
 from rankbench.report.series import drawing
 from rankbench.report.study import studies
 from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
@@ -76,7 +76,7 @@ def _write_files(section: Section, folder: Path) -> Section:
 
 def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
     """Write the Markdown pages and, if `page`, the HTML page; returns the path of the main page."""
-    for paper, members in _by_paper(sections).items():
+    for paper, members in by_paper(sections).items():
         title = f"# {members[0].study.experiment.paper}\n\n"
         write_text(folder / f"{paper}.md", title + "\n".join(map(_markdown, members)))
     write_text(folder / "README.md", _index(sections))
@@ -88,17 +88,9 @@ def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
     return folder / "index.html"
 
 
-def _by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:
-    """The sections grouped by paper, which is the first word of their names."""
-    papers: dict[str, list[Section]] = {}
-    for one in sections:
-        papers.setdefault(one.name.partition("-")[0], []).append(one)
-    return papers
-
-
 def _index(sections: Sequence[Section]) -> str:
     lines = ["# The reproduction as last run", "", *_scores(sections)]
-    for paper, members in _by_paper(sections).items():
+    for paper, members in by_paper(sections).items():
         lines.append(f"- [{members[0].study.experiment.paper}]({paper}.md)")
         lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
     return "\n".join([*lines, "", "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""])

@@ -55,6 +55,7 @@ class ConvexERM:
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "Convex ERM"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

@@ -41,6 +41,7 @@ class GlobalRanking:
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "Global ranking"
     version: ClassVar = 2
 
     def __post_init__(self) -> None:

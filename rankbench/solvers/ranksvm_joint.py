@@ -30,6 +30,7 @@ class RankSVMJoint:
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "RankSVM, joint"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

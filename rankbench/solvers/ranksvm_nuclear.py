@@ -54,6 +54,7 @@ class RankSVMNuclear:
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "RankSVM, nuclear norm"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

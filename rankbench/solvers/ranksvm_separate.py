@@ -31,6 +31,7 @@ class RankSVMSeparate:
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "RankSVM, separate"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

@@ -32,6 +32,7 @@ class RankSVMVar:
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "RankSVM, variances"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

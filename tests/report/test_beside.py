@@ -120,7 +120,7 @@ def test_published_and_computed_numbers_have_columns_of_their_own(study):
     bound = Published(Pattern("global"), "ndcg@5", 0.9, computed="a formula")
     found = study(of_sgd("ml-1m"), bound)
     table = sheet(found)
-    assert table.headings[3:6] == ("ndcg@5", "published on ml-1m", "computed")
+    assert table.headings[3:6] == ("NDCG@5", "published on ml-1m", "computed")
     assert [line[4:6] for line in table.lines] == [("", "0.9000"), ("0.7500", "")]
 
 

@@ -49,7 +49,7 @@ def test_what_cannot_be_told_from_the_best_is_bold_too(study):
 
     found = study((0.5, 0.7, 0.701), arrays=noisy)
     table = sheet(found)
-    column = table.headings.index("ndcg@5")
+    column = table.headings.index("NDCG@5")
     assert {line for line, place in table.best if place == column} == {1, 2}
     assert not any("ndcg@5" in line for line in notes(found))  # one of the three is told apart
 

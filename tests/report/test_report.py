@@ -115,7 +115,7 @@ def test_csv_can_be_read_back_to_the_last_digit(study):
 def test_the_sheet_marks_the_better_solver_by_each_metrics_direction(study):
     found = sheet(study((0.5, 0.9, 0.5, 0.9)))
     assert found.headings[:7] == (
-        "data", "solver", "pairwise-error", "95 %", "ndcg@5", "95 %", "published on ml-1m"
+        "data", "solver", "pairwise error", "95 %", "NDCG@5", "95 %", "published on ml-1m"
     )  # fmt: skip
     assert found.best == {(0, 2), (1, 4)}  # global errs less, sgd has the higher ndcg
 

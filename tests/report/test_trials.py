@@ -84,7 +84,7 @@ def test_many_choices_are_shown_as_a_range(tmp_path):
 
 def test_the_best_of_a_column_is_marked_in_its_place(tmp_path):
     table = sheet(stored(tmp_path, value=lambda cell: 0.9 if cell.solver.name == "sgd" else 0.5))
-    assert {(number, table.headings[column]) for number, column in table.best} == {(0, "pairwise-error"), (1, "ndcg@5")}
+    assert {(number, table.headings[column]) for number, column in table.best} == {(0, "pairwise error"), (1, "NDCG@5")}
 
 
 def test_a_published_number_stands_beside_a_solver_whose_choices_differ(tmp_path):
