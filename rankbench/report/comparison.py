@@ -35,7 +35,9 @@ class Comparison:
     low: float
     high: float
     p: float  # adjusted for all comparisons of this metric on this data set
-    effect: float
+    effect: float  # that difference over the standard deviation of the users' differences, with its 95 % interval
+    effect_low: float
+    effect_high: float
     wins: int  # users for whom the second is better
     ties: int
     losses: int
@@ -109,7 +111,8 @@ def sheet_of(found: Sequence[Comparison]) -> Sheet:
     lines = tuple(
         (
             one.data, one.metric, f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
-            f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}", f"{one.effect:+.2f}",
+            f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}",
+            f"{one.effect:+.2f} ({one.effect_low:+.2f} to {one.effect_high:+.2f})",
             f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.verdict,
         )
         for one in found
@@ -145,7 +148,8 @@ def _compared(
     speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None
     return Comparison(
         study.name, pair[0].data.written, *names, measure.label, own[0].mean(), own[1].mean(),
-        found.difference, found.low, found.high, found.p, found.effect, wins, found.ties, losses, speed,
+        found.difference, found.low, found.high, found.p, found.effect, found.effect_low, found.effect_high,
+        wins, found.ties, losses, speed,
         verdict=BETTER if found.difference * measure.sign > 0 else WORSE if found.difference else SAME,
     )  # fmt: skip
 
