@@ -73,11 +73,12 @@ def carry_out(order: Order) -> Outcome | Refusal:
 
 
 class _Bench:
-    """A worker's scratch folder, made on first use; one cell at a time uses it."""
+    """A worker's scratch folder, made on first use, and the data set used last; one cell at a time uses them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folder: TemporaryDirectory[str] | None = None
+        self._materials: tuple[int, Materials] | None = None
         self._pid = 0
 
     @contextmanager
@@ -87,6 +88,12 @@ class _Bench:
             if self._folder is None or self._pid != os.getpid():
                 self._folder, self._pid = TemporaryDirectory(dir=own_folder()), os.getpid()
             yield Path(self._folder.name)
+
+    def materials(self, seed: int) -> Materials:
+        """What splits with this seed are made from; the data set used last is kept in memory."""
+        if self._materials is None or self._materials[0] != seed:
+            self._materials = seed, Materials(seed)
+        return self._materials[1]
 
 
 _BENCH = _Bench()
@@ -123,7 +130,7 @@ def _split_file(order: Order, folder: Path) -> Path:
 def _make_split(cell: Cell, path: Path) -> None:
     """Make the split of a cell from the names of its data and split, and check that it is the planned one."""
     try:
-        Materials(cell.seed).write(cell.place, path)
+        _BENCH.materials(cell.seed).write(cell.place, path)
     except UserError as error:
         raise _Unfit(Refusal(str(error), lacks_data=True)) from error
     if (found := read_split(path).hash) != cell.split_hash:
