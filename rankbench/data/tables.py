@@ -409,16 +409,31 @@ def unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
         return f"has {len(text):,} characters: at most {_LONGEST_ID:,} are allowed"
     if kind == "text":
         return "is empty" if not text else "holds a zero byte" if "\x00" in text else None
-    wrong = "is no number" if kind == "number" else "is no whole number"
-    if not text.isascii() and text.strip():
-        return f"{wrong}: write it with the digits 0 to 9"
-    if kind == "number" and _DECIMAL_COMMA.fullmatch(text):
-        return f"{wrong}: write a decimal point instead of the comma"
-    if "_" in text:  # Python would accept it as a thousands separator
-        return wrong
+    return _not_a_number(text) if kind == "number" else _not_whole(text)
+
+
+def _not_a_number(text: str) -> str | None:
+    """Why a field is not a number in the digits 0 to 9; None if it is one."""
+    if _DECIMAL_COMMA.fullmatch(text):
+        return "is no number: write a decimal point instead of the comma"
     try:
-        if kind == "number":
-            return wrong if np.isnan(float(text)) else None
-        return None if -_LARGEST - 1 <= int(text) <= _LARGEST else "does not fit into 64 bits"
+        wrong = "_" in text or np.isnan(float(text))  # Python would accept _ as a thousands separator
     except ValueError:
-        return wrong
+        wrong = True
+    return "is no number" if wrong else _foreign(text)
+
+
+def _not_whole(text: str) -> str | None:
+    """Why a field is not an integer of 64 bits in the digits 0 to 9; None if it is one."""
+    try:
+        number = None if "_" in text else int(text)
+    except ValueError:
+        number = None
+    if number is None:
+        return "is no whole number"
+    return _foreign(text) if -_LARGEST - 1 <= number <= _LARGEST else "does not fit into 64 bits"
+
+
+def _foreign(text: str) -> str | None:
+    """Why a number is written wrongly: Python reads digits of all scripts, pandas only those of ASCII."""
+    return None if text.isascii() else "is not written with the digits 0 to 9"

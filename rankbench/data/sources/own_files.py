@@ -22,6 +22,7 @@ Header = Literal["auto", "yes", "no"]
 IdKind = Literal["auto", "integer", "text"]
 _SEPARATORS = {"double-colon": "::", "tab": "\t", "semicolon": ";", "comma": ","}
 _UNQUOTED = ("\t", "::")  # in files with these separators a quote is a letter
+_PACKED = {"zip": b"PK\x03\x04", "gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ", "zstd": b"\x28\xb5\x2f\xfd"}
 _NEVER = "\"'.+-_\r\n\0"  # characters that cannot separate fields
 _ENCODING = "utf-8-sig"  # with or without the byte order mark that spreadsheet programs write
 
@@ -212,6 +213,10 @@ def _number(text: str, where: str) -> float:
 
 def _head(file: File) -> list[tuple[int, str]]:
     """The first two lines that are not blank, with their numbers."""
+    with file.open() as stream:
+        start = stream.read(6)
+    if kind := next((kind for kind, letters in _PACKED.items() if start.startswith(letters)), None):
+        raise UserError(f"{file} is compressed ({kind}): unpack it, or pack it with gzip under a name ending in .gz")
     head = list(islice(lines(file, _ENCODING, strict=True), 2))
     if not head:
         raise UserError(f"{file} holds no rows")

@@ -1,6 +1,8 @@
 """A user's own ratings: every separator, with and without a header, both kinds of ids, features, malformed lines."""
 
+import bz2
 import gzip
+import lzma
 import os
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 import rankbench
 from rankbench.arrays import fingerprint
-from rankbench.data import DATASETS
+from rankbench.data import DATASETS, files
 from rankbench.data.sources import csv_ratings
 from rankbench.data.sources.csv_ratings import OwnRatings
 from rankbench.errors import UserError
@@ -223,8 +225,8 @@ def test_a_row_with_more_fields_than_the_header_is_named(write):
 
 def test_numbers_that_python_would_read_and_pandas_not_are_named(write):
     head = "user,item,rating\n1,2,3\n"
-    assert "line 3: rating '４' is no number: write it with the digits 0 to 9" in refused(write(head + "1,3,４\n"))
-    assert "line 3: item '３' is no whole number" in refused(write(head + "1,３,4\n"), ids="integer")
+    assert "line 3: rating '４' is not written with the digits 0 to 9" in refused(write(head + "1,3,４\n"))
+    assert "line 3: item '３' is not written with the digits 0 to 9" in refused(write(head + "1,３,4\n"), ids="integer")
     assert "write a decimal point instead of the comma" in refused(write("1;2;3\n1;3;4,5\n"))
     assert "line 3: item 'x" in (found := refused(write(head + f"1,{'x' * 5000},4\n")))
     assert "has 5,000 characters: at most 1,000 are allowed" in found
@@ -393,6 +395,25 @@ def test_a_damaged_archive_is_named(write):
     whole = gzip.compress(HEAD.encode() * 100)
     assert "own.csv.gz is cut or damaged" in refused(write(whole[:-20], "own.csv.gz"))
     assert "own.csv.gz is cut or damaged" in refused(write(b"not gzip", "own.csv.gz"))
+
+
+def test_a_file_that_unpacks_beyond_the_limit_stops_there(write, monkeypatch):
+    rows = "".join(f"{user},1,5\n" for user in range(150_000)).encode()
+    path = write(gzip.compress(rows), "own.csv.gz")
+    monkeypatch.setenv("RANKBENCH_UNPACKED", "1M")
+    assert "own.csv.gz unpacks to more than 1,000,000 bytes" in refused(path)
+    monkeypatch.setenv("RANKBENCH_UNPACKED", "2M")
+    assert len(view_of(OwnRatings(path))) == 150_000
+    monkeypatch.setenv("RANKBENCH_UNPACKED", "lots")
+    assert "RANKBENCH_UNPACKED='lots' cannot be read; write it like 500M or 50G" in refused(path, ids="text")
+    monkeypatch.delenv("RANKBENCH_UNPACKED")
+    monkeypatch.setattr(files, "_FREE", 1000)
+    assert "unpacks to more than" in refused(write(gzip.compress(b"1,2,3\n" * 500_000), "bomb.csv.gz"))
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, gzip.compress, lzma.compress])
+def test_a_file_that_is_packed_in_another_way_is_named(write, pack):
+    assert "own.csv is compressed" in refused(write(pack(HEAD.encode())))
 
 
 def test_a_separator_that_is_set_wrongly_is_named(write):
