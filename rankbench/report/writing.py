@@ -7,6 +7,8 @@ from pathlib import Path
 from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study
 from rankbench.harness.store import ResultsFolder, write_text
+from rankbench.report.facts import facts
+from rankbench.report.findings import published_sheet
 from rankbench.report.ranking_functions import bases, draw_basis
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.sections import Section, by_paper
@@ -139,7 +141,10 @@ def _markdown(section: Section) -> str:
     lines += notes(study)
     if section.drawing:
         lines.append(f"![{experiment.title}](figures/{name}.png)")
-    lines.append(to_markdown(sheet(study)).rstrip())
+    if published := published_sheet(study):
+        lines.append(f"Measured beside published:\n\n{to_markdown(published).rstrip()}")
+    lines.append(f"All measurements:\n\n{to_markdown(sheet(study)).rstrip()}")
+    lines.append("\n".join(f"- {fact.name}: {'; '.join(fact.lines)}" for fact in facts(study)))
     for number, basis in enumerate(bases(study), 1):
         picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
         lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")

@@ -60,7 +60,7 @@ def test_what_was_published_on_other_data_says_so_wherever_it_stands(study, tmp_
     assert lines_of(found)["global"]["published"] == lines_of(found)["global"]["published_on"] == ""
     assert legend(found) == ["sgd, published on ml-1m"]
     html = page([Section(found, "tiny", drawing(found))])
-    assert '"name": "sgd, published on ml-1m"' in html and "measured here on low-rank" in html
+    assert '"name":"sgd, published on ml-1m"' in html and "measured here on low-rank" in html
     draw(drawing(found), tmp_path, "tiny")
 
 
@@ -128,5 +128,5 @@ def test_the_figure_of_the_page_is_json_also_with_quotes_in_a_remark(study):
     found = study(of_sgd("ml-1m", remark='by "them" </script>'))
     html = page([Section(found, "tiny", drawing(found))])
     assert "by &quot;them&quot; &lt;/script&gt;" in html
-    (figures,) = re.findall(r"\{\"figure-tiny\".*\}", html)
-    assert json.loads(figures.replace("<\\/", "</"))["figure-tiny"]["data"]
+    (figures,) = re.findall(r'<script type="application/json" class="figures">(.*?)</script>', html)
+    assert json.loads(figures)["ndcg@5"]["data"]

@@ -193,10 +193,15 @@ def axes_of(monkeypatch, tmp_path):
 
 
 def traces_of(study):
-    """What the page draws, by the names in its legend, and the layout."""
-    (text,) = re.findall(r"\{\"figure-tiny\".*\}", html_of(study))
-    found = json.loads(text.replace("<\\/", "</"))["figure-tiny"]
+    """What the page draws at first, by the names in its legend, and the layout."""
+    found = next(iter(figures_of(study).values()))
     return {trace["name"]: trace for trace in found["data"]}, found["layout"]
+
+
+def figures_of(study):
+    """The figures of the page by metric."""
+    (text,) = re.findall(r'<script type="application/json" class="figures">(.*?)</script>', html_of(study))
+    return json.loads(text)
 
 
 UNEVEN = {"values": (0.5, 0.6, 0.5, 0.6, 0.8, 0.6), "repetitions": 3}  # of global: its mean is 0.6
@@ -249,13 +254,6 @@ def test_published_points_are_drawn_in_the_colour_of_their_solver_and_curves_of_
     assert shown["theory"]["y"] == [0.3, 0.2]
 
 
-def test_each_name_stands_once_in_the_legend_of_several_panels(study):
-    two = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=20,items=31,per_user=20]")
-    (text,) = re.findall(r"\{\"figure-tiny\".*\}", html_of(study([0.5] * 8, data=two, figure=Figure("bars"))))
-    shown = [trace["showlegend"] for trace in json.loads(text.replace("<\\/", "</"))["figure-tiny"]["data"]]
-    assert shown == [True, True, False, False]
-
-
 def test_a_sweep_puts_the_setting_on_the_axis_and_published_beside_it(study):
     drawn = drawing(study(figure=Figure("sweep", metric="ndcg@5", x="n")))
     assert drawn.panels[0].lines[0].x == (8.0,)
@@ -274,8 +272,10 @@ def test_a_sweep_has_a_panel_for_each_value_of_what_parts_it_with_the_curves_of_
     theory, noise = ("theory", (8.0,), (0.3,)), ("noise", (8.0, 9.0), (0.2, 0.1))
     assert found == [[theory], [noise, theory]]
     draw(drawn, tmp_path, "x")
-    html = html_of(swept)
-    assert html.count('"name": "noise"') == 1 and html.count('"name": "theory"') == 2
+    first, second = figures_of(swept).values()
+    names = [trace["name"] for trace in first["data"]]
+    assert names.count("noise") == 1 and names.count("theory") == 2
+    assert not {trace["name"] for trace in second["data"]} & {"noise", "theory"}  # they belong to the figure's metric
 
 
 @pytest.mark.parametrize(
@@ -308,8 +308,8 @@ def test_the_page_needs_no_network_and_says_what_failed(study):
 def test_the_page_counts_what_ended_well_and_names_the_seed(study):
     found = study((0.5, 0.6, 0.7, None), {0: FAILED})
     assert "1 experiments, 2 of 4 cells ended well." in html_of(found)
-    assert "quick profile · no paper" in html_of(found)
-    assert "quick profile · seed 3 · no paper" in html_of(replace(found, seed=3))
+    assert "tiny · quick profile</p>" in html_of(found)
+    assert "tiny · quick profile · seed 3</p>" in html_of(replace(found, seed=3))
 
 
 def test_a_part_that_is_broken_is_a_failed_row_and_one_that_is_not_at_hand_a_skipped_one(study, tmp_path):
@@ -367,4 +367,5 @@ def test_every_table_of_the_page_scrolls_by_itself(tmp_path):
     for cell in run.plan.cells:
         run.keep(made_up(cell, 0.5), {})
     text = page([Section(run.study(), "tiny")])
-    assert text.count("<table>") == text.count('<div class="wide"><table>') == 2  # the experiment's, the machines'
+    boxes = re.findall(r'<div class="wide" role="region" aria-label="[^"]+" tabindex="0"><table>', text)
+    assert len(boxes) == text.count("<table>") == 2  # the experiment's, the machines'

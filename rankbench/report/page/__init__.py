@@ -70,7 +70,8 @@ def _scores(sections: Sequence[Section]) -> str:
         return ""
     links = {members[0].study.experiment.paper: f"#paper-{paper}" for paper, members in by_paper(sections).items()}
     shown = table(score_sheet(scores), "Published numbers, by paper", links=links)
-    return f'<h2>Measured beside published</h2><p class="lead">{escape(in_words(scores))}</p>{shown}'
+    lead = f'<h2>Measured beside published</h2><p class="lead">{escape(in_words(scores))}</p>'
+    return f'<div id="scores">{lead}{shown}</div>'
 
 
 def _contents(paper: str, members: Sequence[Section]) -> str:
@@ -137,8 +138,12 @@ def _tables(study: Study, labels: Labels) -> str:
     """The published numbers beside the measured ones, where there are any, and everything measured."""
     published = published_sheet(study)
     title = study.experiment.title
-    first = f"<h4>Measured beside published</h4>{table(published, f'{title}: published', labels)}" if published else ""
-    return f"{first}<h4>All measurements</h4>{table(sheet(study), f'{title}: all measurements', labels)}"
+    parts = [("published", "Measured beside published", published), ("all", "All measurements", sheet(study))]
+    return "".join(
+        f'<div class="{kind}"><h4>{head}</h4>{table(one, f"{title}: {head}", labels)}</div>'
+        for kind, head, one in parts
+        if one
+    )
 
 
 def _notes(lines: Iterable[str]) -> str:

@@ -21,14 +21,15 @@ def labels_of(study: Study) -> Labels:
 def table(sheet: Sheet, about: str, labels: Labels | None = None, links: Mapping[str, str] | None = None) -> str:
     """A table whose columns can be sorted, in a box that scrolls by itself; `links` leads from texts to places."""
     names = labels or {}
-    head = "".join(_heading(text, numeric, names) for text, numeric in zip(sheet.headings, sheet.numeric, strict=True))
-    shown = [
-        [_linked(_named(text, solver, names), (links or {}).get(text, "")) for text in line]
-        for line, solver in zip(sheet.lines, sheet.solvers or [""] * len(sheet.lines), strict=True)
-    ]
-    for line, column in sheet.best:
-        shown[line][column] = f"<b>{shown[line][column]}</b>"
-    body = "".join(_row(sheet, number, cells, names) for number, cells in enumerate(shown))
+    head = "".join(_heading(text, numeric) for text, numeric in zip(sheet.headings, sheet.numeric, strict=True))
+    body, above = "", ""
+    for number, (line, solver) in enumerate(zip(sheet.lines, sheet.solvers or [""] * len(sheet.lines), strict=True)):
+        cells = [_linked(_named(text, solver, names), (links or {}).get(text, "")) for text in line]
+        bold = (f"<b>{text}</b>" if (number, column) in sheet.best else text for column, text in enumerate(cells))
+        same = ' class="same"' if line[0] == above else ""
+        owner = f' data-solver="{escape(names.get(solver, solver))}"' if solver else ""
+        body += f"<tr{same}{owner}>{_cells(sheet, line, list(bold))}</tr>"
+        above = line[0]
     return (
         f'<div class="wide" role="region" aria-label="{escape(about)}" tabindex="0"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
@@ -82,21 +83,15 @@ def breakable(text: str) -> str:
     return escape(text).replace(",", ",<wbr>").replace("[", "<wbr>[")
 
 
-def _heading(text: str, numeric: bool, labels: Labels) -> str:
-    kind, name = "number" if numeric else "name", labels.get(text, text)
-    exact = f' title="{escape(text)}"' if text != name else ""
-    return f'<th class="{kind}" scope="col" aria-sort="none"><button type="button"{exact}>{escape(name)}</button></th>'
+def _heading(text: str, numeric: bool) -> str:
+    kind = "number" if numeric else "name"
+    return f'<th class="{kind}" scope="col" aria-sort="none"><button type="button">{escape(text)}</button></th>'
 
 
-def _row(sheet: Sheet, number: int, cells: Sequence[str], labels: Labels) -> str:
-    """A line of a table; a repeated first cell is only marked, since sorting may part it from the one above."""
-    line = sheet.lines[number]
-    same = number > 0 and sheet.lines[number - 1][0] == line[0]
-    solver = labels.get(sheet.solvers[number], "") if sheet.solvers else ""
-    attributes = (' class="same"' if same else "") + (f' data-solver="{escape(solver)}"' if solver else "")
+def _cells(sheet: Sheet, line: Sequence[str], cells: Sequence[str]) -> str:
+    """The cells of a line; the first is wrapped, because it is hidden where it repeats the one above."""
     shown = zip(sheet.headings, sheet.numeric, line, [f"<span>{cells[0]}</span>", *cells[1:]], strict=True)
-    body = "".join(f'<td class="{_kind(heading, numeric, text)}">{cell}</td>' for heading, numeric, text, cell in shown)
-    return f"<tr{attributes}>{body}</tr>"
+    return "".join(f'<td class="{_kind(heading, numeric, text)}">{cell}</td>' for heading, numeric, text, cell in shown)
 
 
 def _kind(heading: str, numeric: bool, text: str) -> str:
