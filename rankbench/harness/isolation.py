@@ -68,9 +68,9 @@ class _Clocks:
 
 @dataclass(frozen=True)
 class _Running:
-    """A running cell: its keeper's process, and the driver's ends of the pipes."""
+    """A running cell: its guard's process, and the driver's ends of the pipes."""
 
-    keeper: ForkServerProcess
+    guard: ForkServerProcess
     lifeline: Connection  # the keeper ends the cell when this is closed
     verdict: Connection  # from the keeper: how the solver's process ended
     home: Connection  # from the solver's process: points of the curve, then the last message
@@ -188,7 +188,7 @@ def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], b
             outcome.status, outcome.reason = "timeout", f"took longer than {caps.seconds:g} s"
             return True
         if caps.memory is not None and now >= next_look:
-            if exceed(descendants(cell.keeper.pid or 0), caps.memory):
+            if exceed(descendants(cell.guard.pid or 0), caps.memory):
                 outcome.status, outcome.reason = "memory", f"took more than {caps.memory / 2**20:.0f} MiB"
                 return True
             next_look = now + (monotonic() - now) / _LOOKING
@@ -225,7 +225,7 @@ def _end(cell: _Running) -> Verdict | None:
         cell.lifeline.close()
         verdict = _verdict(cell.verdict)
         if verdict is None:
-            _kill_all(cell.keeper)
+            _kill_all(cell.guard)
     return verdict
 
 
@@ -236,18 +236,19 @@ def _verdict(pipe: Connection) -> Verdict | None:
         return None
 
 
-def _kill_all(process: ForkServerProcess) -> None:
-    """Kill a keeper that does not answer, and all processes of its cell.
+def _kill_all(guard: ForkServerProcess) -> None:
+    """Wait until the guard has ended all processes of a cell whose keeper does not answer; then kill what is left.
 
-    If the keeper was killed, its children have other parents, but most are still in its process group.
+    If the keeper was killed, the guard ends them and exits. If the keeper is stopped, the guard waits for it.
     """
-    if process.pid is None:
+    if guard.pid is None:
         return
-    tree = descendants(process.pid)
-    kill_group(process.pid)
+    guard.join(_PATIENCE)
+    tree = descendants(guard.pid)
+    kill_group(guard.pid)
     for orphan in tree:
         kill(orphan, signal.SIGKILL)
-    process.join(_PATIENCE)
+    guard.join(_PATIENCE)
 
 
 def _vanished(outcome: Outcome, verdict: Verdict | None) -> None:

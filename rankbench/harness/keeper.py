@@ -1,13 +1,14 @@
 """A cell's keeper: the parent process of the solver's process, which ends all processes of the cell.
 
-    driver -- server -- keeper -- solver -- processes that the solver starts
+    driver -- server -- guard -- keeper -- solver -- processes that the solver starts
 
-The server forks a keeper for each cell, and the keeper forks the process that trains. Two pipes connect the
-keeper to the driver. The driver holds one end of the lifeline and writes nothing to it: when the driver closes
-it or dies, the keeper reads end-of-file. Through the other pipe the keeper reports how the solver's process
-ended, after all of the cell's processes are gone.
+The server forks a guard for each cell, the guard forks the keeper, and the keeper forks the process that trains. If
+the keeper is killed, the guard ends all processes of the cell in its place; if the guard is killed, the keeper ends
+them. Two pipes connect the keeper to the driver. The driver holds one end of the lifeline and writes nothing to it:
+when the driver closes it or dies, the keeper reads end-of-file. Through the other pipe the keeper reports how the
+solver's process ended, after all of the cell's processes are gone.
 
-The keeper has no threads and runs no code of the solver, so nothing that a solver does can block it.
+The guard and the keeper have no threads and run no code of the solver, so nothing that a solver does can block them.
 """
 
 import ctypes
@@ -16,14 +17,16 @@ import os
 import resource
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from signal import SIGCHLD, SIGKILL, SIGTERM, set_wakeup_fd, signal
+from signal import SIGCHLD, SIGKILL, SIGTERM, SIGUSR1, set_wakeup_fd, signal
 from time import monotonic
+from typing import NoReturn
 
 from rankbench.harness import worker
 from rankbench.harness.processes import descendants, kill
 from rankbench.harness.worker import Task
 
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux' prctl
+_GUARD_DIED = SIGUSR1  # what the keeper gets when its guard dies
 _GRACE = 0.2  # seconds in which helper processes may clean up before they are killed
 _PATIENCE = 4.0  # seconds after which the keeper gives up on a process that cannot be killed
 _LOOK = 0.01  # seconds between two looks at the remaining processes
@@ -40,10 +43,17 @@ class Verdict:
 def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
     """Run the task in a child process; end all processes below when the child ends or the driver closes the lifeline.
 
-    The call returns in the process that trains, once it is done; in the keeper it never returns.
+    The call returns in the process that trains, once it is done; in the guard and in the keeper it never returns.
     """
     os.setpgid(0, 0)  # so that Ctrl-C reaches only the driver; a new session could change the scheduling
     _control(_SUBREAPER, 1)  # descendants that lose their parent become our children
+    guard = os.getpid()
+    keeper = os.fork()
+    if keeper:
+        for end in (lifeline, verdict, home):
+            end.close()
+        _guard(keeper)
+    _control(_SUBREAPER, 1)  # a child does not inherit this
     keeper = os.getpid()
     solver = os.fork()
     if not solver:
@@ -57,9 +67,22 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
         return
     home.close()
     try:
-        _judge(solver, lifeline, verdict)
+        _judge(solver, guard, lifeline, verdict)
     except OSError:
         pass  # the driver is gone
+    finally:
+        os._exit(0)
+
+
+def _guard(keeper: int) -> NoReturn:
+    """Wait until the keeper has ended; end all processes that it left if it was killed."""
+    waking = _wake_for_signals()
+    codes: dict[int, int] = {}
+    try:
+        while _reap(codes) and keeper not in codes:
+            wait([waking])
+            os.read(waking, 4096)
+        _clear(codes, waking)
     finally:
         os._exit(0)
 
@@ -72,18 +95,25 @@ def _control(option: int, value: int) -> None:
         pass
 
 
-def _judge(solver: int, lifeline: Connection, verdict: Connection) -> None:
-    """Wait until the solver or the driver ends, end all processes below, and send the verdict."""
+def _judge(solver: int, guard: int, lifeline: Connection, verdict: Connection) -> None:
+    """Wait until the solver, the driver or the guard ends, end all processes below, and send the verdict."""
     waking = _wake_for_signals()
+    _control(_DEATH_SIGNAL, _GUARD_DIED)
     codes: dict[int, int] = {}
-    while _reap(codes) and solver not in codes:
+    alone = os.getppid() != guard  # the guard died before the death signal was set
+    while _reap(codes) and solver not in codes and not alone:
         ready = wait([lifeline, waking])
         if lifeline in ready:
-            kill(solver, SIGKILL)
             break
-        if SIGTERM in os.read(waking, 4096):
+        numbers = os.read(waking, 4096)
+        alone = _GUARD_DIED in numbers
+        if SIGTERM in numbers:
             kill(solver, SIGTERM)  # pass the signal on: it was meant for the cell
+    if solver not in codes:
+        kill(solver, SIGKILL)
     _clear(codes, waking)
+    if alone:
+        return  # the driver takes a missing verdict for what it is: somebody killed a process of ours
     own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime
     verdict.send(Verdict(codes.get(solver, -SIGKILL), seconds))
@@ -95,7 +125,7 @@ def _wake_for_signals() -> int:
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
     set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in (SIGCHLD, SIGTERM):
+    for number in (SIGCHLD, SIGTERM, _GUARD_DIED):
         signal(number, lambda *_: None)  # without a handler nothing would be written
     return reading
 

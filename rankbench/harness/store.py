@@ -109,24 +109,28 @@ class Store:
         self._warn = warn
 
     def open(self) -> None:
-        """Make the folders and check that they are writable, or raise a one-line error."""
+        """Make the folders, check that they are writable, and remove what killed runs left behind."""
         with writing_to(self.folder, OTHER_FOLDER):
             for folder in (self._cells, self._plans):
                 folder.mkdir(parents=True, exist_ok=True)
             probe = self._cells / f".writable{owner()}"
             probe.touch()
             probe.unlink()
+            self._remove_leftovers()
 
     def scratch(self) -> "tempfile.TemporaryDirectory[str]":
-        """A new scratch folder for one run; scratch folders that killed runs left behind are removed first."""
+        """A new scratch folder for one run."""
         self.open()
+        with writing_to(self.folder, MAKE_ROOM):
+            return tempfile.TemporaryDirectory(prefix=f".scratch{owner()}", dir=self.folder)
+
+    def _remove_leftovers(self) -> None:
+        """Remove the temporary files and folders of processes on this machine that have ended."""
         for left in filter(is_left_behind, self.folder.glob(".scratch*")):
             shutil.rmtree(left, ignore_errors=True)
         for folder in (self._cells, self._plans):
             for left in filter(is_left_behind, folder.glob("*.partial")):
                 left.unlink(missing_ok=True)
-        with writing_to(self.folder, MAKE_ROOM):
-            return tempfile.TemporaryDirectory(prefix=f".scratch{owner()}", dir=self.folder)
 
     def claims(self) -> Claims:
         """The claims of drivers that share this folder."""

@@ -166,12 +166,14 @@ def test_each_kind_of_child_goes_when_the_run_is_stopped(tmp_path, child):
     assert read(pids) and not any(map(alive, read(pids)))
 
 
-def test_a_killed_keeper_takes_the_solver_along_and_the_cell_says_so(tmp_path):
+@pytest.mark.parametrize("watcher", ["os.getppid()", "__import__('psutil').Process(os.getppid()).ppid()"])
+def test_a_killed_keeper_or_guard_takes_all_below_along_and_the_cell_says_so(tmp_path, watcher):
     pids = tmp_path / "pids"
-    lines = (*noting(pids), "note()", *CHILDREN["plain"], "noted(2)", "os.kill(os.getppid(), signal.SIGKILL)")
+    lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", f"os.kill({watcher}, signal.SIGKILL)")
     outcome = outcome_of(tmp_path, *lines, "time.sleep(60)")
     assert (outcome.status, outcome.reason) == ("failed", "the process that watches over the cell was killed")
     assert outcome.load is None
+    assert len(read(pids)) == 1 + len(CHILDREN)
     assert eventually(lambda: not any(map(alive, read(pids))))
 
 
