@@ -1,18 +1,20 @@
 """The commands that join, pass on and use stored results: merge, archive and model."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankbench.cli.opening import is_archive, stored_in
-from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, option
+from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
 from rankbench.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rankbench.harness.merging import Merge
+    from rankbench.harness.records import Result
     from rankbench.harness.store import ResultsFolder
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for verb in (merge, archive):
+    for verb in (merge, archive, model):
         app.command()(verb)
 
 
@@ -116,3 +118,74 @@ def archive(
     have, total = there(plan, store)
     show(f"{path}: {have} of {total} results of {study.name} ({study.profile} profile, seed {study.seed}), "
          f"{len(files)} files, {path.stat().st_size / 1e6:.1f} MB")  # fmt: skip
+
+
+def model(
+    what: Annotated[str, typer.Argument(metavar="KEY|EXPERIMENT", help="Digits of a cell's key; or with --best.")],
+    to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default SOLVER-KEY.npz.")] = None,
+    best: Annotated[bool, typer.Option("--best", help="The best solver of an experiment, or of an archive.")] = False,
+    metric: Annotated[str, option("--metric", "METRIC", "Best by this metric, instead of the first.")] = "",
+    data: Annotated[str, option("-d/--data", "DATA", "Only on this data set.")] = "",
+    solver: Annotated[str, option("-s/--solver", "SOLVER", "Only of this solver.")] = "",
+    anyway: Annotated[bool, typer.Option("--anyway", help="Write a model too that is not the stored one.")] = False,
+    out: Stored = RESULTS,
+) -> None:
+    """Train the model of a stored cell again, check that it has the same bytes, and save it with the data's own ids.
+
+    `rankbench.models.load` reads it. With --best, it is the first repetition of the solver with the best mean.
+
+    Example: rankbench model park2015-table1 --best -d low-rank -o best.npz
+    """
+    from rankbench.cli.printer import show
+    from rankbench.harness.remaking import remade
+    from rankbench.harness.store import file_name
+    from rankbench.models import save
+
+    if not best and (metric or data or solver):
+        raise UserError("--metric, -d and -s choose among the solvers of an experiment: give --best with them")
+    result = _best(out, what, metric, (data, solver)) if best else _of_key(out, what)
+    path = to or Path(file_name(result.cell).replace(".json", ".npz"))
+    if path.exists():
+        raise UserError(f"{path} exists already: choose another file with -o, or remove it first")
+    made = remade(result)
+    if made.difference and not anyway:
+        problem = f"the model of {result.cell.label} is not the stored one: {made.difference}"
+        raise UserError(problem, remedy="nothing was written (--anyway writes it)")
+    try:
+        save(made.model, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}; choose another file with -o") from None
+    check = f"not the stored model: {made.difference}" if made.difference else f"SHA-256 {result.model[:12]}, as stored"
+    ids = "with the data's own ids" if made.has_ids else "users and items are numbered from 0, as the data has no ids"
+    show(f"{path}: {result.cell.label}; {check}; {ids}")
+
+
+def _of_key(out: Path, digits: str) -> "Result":
+    """The result whose key starts with these digits."""
+    from rankbench.harness.remaking import FEWEST, by_key
+
+    if not re.fullmatch(r"[0-9a-f]{1,64}", digits):
+        raise UserError(f"{digits!r} is no key: give the digits of a cell's key, or an experiment with --best")
+    if len(digits) < FEWEST:
+        raise UserError(f"the key {digits!r} is too short: give at least {FEWEST} digits")
+    return by_key(stored_in(out), digits)
+
+
+def _best(out: Path, name: str, metric: str, asked: tuple[str, str]) -> "Result":
+    """The result that is meant by `--best`; `asked` is the data set and the solver, or empty texts."""
+    from rankbench.cli.looking import stored_study
+    from rankbench.errors import unknown
+    from rankbench.harness.remaking import best_of
+    from rankbench.report.study import groups
+
+    study = stored_study(out, name, None, None)
+    measures = {measure.label: measure for measure in study.measures}
+    if metric and metric not in measures:
+        raise unknown(f"metric of {study.name}", metric, measures)
+    found = groups(study)
+    for kind, text in zip(("data", "solver"), asked, strict=True):
+        known = {group: getattr(group, kind) for group in found}
+        found = [group for group, of in known.items() if text in ("", of.written, *of.names)]
+        if not found:
+            raise unknown(f"{kind} of {study.name}", text, {of.written for of in known.values()})
+    return best_of(found, measures[metric or study.measures[0].label])

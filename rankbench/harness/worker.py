@@ -108,8 +108,7 @@ def _run(home: Connection, task: Task) -> Ending:
     started = perf_counter()
     train = offer(solver, split.train)
     prepare = perf_counter() - started
-    place = cell.place
-    rng = stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
+    rng = rng_of(cell)
     memory = PeakMemory()
     scored, last = -1, None
     imported: tuple[str, ...] = ()
@@ -129,6 +128,12 @@ def _run(home: Connection, task: Task) -> Ending:
         return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported)
 
 
+def rng_of(cell: Cell) -> np.random.Generator:
+    """The random generator of a cell's solver."""
+    place = cell.place
+    return stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
+
+
 def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory: PeakMemory) -> Ending:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
@@ -144,11 +149,11 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory:
         stopped="budget" if last.spent else "solver",
         functions=leading_functions(model, split.train.feature_names),
         split=split.hash,
-        model=_digest(model),
+        model=digest_of(model),
     )
 
 
-def _digest(model: Model) -> str:
+def digest_of(model: Model) -> str:
     """SHA-256 of a model's arrays; empty where it is no record of arrays."""
     if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
         return ""

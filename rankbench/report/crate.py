@@ -161,7 +161,7 @@ def _metadata(study: Study, plan: StoredPlan, files: Files, licence: str) -> Nod
         "@id": "./", "@type": "Dataset", "name": f"{study.name}: {study.experiment.title}",
         "description": study.experiment.about.strip() or study.experiment.title, "datePublished": published,
         "license": licence, "hasPart": [{"@id": _address(name)} for name in sorted(files)],
-        "mentions": [{"@id": "#run"}, *({"@id": node["@id"]} for node in data)],
+        "mentions": [{"@id": "#run"}, *({"@id": one} for one in data)],
     }  # fmt: skip
     head = {
         "@id": METADATA, "@type": "CreativeWork", "about": {"@id": "./"},
@@ -173,10 +173,10 @@ def _metadata(study: Study, plan: StoredPlan, files: Files, licence: str) -> Nod
     }  # fmt: skip
     run = {
         "@id": "#run", "@type": "CreateAction", "name": f"{study.profile} profile, seed {study.seed}",
-        "endTime": published, "instrument": {"@id": _HOME}, "object": [{"@id": node["@id"]} for node in data],
+        "endTime": published, "instrument": {"@id": _HOME}, "object": [{"@id": one} for one in data],
         "result": {"@id": "table.csv"},
     }  # fmt: skip
-    nodes = [head, root, *(_file(name, files[name]) for name in sorted(files)), *data, software, run]
+    nodes = [head, root, *(_file(name, files[name]) for name in sorted(files)), *data.values(), software, run]
     return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": nodes}
 
 
@@ -197,14 +197,14 @@ def _described(name: str) -> str:
     return _ABOUT.get(name, "The result of one cell: one solver trained on one split")
 
 
-def _data_sets(plan: StoredPlan) -> list[Node]:
-    """An entity for each data set, with where it comes from and its licence, where these are known."""
+def _data_sets(plan: StoredPlan) -> dict[str, Node]:
+    """An entity for each data set by its address, with where it comes from and its licence, where these are known."""
     named = {entry.cell.place.data.identity: entry.cell.place.data for entry in plan.entries}
-    return [
-        {"@id": f"#data-{number}", "@type": "CreativeWork", "name": data.full, "identifier": identity,
-         **_origin(data)}
+    return {
+        address: {"@id": address, "@type": "CreativeWork", "name": data.full, "identifier": identity, **_origin(data)}
         for number, (identity, data) in enumerate(named.items(), 1)
-    ]  # fmt: skip
+        for address in [f"#data-{number}"]
+    }
 
 
 def _origin(data: Named) -> dict[str, str]:

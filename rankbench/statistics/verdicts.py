@@ -82,7 +82,7 @@ def intervals(samples: Sequence[Sample]) -> list[Interval]:
 
 def contrast(one: Sample, other: Sample) -> Contrast:
     """The first solver against the second one, user by user."""
-    return _contrasts([one], other)[0]
+    return contrasts([(one, other)])[0]
 
 
 def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
@@ -94,7 +94,7 @@ def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
     best = max(names, key=lambda name: sign * samples[name].mean())
     others = [name for name in names if name != best]
     measured = dict(zip(names, intervals([samples[name] for name in names]), strict=True))
-    against = dict(zip(others, _contrasts([samples[name] for name in others], samples[best]), strict=True))
+    against = dict(zip(others, contrasts([(samples[name], samples[best]) for name in others]), strict=True))
     adjusted = dict(zip(others, holm(np.array([against[name].p for name in others])).tolist(), strict=True))
     found = {best: Verdict(measured[best], None, 1.0, True, alone=not others)}
     for name in others:
@@ -102,9 +102,9 @@ def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
     return {name: found[name] for name in names}
 
 
-def _contrasts(samples: Sequence[Sample], other: Sample) -> list[Contrast]:
-    """Each sample against the same other one; users that are counted alike share their resamples."""
-    shares = [paired(sample, other) for sample in samples]
+def contrasts(pairs: Sequence[tuple[Sample, Sample]]) -> list[Contrast]:
+    """The first solver of each pair against the second one; users that are counted alike share their resamples."""
+    shares = [paired(one, other) for one, other in pairs]
     by_users: dict[int, list[int]] = {}
     for place, share in enumerate(shares):
         by_users.setdefault(len(share), []).append(place)
@@ -112,7 +112,7 @@ def _contrasts(samples: Sequence[Sample], other: Sample) -> list[Contrast]:
     for places in by_users.values():
         columns = np.stack([shares[place] for place in places], axis=1)
         found |= zip(places, _of_columns(columns), strict=True)
-    return [found[place] for place in range(len(samples))]
+    return [found[place] for place in range(len(pairs))]
 
 
 def _of_columns(shares: Floats) -> list[Contrast]:
