@@ -226,3 +226,18 @@ def test_everything_public_can_be_had():
 def test_every_solver_and_model_can_be_asked_of_the_package():
     solvers = {SOLVERS.find(name).__name__ for name in SOLVERS.entries}
     assert solvers | set(MODELS) <= set(rankbench.__all__)
+
+
+CHANGEABLE = {"Outcome"}  # records that are filled bit by bit
+
+
+def test_records_cannot_be_changed():
+    found = {
+        node.name
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ClassDef)
+        for decorator in node.decorator_list
+        if "dataclass" in ast.unparse(decorator) and "frozen=True" not in ast.unparse(decorator)
+    }
+    assert found == CHANGEABLE
