@@ -25,7 +25,7 @@ from rankbench.report.page.markup import (
     switches,
     table,
 )
-from rankbench.report.page.plots import colours_of, figure_of, legend
+from rankbench.report.page.plots import figure_of, height_of, keys_of
 from rankbench.report.ranking_functions import bases
 from rankbench.report.ranking_functions import described as described_basis
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
@@ -122,15 +122,15 @@ def _figure(section: Section, labels: Labels) -> str:
 
 def _switches(drawn: dict[str, Drawing]) -> str:
     """The legend of a figure as switches, the figure, and what it draws as JSON."""
-    colours = colours_of(drawn.values())
-    lines = legend(drawn.values(), colours)
+    keys = keys_of(drawn.values())
     every = '<button type="button" class="every">all</button><button type="button" class="none">none</button>'
-    figures = {label: figure_of(one, colours) for label, one in drawn.items()}
+    figures = {label: figure_of(one, keys) for label, one in drawn.items()}
     panels = max(len(one.panels) for one in drawn.values())
+    height = max(map(height_of, drawn.values()))
     return (
-        f'<fieldset class="switches"><legend>Solvers and lines</legend>{switches(lines)}{every}</fieldset>'
-        f'<div class="figure" role="img" data-panels="{panels}"></div>'
-        f'<script type="application/json" class="figures">{_script_safe(figures)}</script>'
+        f'<fieldset class="switches"><legend>Solvers and lines</legend>{switches(keys.values())}{every}</fieldset>'
+        f'<div class="figure" role="img" data-panels="{panels}" data-height="{height:g}"></div>'
+        f'<p class="soft caption"></p><script type="application/json" class="figures">{_script_safe(figures)}</script>'
     )
 
 

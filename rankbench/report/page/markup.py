@@ -7,6 +7,7 @@ from rankbench.harness.records import Study
 from rankbench.report.facts import Fact
 from rankbench.report.findings import Finding
 from rankbench.report.labels import metric_labels, solver_labels
+from rankbench.report.page.plots import Key
 from rankbench.report.tables import Sheet, place_labels
 
 _MANY = 6  # lines of a fact that are shown without being asked for
@@ -36,12 +37,13 @@ def table(sheet: Sheet, about: str, labels: Labels | None = None, links: Mapping
     )
 
 
-def switches(legend: Iterable[tuple[str, str, str]]) -> str:
-    """A switch for each solver and each other line of a figure, with its colour and style, as a legend."""
+def switches(keys: Iterable[Key]) -> str:
+    """A switch for each solver and each other kind of line of a figure, which is its legend too."""
     return "".join(
-        f'<label class="switch"><input type="checkbox" checked value="{escape(name)}">'
-        f'<span class="swatch {style}" style="--colour: {colour}"></span>{breakable(name)}</label>'
-        for name, colour, style in legend
+        f'<label class="switch"><input type="checkbox" checked value="{escape(key.name)}">'
+        f'<span class="sign" aria-hidden="true" style="--colour: {key.colour}">{key.sign}</span>{breakable(key.name)}'
+        "</label>"
+        for key in keys
     )
 
 
