@@ -164,7 +164,7 @@ def _bases(study: Study) -> str:
     """Lists of the strongest features of each basic ranking function."""
     return "".join(
         folded(f"Basic ranking functions of {basis.solver} on {basis.data}",
-               bullets(map(escape, described_basis(basis))), open_=True)
+               bullets(map(escape, described_basis(basis))))
         for basis in bases(study)
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from rankbench.report.page.plots import Key
 from rankbench.report.tables import Sheet, place_labels
 
 _MANY = 6  # lines of a fact that are shown without being asked for
+_LONG = 20  # characters of a heading that needs room
 Labels = Mapping[str, str]  # the name for people, by the text that an experiment has
 
 
@@ -86,7 +87,7 @@ def breakable(text: str) -> str:
 
 
 def _heading(text: str, numeric: bool) -> str:
-    kind = "number" if numeric else "name"
+    kind = ("number" if numeric else "name") + (" long" if len(text) > _LONG else "")
     return f'<th class="{kind}" scope="col" aria-sort="none"><button type="button">{escape(text)}</button></th>'
 
 
