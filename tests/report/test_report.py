@@ -215,7 +215,7 @@ def test_dots_have_the_interval_over_users_that_the_table_has(study, axes_of):
     ((low, high),) = [[x for x, _ in segment] for segment in axis.containers[0].lines[2][0].get_segments()]
     assert (axis.lines[0].get_xdata()[0], low, high) == pytest.approx((0.6, row.low, row.high))
     assert low < 0.6 < high and drawn.spread == "95 % interval over users"
-    error = traces_of(uneven)[0]["Global ranking"]["error_y"]
+    error = traces_of(uneven)[0]["Global ranking"]["error_x"]
     assert (error["arrayminus"], error["array"]) == (pytest.approx([0.6 - low]), pytest.approx([high - 0.6]))
 
 
