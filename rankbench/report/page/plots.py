@@ -11,6 +11,7 @@ from rankbench.report.figures import COLOURS
 from rankbench.report.series import Drawing, Line, Panel
 
 _DIGITS = 6  # of a number in a figure, more than a screen can show
+_PLACES = 8  # values along an axis that each get a tick
 _NAME = 24  # characters of a name beside an axis before it is broken
 _SYMBOLS = (  # of plotly, and as a letter
     ("circle", "●"), ("square", "■"), ("triangle-up", "▲"), ("triangle-down", "▼"),
@@ -35,7 +36,7 @@ def keys_of(drawings: Iterable[Drawing]) -> dict[str, Key]:
     names = dict.fromkeys(line.name for panel in panels for line in panel.lines)
     found = {}
     for number, name in enumerate(names):
-        symbol, sign = _SYMBOLS[number % len(_SYMBOLS)]
+        symbol, sign = _SYMBOLS[(number + number // len(_SYMBOLS)) % len(_SYMBOLS)]
         found[name] = Key(name, COLOURS[number % (len(COLOURS) - 1)], sign, symbol)
     found |= {line.what: Key(line.what, COLOURS[-1], "◇") for panel in panels for line in panel.beside}
     return found | {line.name: Key(line.name, COLOURS[-1], "┄") for panel in panels for line in panel.curves}
@@ -134,8 +135,8 @@ def _axis_of_places(drawn: Drawing, panel: Panel) -> dict[str, Any]:
         ends = [max(places) + 0.6, min(places) - 0.6]
         return {"tickvals": places, "ticktext": names, "range": ends, "showgrid": False, "zeroline": False}
     axis: dict[str, Any] = {"title": {"text": _text(drawn.x_label)}}
-    if drawn.kind == "speedup":
-        places = sorted({x for line in panel.lines for x in line.x})
+    places = sorted({x for line in panel.lines for x in line.x})
+    if drawn.kind != "curve" and len(places) <= _PLACES:
         axis |= {"tickvals": places, "ticktext": [f"{place:g}" for place in places]}
     return axis | ({"type": "log"} if drawn.log_x else {})
 
