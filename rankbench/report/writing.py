@@ -8,6 +8,7 @@ from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study
 from rankbench.harness.store import ResultsFolder, write_text
 from rankbench.report.ranking_functions import bases, draw_basis
+from rankbench.report.ranks import draw_ranks, ranks
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
@@ -71,7 +72,9 @@ def _write_files(section: Section, folder: Path) -> Section:
         draw(drawn, folder / "figures", name)
     for number, basis in enumerate(bases(study), 1):
         draw_basis(basis, (), folder / "figures", f"{name}-basis-{number}")
-    return Section(study, name, drawn)
+    if ranked := ranks(study):
+        draw_ranks(ranked, folder / "figures", f"{name}-ranks")
+    return Section(study, name, drawn, ranks=ranked)
 
 
 def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
@@ -148,6 +151,8 @@ def _markdown(section: Section) -> str:
     if section.drawing:
         lines.append(f"![{experiment.title}](figures/{name}.png)")
     lines.append(to_markdown(sheet(study)).rstrip())
+    if section.ranks:
+        lines += [section.ranks.text, f"![Critical-difference diagram](figures/{name}-ranks.png)"]
     for number, basis in enumerate(bases(study), 1):
         picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
         lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")
