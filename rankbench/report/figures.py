@@ -144,7 +144,7 @@ def fill_lines(text: str, inches: float) -> str:
 def _title_width(drawing: Drawing, width: float) -> float:
     """The inches for the title of a panel."""
     columns = columns_for(len(drawing.panels))
-    names = 0.9 / columns if drawing.kind == "bars" else 0.0
+    names = 1.5 / columns if drawing.kind == "bars" else 0.0
     return (width - 0.6) / columns - names
 
 

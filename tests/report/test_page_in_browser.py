@@ -12,8 +12,10 @@ from helpers import around, made_up, prepared, tiny
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
 from rankbench.report.page import page
+from rankbench.report.ranks import Ranks
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
+from rankbench.statistics.across import ranking
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +31,7 @@ FIGURES = {
 }
 DATA = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=20,items=31,per_user=20]")
 PUBLISHED = (Published(Pattern("global"), "ndcg@5", 0.75),)
+RANKS = Ranks("NDCG@5", "higher", 5, ranking({"one": [0.1] * 5, "two": [0.2] * 5, "three": [0.3] * 5}, "higher"))
 FAILED = {"status": "failed", "reason": EVIL, "curve": (), "counted": ()}
 
 
@@ -58,7 +61,7 @@ def folder(tmp_path_factory):
             fails = name == "tiny-bars" and cell.solver.written == "sgd[rank=3]"
             run.keep(made_up(cell, value, **(FAILED if fails else {})), {} if fails else around(cell, value))
         study = run.study()
-        sections.append(Section(study, name, drawing(study)))
+        sections.append(Section(study, name, drawing(study), ranks=RANKS if name == "tiny-sweep" else None))
     (out / "index.html").write_text(page(sections), encoding="utf-8")
     return out
 
@@ -343,7 +346,7 @@ def test_nothing_moves_for_those_who_ask_for_it(opened, wish, behaviour):
 def test_texts_of_others_are_shown_as_texts(opened):
     tab = opened()
     assert EVIL in tab.locator("#tiny-bars details").first.text_content()
-    assert tab.locator("img").count() == 0
+    assert tab.locator("img:not(.ranks)").count() == 0
 
 
 def test_exact_names_are_shown_when_asked_for(opened):
@@ -361,3 +364,9 @@ def test_the_contents_lead_to_every_experiment(opened):
         tab.locator(f'nav a[href="#{name}"]').click()
         assert tab.evaluate("location.hash") == f"#{name}"
         assert tab.locator(f"#{name} h3").count() == 1
+
+
+def test_average_ranks_are_shown_as_a_picture_with_its_text(opened):
+    picture = opened().locator("#tiny-sweep img.ranks")
+    assert picture.evaluate("one => one.decode().then(() => one.naturalWidth)") > 100
+    assert RANKS.text in picture.get_attribute("alt")

@@ -1,6 +1,7 @@
 """The HTML page of the report: every table and figure, with the plotting script embedded, readable offline."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -28,6 +29,7 @@ from rankbench.report.page.markup import (
 from rankbench.report.page.plots import figure_of, height_of, keys_of
 from rankbench.report.ranking_functions import bases
 from rankbench.report.ranking_functions import described as described_basis
+from rankbench.report.ranks import ranks_svg
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.sections import Section, by_paper
 from rankbench.report.series import Drawing, drawings
@@ -101,8 +103,8 @@ def _experiment(section: Section) -> str:
     if section.problem:
         return f"{head}{_notes([section.problem])}</article>"
     labels = labels_of(study)
-    parts = (_figure(section, labels), _tables(study, labels), fact_list(facts(study)), _bases(study), _problems(study),
-             _definitions(study, labels), _trials(study, labels))  # fmt: skip
+    parts = (_figure(section, labels), _tables(study, labels), fact_list(facts(study)), _ranks(section), _bases(study),
+             _problems(study), _definitions(study, labels), _trials(study, labels))  # fmt: skip
     return f"{head}{_notes(notes(study))}{''.join(parts)}</article>"
 
 
@@ -158,6 +160,18 @@ def _problems(study: Study) -> str:
         if entry.status not in ("ok", "pending"):
             lines.append(f"{escape(entry.cell.label)}: <b>{escape(entry.status)}</b>, {escape(entry.reason)}")
     return folded("Left out or failed", bullets(lines), open_=True) if lines else ""
+
+
+def _ranks(section: Section) -> str:
+    """The average ranks of the solvers over data sets, where there are enough, in words and as a diagram."""
+    if not section.ranks:
+        return ""
+    picture = b64encode(ranks_svg(section.ranks).encode()).decode()
+    text = escape(section.ranks.text)
+    return (
+        f'<h4>Average ranks over data sets</h4><p class="lead">{text}</p>'
+        f'<img class="ranks" alt="Critical-difference diagram. {text}" src="data:image/svg+xml;base64,{picture}">'
+    )
 
 
 def _bases(study: Study) -> str:
