@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from rankbench.harness.records import Study
+from rankbench.report.labels import data_title
 from rankbench.report.tables import Row, Sheet, interval_text, measured_text, published_text, rows
 
 
@@ -50,7 +51,7 @@ def published_sheet(study: Study) -> Sheet | None:
 
 def _line(study: Study, row: Row) -> tuple[str, ...]:
     verdict = finding(study, row)
-    where = f" than {row.published_on}" if verdict is Finding.ELSEWHERE else ""
+    where = f" than {data_title(row.published_on)}" if verdict is Finding.ELSEWHERE else ""
     numbers = (published_text(row), measured_text(row), _difference(row), interval_text(row))
     return (*row.shown, row.metric, *numbers, f"{verdict}{where}")
 

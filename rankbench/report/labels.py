@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from rankbench.data import DATASETS
+from rankbench.errors import UserError
 from rankbench.harness.records import Measure, Study
 from rankbench.names import Named, show_value
 from rankbench.names.registry import class_at
@@ -126,6 +128,20 @@ def setting_label(study: Study, setting: str, value: object) -> str:
     if name := study.experiment.names.axes.get(setting):
         return f"{name}: {show_value(value)}"
     return _said(setting, value)
+
+
+def setting_name(setting: str) -> str:
+    """What a setting is called without a value: `rank`, `λ`, `inner passes`."""
+    return _SETTINGS.get(setting, "").replace("{}", "").strip(" =:") or setting.replace("_", " ")
+
+
+def data_title(text: str) -> str:
+    """What the data set of this name is called, with the settings that the name mentions."""
+    try:
+        named = DATASETS.resolve(text)
+    except UserError:  # of a plug-in that is no longer installed
+        return text
+    return ", ".join([class_title(named), *(_said(key, value) for key, value in named.given)])
 
 
 def class_title(named: Named) -> str:

@@ -4,17 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rankbench.harness.records import Study
+from rankbench.report.ranks import Ranks
 from rankbench.report.series import Drawing
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment's section: its study, the name of its files, its figure, and a problem if drawing failed."""
+    """One experiment's section: its study, the name of its files, its figures, and a problem if drawing failed."""
 
     study: Study
     name: str
     drawing: Drawing | None = None
     problem: str = ""
+    ranks: Ranks | None = None  # over data sets, if there are enough
 
 
 def by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:

@@ -10,6 +10,7 @@ from rankbench.harness.store import ResultsFolder, write_text
 from rankbench.report.facts import facts
 from rankbench.report.findings import published_sheet
 from rankbench.report.ranking_functions import bases, draw_basis
+from rankbench.report.ranks import draw_ranks, ranks
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.sections import Section, by_paper
 from rankbench.report.series import drawing
@@ -73,7 +74,9 @@ def _write_files(section: Section, folder: Path) -> Section:
         draw(drawn, folder / "figures", name)
     for number, basis in enumerate(bases(study), 1):
         draw_basis(basis, (), folder / "figures", f"{name}-basis-{number}")
-    return Section(study, name, drawn)
+    if ranked := ranks(study):
+        draw_ranks(ranked, folder / "figures", f"{name}-ranks")
+    return Section(study, name, drawn, ranks=ranked)
 
 
 def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
@@ -145,6 +148,8 @@ def _markdown(section: Section) -> str:
         lines.append(f"Measured beside published:\n\n{to_markdown(published).rstrip()}")
     lines.append(f"All measurements:\n\n{to_markdown(sheet(study)).rstrip()}")
     lines.append("\n".join(f"- {fact.name}: {'; '.join(fact.lines)}" for fact in facts(study)))
+    if section.ranks:
+        lines += [section.ranks.text, f"![Critical-difference diagram](figures/{name}-ranks.png)"]
     for number, basis in enumerate(bases(study), 1):
         picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
         lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")

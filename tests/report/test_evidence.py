@@ -1,5 +1,7 @@
 """Intervals, bold and what could be seen: from the values for each user that are stored beside results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import around, made_up, prepared, ran, tiny
@@ -26,6 +28,14 @@ def study(tmp_path):
         return run.study()
 
     return made
+
+
+def test_the_evidence_of_a_study_is_computed_once_however_many_others_are_asked_for_meanwhile(study, monkeypatch):
+    first = study()
+    studies = [first, *(replace(first, notes=(str(number),)) for number in range(6))]
+    before = [evidence(one) for one in studies]
+    monkeypatch.setattr("rankbench.report.evidence._evidence", lambda study: pytest.fail("computed again"))
+    assert all(evidence(one) is found for one, found in zip(studies, before, strict=True))
 
 
 def nothing(cell, value):

@@ -57,7 +57,7 @@ def test_each_published_number_has_a_line_with_difference_interval_and_verdict(s
 
 def test_what_cannot_be_judged_says_why(study):
     assert {line[7] for line in published_sheet(study(full=False)).lines} == {"smaller size"}
-    assert {line[7] for line in published_sheet(study(on=Pattern("ml-1m"))).lines} == {"other data than ml-1m"}
+    assert {line[7] for line in published_sheet(study(on=Pattern("ml-1m"))).lines} == {"other data than MovieLens 1M"}
     assert {line[7] for line in published_sheet(study(arrays=lambda cell, value: {}, to="bare")).lines} == {
         "no interval"
     }

@@ -12,8 +12,10 @@ from helpers import around, made_up, prepared, tiny
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
 from rankbench.report.page import page
+from rankbench.report.ranks import Ranks
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
+from rankbench.statistics.across import ranking
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +31,7 @@ FIGURES = {
 }
 DATA = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=20,items=31,per_user=20]")
 PUBLISHED = (Published(Pattern("global"), "ndcg@5", 0.75),)
+RANKS = Ranks("NDCG@5", "higher", 5, ranking({"one": [0.1] * 5, "two": [0.2] * 5, "three": [0.3] * 5}, "higher"))
 FAILED = {"status": "failed", "reason": EVIL, "curve": (), "counted": ()}
 
 
@@ -58,7 +61,7 @@ def folder(tmp_path_factory):
             fails = name == "tiny-bars" and cell.solver.written == "sgd[rank=3]"
             run.keep(made_up(cell, value, **(FAILED if fails else {})), {} if fails else around(cell, value))
         study = run.study()
-        sections.append(Section(study, name, drawing(study)))
+        sections.append(Section(study, name, drawing(study), ranks=RANKS if name == "tiny-sweep" else None))
     (out / "index.html").write_text(page(sections), encoding="utf-8")
     return out
 
@@ -107,11 +110,16 @@ def opened(browser, folder):
         assert set(asked) == {where}
 
 
+def draw(figure):
+    """Scroll to a figure and wait until it is drawn."""
+    figure.scroll_into_view_if_needed()
+    figure.locator("svg.main-svg").first.wait_for(state="attached")
+
+
 def draw_all(tab):
-    """Scroll to every figure and wait until it is drawn."""
-    for number in range(tab.locator(".figure").count()):
-        tab.locator(".figure").nth(number).scroll_into_view_if_needed()
-        tab.locator(".figure").nth(number).locator("svg.main-svg").first.wait_for(state="attached")
+    """Draw every figure of the page."""
+    for figure in tab.locator(".figure").all():
+        draw(figure)
 
 
 def column(tab, table, heading):
@@ -131,7 +139,7 @@ def test_every_figure_is_drawn_and_nothing_is_wider_than_the_window(opened, serv
     tab = opened(served if how == "http" else "", width)
     draw_all(tab)
     assert tab.locator(".figure").count() == len(FIGURES)
-    traces = [tab.locator(".figure").nth(number).locator(".trace").count() for number in range(len(FIGURES))]
+    traces = [figure.locator(".trace").count() for figure in tab.locator(".figure").all()]
     assert traces[0] >= 6 and all(count >= 4 for count in traces)
     assert tab.evaluate("document.scrollingElement.scrollWidth") <= width
     outside = """[...document.querySelectorAll("body *")].filter(one =>
@@ -145,8 +153,7 @@ def test_a_figure_is_drawn_only_when_it_comes_near(opened):
     tab.wait_for_load_state("load")
     last = tab.locator(".figure").last
     assert tab.evaluate("typeof window.Plotly") == "undefined" and last.locator("svg").count() == 0
-    last.scroll_into_view_if_needed()
-    last.locator("svg.main-svg").first.wait_for(state="attached")
+    draw(last)
     assert tab.locator(".figure").first.locator("svg").count() == 0
 
 
@@ -154,7 +161,7 @@ def test_all_figures_are_drawn_for_print(opened):
     tab = opened(width=390, height=300)
     tab.wait_for_load_state("load")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert all(tab.locator(".figure").nth(number).locator(".trace").count() for number in range(len(FIGURES)))
+    assert all(figure.locator(".trace").count() for figure in tab.locator(".figure").all())
 
 
 def test_a_heading_sorts_its_column_both_ways_and_then_restores_the_order(opened):
@@ -213,7 +220,7 @@ def test_a_filter_leaves_the_rows_with_all_its_words_and_says_how_many(opened):
 def test_the_figure_shows_the_metric_that_is_chosen(opened):
     tab = opened()
     article = tab.locator("#tiny-curve")
-    draw_all(tab)
+    draw(article.locator(".figure"))
     assert article.locator(".metric option").all_inner_texts() == ["NDCG@5", "pairwise error"]
     assert "NDCG@5" in article.locator(".ytitle").first.text_content()
     assert "NDCG@5" in article.locator(".figure").get_attribute("aria-label")
@@ -226,7 +233,7 @@ def test_the_figure_shows_the_metric_that_is_chosen(opened):
 def test_a_switch_hides_its_solver_in_the_figure_and_in_the_tables(opened):
     tab = opened()
     article = tab.locator("#tiny-sweep")
-    draw_all(tab)
+    draw(article.locator(".figure"))
     traces, rows = article.locator(".trace").count(), article.locator("tbody tr:visible").count()
     switch = article.get_by_role("checkbox", name="Global ranking", exact=True)
     switch.uncheck()
@@ -339,7 +346,7 @@ def test_nothing_moves_for_those_who_ask_for_it(opened, wish, behaviour):
 def test_texts_of_others_are_shown_as_texts(opened):
     tab = opened()
     assert EVIL in tab.locator("#tiny-bars details").first.text_content()
-    assert tab.locator("img").count() == 0
+    assert tab.locator("img:not(.ranks)").count() == 0
 
 
 def test_exact_names_are_shown_when_asked_for(opened):
@@ -357,3 +364,9 @@ def test_the_contents_lead_to_every_experiment(opened):
         tab.locator(f'nav a[href="#{name}"]').click()
         assert tab.evaluate("location.hash") == f"#{name}"
         assert tab.locator(f"#{name} h3").count() == 1
+
+
+def test_average_ranks_are_shown_as_a_picture_with_its_text(opened):
+    picture = opened().locator("#tiny-sweep img.ranks")
+    assert picture.evaluate("one => one.decode().then(() => one.naturalWidth)") > 100
+    assert RANKS.text in picture.get_attribute("alt")

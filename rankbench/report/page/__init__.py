@@ -1,6 +1,7 @@
 """The HTML page of the report: every table and figure, with the plotting script embedded, readable offline."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -25,9 +26,10 @@ from rankbench.report.page.markup import (
     switches,
     table,
 )
-from rankbench.report.page.plots import colours_of, figure_of, legend
+from rankbench.report.page.plots import figure_of, height_of, keys_of
 from rankbench.report.ranking_functions import bases
 from rankbench.report.ranking_functions import described as described_basis
+from rankbench.report.ranks import ranks_svg
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.sections import Section, by_paper
 from rankbench.report.series import Drawing, drawings
@@ -101,8 +103,8 @@ def _experiment(section: Section) -> str:
     if section.problem:
         return f"{head}{_notes([section.problem])}</article>"
     labels = labels_of(study)
-    parts = (_figure(section, labels), _tables(study, labels), fact_list(facts(study)), _bases(study), _problems(study),
-             _definitions(study, labels), _trials(study, labels))  # fmt: skip
+    parts = (_figure(section, labels), _tables(study, labels), fact_list(facts(study)), _ranks(section), _bases(study),
+             _problems(study), _definitions(study, labels), _trials(study, labels))  # fmt: skip
     return f"{head}{_notes(notes(study))}{''.join(parts)}</article>"
 
 
@@ -122,15 +124,15 @@ def _figure(section: Section, labels: Labels) -> str:
 
 def _switches(drawn: dict[str, Drawing]) -> str:
     """The legend of a figure as switches, the figure, and what it draws as JSON."""
-    colours = colours_of(drawn.values())
-    lines = legend(drawn.values(), colours)
+    keys = keys_of(drawn.values())
     every = '<button type="button" class="every">all</button><button type="button" class="none">none</button>'
-    figures = {label: figure_of(one, colours) for label, one in drawn.items()}
+    figures = {label: figure_of(one, keys) for label, one in drawn.items()}
     panels = max(len(one.panels) for one in drawn.values())
+    height = max(map(height_of, drawn.values()))
     return (
-        f'<fieldset class="switches"><legend>Solvers and lines</legend>{switches(lines)}{every}</fieldset>'
-        f'<div class="figure" role="img" data-panels="{panels}"></div>'
-        f'<script type="application/json" class="figures">{_script_safe(figures)}</script>'
+        f'<fieldset class="switches"><legend>Solvers and lines</legend>{switches(keys.values())}{every}</fieldset>'
+        f'<div class="figure" role="img" data-panels="{panels}" data-height="{height:g}"></div>'
+        f'<p class="soft caption"></p><script type="application/json" class="figures">{_script_safe(figures)}</script>'
     )
 
 
@@ -160,11 +162,23 @@ def _problems(study: Study) -> str:
     return folded("Left out or failed", bullets(lines), open_=True) if lines else ""
 
 
+def _ranks(section: Section) -> str:
+    """The average ranks of the solvers over data sets, where there are enough, in words and as a diagram."""
+    if not section.ranks:
+        return ""
+    picture = b64encode(ranks_svg(section.ranks).encode()).decode()
+    text = escape(section.ranks.text)
+    return (
+        f'<h4>Average ranks over data sets</h4><p class="lead">{text}</p>'
+        f'<img class="ranks" alt="Critical-difference diagram. {text}" src="data:image/svg+xml;base64,{picture}">'
+    )
+
+
 def _bases(study: Study) -> str:
     """Lists of the strongest features of each basic ranking function."""
     return "".join(
         folded(f"Basic ranking functions of {basis.solver} on {basis.data}",
-               bullets(map(escape, described_basis(basis))), open_=True)
+               bullets(map(escape, described_basis(basis))))
         for basis in bases(study)
     )  # fmt: skip
 

@@ -7,9 +7,11 @@ from rankbench.harness.records import Study
 from rankbench.report.facts import Fact
 from rankbench.report.findings import Finding
 from rankbench.report.labels import metric_labels, solver_labels
+from rankbench.report.page.plots import Key
 from rankbench.report.tables import Sheet, place_labels
 
 _MANY = 6  # lines of a fact that are shown without being asked for
+_LONG = 20  # characters of a heading that needs room
 Labels = Mapping[str, str]  # the name for people, by the text that an experiment has
 
 
@@ -36,12 +38,13 @@ def table(sheet: Sheet, about: str, labels: Labels | None = None, links: Mapping
     )
 
 
-def switches(legend: Iterable[tuple[str, str, str]]) -> str:
-    """A switch for each solver and each other line of a figure, with its colour and style, as a legend."""
+def switches(keys: Iterable[Key]) -> str:
+    """A switch for each solver and each other kind of line of a figure, which is its legend too."""
     return "".join(
-        f'<label class="switch"><input type="checkbox" checked value="{escape(name)}">'
-        f'<span class="swatch {style}" style="--colour: {colour}"></span>{breakable(name)}</label>'
-        for name, colour, style in legend
+        f'<label class="switch"><input type="checkbox" checked value="{escape(key.name)}">'
+        f'<span class="sign" aria-hidden="true" style="--colour: {key.colour}">{key.sign}</span>{breakable(key.name)}'
+        "</label>"
+        for key in keys
     )
 
 
@@ -84,7 +87,7 @@ def breakable(text: str) -> str:
 
 
 def _heading(text: str, numeric: bool) -> str:
-    kind = "number" if numeric else "name"
+    kind = ("number" if numeric else "name") + (" long" if len(text) > _LONG else "")
     return f'<th class="{kind}" scope="col" aria-sort="none"><button type="button">{escape(text)}</button></th>'
 
 

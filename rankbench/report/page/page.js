@@ -112,14 +112,14 @@
     }).join("");
   }
 
-  const columnsFor = panels => Math.min(panels, innerWidth < 640 ? 1 : innerWidth < 1000 ? 2 : 3);
+  const columnsFor = panels => Math.min({ 2: 2, 4: 2 }[panels] ?? 3, panels, innerWidth < 640 ? 1 : innerWidth < 1000 ? 2 : 3);
 
   /* The room of a figure is kept before it is drawn, so that nothing moves. */
   function size(one) {
     const panels = Number(one.box.dataset.panels);
     const columns = columnsFor(panels);
-    one.box.style.height = `${Math.ceil(panels / columns) * 19 + 2}rem`;
-    one.box.style.maxWidth = columns === 1 ? "44rem" : "";
+    one.box.style.height = `${Math.ceil(panels / columns) * one.box.dataset.height + 2}rem`;
+    one.box.style.maxWidth = columns === 1 ? "46rem" : "";
   }
 
   function draw(one) {
@@ -127,37 +127,45 @@
     const figure = one.figures[one.metric ? one.metric.value : Object.keys(one.figures)[0]];
     one.columns = columnsFor(figure.layout.annotations.length);
     one.box.setAttribute("aria-label", figure.about);
+    one.article.querySelector(".caption").textContent = figure.caption;
     size(one);
     const data = figure.data.map(trace => ({
       ...trace,
       visible: !trace.meta.some(name => one.off.has(name)),
-      marker: { ...trace.marker, color: lifted(trace.marker?.color ?? trace.line.color) },
-      ...(trace.line ? { line: { ...trace.line, color: lifted(trace.line.color) } } : {}),
+      line: { ...trace.line, color: lifted(trace.line.color) },
+      ...(trace.marker && { marker: { ...trace.marker, color: lifted(trace.marker.color) } }),
     }));
-    plotly().react(one.box, data, layoutOf(figure.layout, one.columns), { responsive: true, displayModeBar: false });
+    plotly().react(one.box, data, layoutOf(figure.layout, one), { responsive: true, displayModeBar: false });
     one.stale = false;
   }
 
-  function layoutOf(given, columns) {
-    const lines = Math.ceil(given.annotations.length / columns);
+  function layoutOf(given, one) {
     const [ink, line, paper, soft] = ["--ink", "--line", "--paper", "--soft"].map(colour);
+    const columns = one.columns;
+    const rows = Math.ceil(given.annotations.length / columns);
     const layout = {
       ...given,
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: ink, size: 12, family: getComputedStyle(document.body).fontFamily },
       hoverlabel: { namelength: -1, bgcolor: paper, bordercolor: line, font: { color: ink } },
-      grid: { rows: lines, columns, pattern: "independent", xgap: 0.16, ygap: 0.32 },
-      margin: { l: 56, r: 12, t: 28, b: given.xaxis.title.text ? 44 : 12 },
+      hovermode: "closest",
+      grid: { rows, columns, pattern: "independent", xgap: 0.16, ygap: 5.5 / one.box.dataset.height },
+      margin: { l: 60, r: 12, t: 28, b: 48 },
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     };
     layout.annotations = given.annotations.map(title => ({ ...title, font: { size: 12, color: soft } }));
     for (const [key, axis] of Object.entries(given)) {
       const place = /^([xy])axis(\d*)$/.exec(key);
       if (!place) continue;
-      const first = (Number(place[2] || 1) - 1) % columns === 0;
-      const title = place[1] === "x" || first ? { ...axis.title, font: { size: 12, color: soft } } : { text: "" };
-      layout[key] = { gridcolor: line, zerolinecolor: line, linecolor: line, ...axis, title };
+      const number = Number(place[2] || 1) - 1;
+      const outer = place[1] === "x" || number % columns === 0;
+      layout[key] = {
+        gridcolor: line, zerolinecolor: line, linecolor: line, automargin: outer,
+        ...axis,
+        title: outer && axis.title ? { ...axis.title, font: { size: 12, color: soft } } : { text: "" },
+        showticklabels: outer || !axis.ticktext,
+      };
     }
     return layout;
   }
