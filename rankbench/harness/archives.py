@@ -204,16 +204,15 @@ def _poured(source: IO[bytes], file: IO[bytes], most: int) -> tuple[int, str]:
 
 def _check_classes(path: Path, folder: Path) -> None:
     """Raise an error if a plan or a result names a class that is neither of the installed package nor of a file."""
+    homes: set[str] = set()
     for file in sorted((folder / RESULTS).rglob("*.json")):
         try:
-            homes = set(_homes(parsed(file.read_text(encoding="utf-8"))))
+            homes.update(_homes(parsed(file.read_text(encoding="utf-8"))))
         except (Unreadable, UnicodeDecodeError, RecursionError):
             raise UserError(f"{path} holds {file.name}, which cannot be read") from None
-        for home in sorted(homes):
-            if not is_from_file(home) and not any(
-                kind.offers(home) for kind in (SOLVERS, DATASETS, SPLITS, OWN_METRICS)
-            ):
-                raise UserError(f"{path} names the class {home[:100]!a}, which rankbench does not have: not opened")
+    for home in sorted(homes):
+        if not is_from_file(home) and not any(kind.offers(home) for kind in _KINDS):
+            raise UserError(f"{path} names the class {home[:100]!a}, which rankbench does not have: not opened")
 
 
 def _homes(value: object) -> Iterator[str]:

@@ -31,7 +31,7 @@ from rankbench.harness.claims import Claims
 from rankbench.harness.codec import Unreadable, encode, parsed, revived
 from rankbench.harness.older import result_of_format_2
 from rankbench.harness.packing import Packed, packed, unpacked
-from rankbench.harness.records import Cell, Measure, Profile, Result, Skip
+from rankbench.harness.records import Cell, Machine, Measure, Profile, Result, Skip
 from rankbench.leftovers import is_left_behind, owner, partial_of
 from rankbench.names import without_folder
 
@@ -83,6 +83,7 @@ class Stored:
     seed: int
     status: str
     machine: str  # description of the machine
+    fingerprint: str = ""  # of the machine; empty in files of format 2
     commit: str = ""  # of the rankbench that made it; empty if unknown
 
 
@@ -444,7 +445,8 @@ def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
         raise Unreadable("its cell has no seed")
     arrays = path.with_suffix(".npz")
     size = path.stat().st_size + (arrays.stat().st_size if arrays.is_file() else 0)
-    return Stored(path.name, size, cell["seed"], str(content["status"]), machine, str(about.get("git") or ""))
+    known = "" if content.get("format", 2) == 2 else revived(Machine, about).fingerprint
+    return Stored(path.name, size, cell["seed"], str(content["status"]), machine, known, str(about.get("git") or ""))
 
 
 def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:
