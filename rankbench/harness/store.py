@@ -191,8 +191,9 @@ class Store:
 
     def beside(self, name: str = "") -> list[Path]:
         """The files of the measurements that lie beside the results, or beside the one with this file name."""
-        stem = name.removesuffix(".json") + BESIDE if name else ""
-        return sorted(path for path in _listed(self._cells, ".json") if BESIDE in path.name and stem in path.name)
+        start = name.removesuffix(".json") + BESIDE if name else ""
+        paths = _listed(self._cells, ".json")
+        return sorted(path for path in paths if BESIDE in path.name and path.name.startswith(start))
 
     def save(self, result: Result, per_user: Arrays) -> None:
         """Write a result; the JSON file is written last, because it marks the cell as done."""
