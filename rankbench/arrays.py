@@ -102,7 +102,7 @@ def read_npz(path: Path) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (ValueError, TypeError, EOFError, RuntimeError, BadZipFile) as error:
+    except (ValueError, TypeError, EOFError, RuntimeError, MemoryError, OverflowError, BadZipFile) as error:
         raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
 
 

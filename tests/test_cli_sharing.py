@@ -24,6 +24,7 @@ from helpers import (
     store_in,
     tiny,
     tiny_toml,
+    tuned,
     with_solver,
 )
 from rocrate.rocrate import ROCrate
@@ -215,6 +216,30 @@ def test_wrong_use_is_one_line_and_writes_nothing(call, real, tmp_path, words, l
     assert not list((tmp_path / "place").iterdir())
 
 
+def test_the_trials_of_a_tuned_experiment_are_in_its_archive(call, tmp_path):
+    ran(tmp_path / "r", tuned(repetitions=1))
+    code, said, _ = call("archive", "tiny", "--out", tmp_path / "r")
+    assert code == 0 and said.startswith("tiny.zip: 8 of 8 results of tiny")
+    for options in ((), ("--trials",), ("--trials", "--csv")):
+        folders = call("table", "tiny", *options, "--out", tmp_path / "r")[1]
+        assert call("table", "tiny.zip", *options)[1] == folders != ""
+
+
+def test_an_experiment_of_the_users_own_file_is_archived(call, tmp_path):
+    toml = tiny_toml(tmp_path)
+    assert call("run", toml, "--out", tmp_path / "r", "-q", "--no-report")[0] == 0
+    _, said, _ = call("archive", toml, "--out", tmp_path / "r", "-o", "own.zip")
+    assert said.startswith("own.zip: 4 of 4 results of tiny")
+    assert call("table", "own.zip", "--csv")[1] == call("table", toml, "--csv", "--out", tmp_path / "r")[1] != ""
+
+
+def test_an_unfinished_run_says_how_much_is_there(call, tmp_path):
+    kept(tmp_path / "r")
+    sorted((tmp_path / "r" / "tiny" / "cells").glob("*.json"))[0].unlink()
+    assert "3 of 4 results" in call("archive", "tiny", "--out", tmp_path / "r")[1]
+    assert call("table", "tiny.zip")[2] == "tiny.zip: 3 of 4 results there\n"
+
+
 # --- merge
 
 
@@ -231,7 +256,9 @@ def test_two_machines_are_merged_and_shown(call, tmp_path):
         "all: 0 conflicts, 0 files left out",
     ]
     _, listed, _ = call("status", "--out", "all")
-    assert "measured too on another processor, 2 cores, Python 3.12.0, commit def4567890ab: 2 results" in listed
+    assert (
+        f"{OTHER.cpu}, 2 cores, Python 3.12.0 (machine {OTHER.fingerprint}, commit def4567890ab): 2 results" in listed
+    )
     _, table, _ = call("table", "tiny", "--out", "all")
     note = next(line for line in table.splitlines() if line.startswith("Times are those of machine"))
     assert (

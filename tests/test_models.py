@@ -420,8 +420,10 @@ def test_published_ids_come_back_with_the_model(name, ids, tmp_path):
 
 @pytest.mark.parametrize(
     ("users", "items", "message"),
-    [([11], ["a"], "user id 11 is unknown"), ([10], ["f"], "item id 'f' is unknown"), ([10], [3], "item id 3 is unknown"),
-     (["10"], ["a"], "user id '10' is unknown: the ids are like 10"), ([99], ["a"], "user id 99 is unknown")],
+    [([11], ["a"], "user id 11 is unknown"), ([10], ["f"], "item id 'f' is unknown"),
+     ([10], [3], "item id 3 is unknown"),
+     (["10"], ["a"], "user id '10' is unknown: the ids are like 10"),
+     ([99], ["a"], "user id 99 is unknown")],
 )  # fmt: skip
 def test_an_unknown_id_is_named(users, items, message):
     with pytest.raises(UserError) as error:
@@ -431,8 +433,10 @@ def test_an_unknown_id_is_named(users, items, message):
 
 @pytest.mark.parametrize(
     ("users", "items", "message"),
-    [(np.array([1, 1, 2]), IDS[1], "user ids are not distinct"), (np.array([1.5, 2, 3]), None, "user ids are float64[3]"),
-     (IDS[0][:, None], None, "must be a vector"), (np.zeros(0, int), None, "user ids are int64[0]"),
+    [(np.array([1, 1, 2]), IDS[1], "user ids are not distinct"),
+     (np.array([1.5, 2, 3]), None, "user ids are float64[3]"),
+     (IDS[0][:, None], None, "must be a vector"),
+     (np.zeros(0, int), None, "user ids are int64[0]"),
      (np.arange(4), None, "user id 3 is out of range"), (None, np.arange(6), "item id 5 is out of range")],
 )  # fmt: skip
 def test_ids_that_do_not_fit_are_refused_on_loading(tmp_path, users, items, message):

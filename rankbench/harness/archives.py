@@ -118,7 +118,7 @@ def unpack(path: Path, folder: Path, limits: Limits) -> None:
     except _DAMAGE as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{path} is damaged or no archive of rankbench: {said}") from None
-    _check_classes(path, folder)
+    _check_content(path, folder)
 
 
 def _checked(path: Path, found: list[zipfile.ZipInfo], folder: Path, limits: Limits) -> list[zipfile.ZipInfo]:
@@ -202,27 +202,45 @@ def _poured(source: IO[bytes], file: IO[bytes], most: int) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def _check_classes(path: Path, folder: Path) -> None:
-    """Raise an error if a plan or a result names a class that is neither of the installed package nor of a file."""
+def _check_content(path: Path, folder: Path) -> None:
+    """Raise an error unless there is one experiment, with classes that may be loaded and arrays that may be read."""
+    plans = sorted((folder / RESULTS).glob("*/plans/*.json"))
+    if len(plans) != 1:
+        raise UserError(f"{path} is no archive of rankbench: it holds {len(plans)} plans, not one")
+    homes: set[str] = set()
     for file in sorted((folder / RESULTS).rglob("*.json")):
         try:
-            homes = set(_homes(parsed(file.read_text(encoding="utf-8"))))
+            homes.update(_homes(parsed(file.read_text(encoding="utf-8"))))
         except (Unreadable, UnicodeDecodeError, RecursionError):
             raise UserError(f"{path} holds {file.name}, which cannot be read") from None
-        for home in sorted(homes):
-            if not is_from_file(home) and not any(
-                kind.offers(home) for kind in (SOLVERS, DATASETS, SPLITS, OWN_METRICS)
-            ):
-                raise UserError(f"{path} names the class {home[:100]!a}, which rankbench does not have: not opened")
+    for home in sorted(homes):
+        if not is_from_file(home) and not any(kind.offers(home) for kind in _KINDS):
+            raise UserError(f"{path} names the class {home[:100]!a}, which rankbench does not have: not opened")
+    for file in sorted((folder / RESULTS).rglob("*.npz")):
+        if not _is_plain(file):
+            raise UserError(f"{path} holds {file.name}, whose arrays are damaged, or would be larger than the file")
 
 
 def _homes(value: object) -> Iterator[str]:
-    """All locations of classes in a JSON value."""
+    """All locations of classes in a JSON value, and names of the user's own metrics that come without a location."""
     if isinstance(value, dict):
         if "home" in value:
             yield str(value["home"])
+        elif is_from_file(label := str(value.get("label", ""))) and not value.get("source"):
+            yield label.replace(".py:", " ")  # it would be looked for by its name alone, whatever its content
         for part in value.values():
             yield from _homes(part)
     elif isinstance(value, list):
         for part in value:
             yield from _homes(part)
+
+
+def _is_plain(file: Path) -> bool:
+    """Whether an npz file holds arrays as they are, so that they take as much memory as the file has bytes."""
+    try:
+        with zipfile.ZipFile(file) as arrays:
+            found = arrays.infolist()
+    except _DAMAGE:
+        return False
+    size = sum(one.file_size for one in found)
+    return all(one.compress_type == zipfile.ZIP_STORED for one in found) and size <= file.stat().st_size

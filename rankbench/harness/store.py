@@ -31,7 +31,7 @@ from rankbench.harness.claims import Claims
 from rankbench.harness.codec import Unreadable, encode, parsed, revived
 from rankbench.harness.older import result_of_format_2
 from rankbench.harness.packing import Packed, packed, unpacked
-from rankbench.harness.records import Cell, Measure, Profile, Result, Skip
+from rankbench.harness.records import Cell, Machine, Measure, Profile, Result, Skip
 from rankbench.leftovers import is_left_behind, owner, partial_of
 from rankbench.names import without_folder
 
@@ -81,6 +81,7 @@ class Stored:
     seed: int
     status: str
     machine: str  # description of the machine
+    fingerprint: str = ""  # of the machine; empty in files of format 2
     commit: str = ""  # of the rankbench that made it; empty if unknown
 
 
@@ -189,8 +190,9 @@ class Store:
 
     def beside(self, name: str = "") -> list[Path]:
         """The files of the measurements that lie beside the results, or beside the one with this file name."""
-        stem = name.removesuffix(".json") + BESIDE if name else ""
-        return sorted(path for path in _listed(self._cells, ".json") if BESIDE in path.name and stem in path.name)
+        start = name.removesuffix(".json") + BESIDE if name else ""
+        paths = _listed(self._cells, ".json")
+        return sorted(path for path in paths if BESIDE in path.name and path.name.startswith(start))
 
     def save(self, result: Result, per_user: Arrays) -> None:
         """Write a result; the JSON file is written last, because it marks the cell as done."""
@@ -451,7 +453,8 @@ def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
         raise Unreadable("its cell has no seed")
     arrays = path.with_suffix(".npz")
     size = path.stat().st_size + (arrays.stat().st_size if arrays.is_file() else 0)
-    return Stored(path.name, size, cell["seed"], str(content["status"]), machine, str(about.get("git") or ""))
+    known = "" if content.get("format", 2) == 2 else revived(Machine, about).fingerprint
+    return Stored(path.name, size, cell["seed"], str(content["status"]), machine, known, str(about.get("git") or ""))
 
 
 def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:

@@ -9,9 +9,11 @@ import struct
 import warnings
 import zipfile
 
+import numpy as np
 import pytest
 from helpers import TINY, around, made_up, prepared, silent, store_in
 
+from rankbench.arrays import read_npz
 from rankbench.errors import UserError
 from rankbench.harness.archives import METADATA, Limits, opened, sha256_of, unpack, write
 from rankbench.harness.store import ResultsFolder
@@ -201,6 +203,40 @@ def test_a_class_that_is_no_solver_data_set_split_or_metric_is_never_loaded(tmp_
     assert evil != parts[name]
     path = zipped(tmp_path / "a.zip", described(parts, **{name: evil}))
     assert f"names the class {home!r}" in refused(path)
+
+
+def test_a_metric_of_a_file_is_never_looked_for_by_its_name_alone(tmp_path, parts, alone):
+    (name,) = [name for name in parts if "/plans/" in name]
+    evil = parts[name].replace(b'"label": "ndcg@5"', b'"label": "/usr/lib/evil.py:Metric"')
+    assert evil != parts[name]
+    path = zipped(tmp_path / "a.zip", described(parts, **{name: evil}))
+    assert "names the class '/usr/lib/evil Metric'" in refused(path)
+
+
+def test_an_archive_of_no_run_or_of_several_is_refused(tmp_path, parts, alone):
+    (plan,) = [name for name in parts if "/plans/" in name]
+    none = zipped(tmp_path / "a.zip", described(parts, **{plan: None}))
+    assert "it holds 0 plans, not one" in refused(none)
+    two = zipped(tmp_path / "b.zip", described(parts, **{plan.replace("tiny", "other"): parts[plan]}))
+    assert "it holds 2 plans, not one" in refused(two)
+
+
+def test_arrays_that_would_be_larger_than_their_file_are_refused(tmp_path, parts, alone):
+    name = next(name for name in parts if name.endswith(".npz"))
+    bomb = io.BytesIO()
+    np.savez_compressed(bomb, **{"ndcg@5": np.zeros(10**6)})
+    for content in (bomb.getvalue(), b"no npz"):
+        path = zipped(tmp_path / "a.zip", described(parts, **{name: content}))
+        assert "arrays are damaged, or would be larger than the file" in refused(path)
+
+
+@pytest.mark.parametrize("length", [6, 10**14, 2**62, 10**25])
+def test_an_array_that_declares_more_than_it_has_is_damaged(tmp_path, length):
+    array = io.BytesIO()
+    np.lib.format.write_array_header_1_0(array, {"shape": (length,), "fortran_order": False, "descr": "<f8"})
+    zipped(tmp_path / "a.npz", {"values.npy": array.getvalue() + bytes(40)})
+    with pytest.raises(UserError, match=r"a\.npz is damaged"):
+        read_npz(tmp_path / "a.npz")
 
 
 def test_what_a_killed_process_left_behind_is_removed(tmp_path, parts, alone):

@@ -1,6 +1,8 @@
 """Folders of results joined: nothing is lost, nothing is overwritten, and conflicts are named."""
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -313,3 +315,78 @@ def test_measurements_beside_are_no_hidden_results_and_belong_to_their_cell(tmp_
     name = store.path(found.entries[0].cell).name
     assert [path.name.partition("@")[0] for path in store.beside(name)] == [name.removesuffix(".json")]
     assert np.isclose(store.load(found.entries[0].cell).value("ndcg@5"), 0.5)
+
+
+MERGE = """
+import sys
+from pathlib import Path
+from rankbench.harness.merging import carry_out, survey
+from rankbench.harness.store import ResultsFolder
+target, *sources = (ResultsFolder(Path(name), print, True) for name in sys.argv[1:])
+print("started", flush=True)
+for merge in survey(target, [("source", source) for source in sources], print):
+    assert carry_out(target, merge, print) == 0
+"""
+
+
+def killed_after(seconds, *folders):
+    """Merge in another process, which is killed so many seconds after it has started; returns whether it was."""
+    words = [sys.executable, "-c", MERGE, *map(str, folders)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return True
+        assert process.returncode == 0, process.stdout.read()
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.trust
+def test_a_merge_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(tmp_path):
+    many = tiny(solvers=tuple(f"sgd[rank={rank}]" for rank in range(1, 21)), repetitions=5)
+    kept(tmp_path / "a", many)
+    kept(tmp_path / "b", many, machine=OTHER)
+    merged(tmp_path / "whole", tmp_path / "a", tmp_path / "b")
+    draw, kills = np.random.default_rng(0), 0
+    for _ in range(25):
+        kills += killed_after(draw.uniform(0.05, 0.6), tmp_path / "all", tmp_path / "a", tmp_path / "b")
+        found = study(folder(tmp_path / "all"), "tiny")  # whatever is there is complete
+        assert found is None or all(entry.status in ("ok", "pending") for entry in found.entries)
+    assert kills > 5
+    while killed_after(60, tmp_path / "all", tmp_path / "a", tmp_path / "b"):
+        pass
+    assert cells_of(tmp_path / "all").keys() >= cells_of(tmp_path / "whole").keys()
+    left = {name for name in cells_of(tmp_path / "all") if not name.endswith(".partial")}
+    assert left == cells_of(tmp_path / "whole").keys()
+    assert all(cells_of(tmp_path / "all")[name] == data for name, data in cells_of(tmp_path / "whole").items())
+    assert study(folder(tmp_path / "all"), "tiny") == replace(
+        study(folder(tmp_path / "whole"), "tiny"), cells=str(tmp_path / "all" / "tiny" / "cells")
+    )
+
+
+def test_a_merge_that_was_stopped_anywhere_is_finished_by_the_next(tmp_path, monkeypatch):
+    kept(tmp_path / "a", tiny(repetitions=1))
+    kept(tmp_path / "b", tiny(repetitions=1), machine=OTHER)
+    merged(tmp_path / "whole", tmp_path / "a", tmp_path / "b")
+    real, stops = shutil.copyfile, 0
+    for last in range(10):
+        calls = iter(range(last))
+
+        def stopping(source, target, calls=calls):
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+            return real(source, target)
+
+        out = tmp_path / f"out{last}"
+        monkeypatch.setattr("shutil.copyfile", stopping)
+        try:
+            merged(out, tmp_path / "a", tmp_path / "b")
+        except KeyboardInterrupt:
+            stops += 1
+        monkeypatch.setattr("shutil.copyfile", real)
+        merged(out, tmp_path / "a", tmp_path / "b")
+        assert cells_of(out) == cells_of(tmp_path / "whole")
+    assert stops == 6  # two results with their values for users, and two measurements beside

@@ -92,7 +92,7 @@ def test_another_seed_hides_no_run_and_each_can_be_seen(run, printed, tmp_path, 
     assert status.startswith(f"tiny: 5 results, {size / 1e6:.1f} MB\n")
     for seed, cells in ((0, 4), (1, 1)):
         assert re.search(rf"quick profile, seed {seed}, .*: {cells} of {cells} cells are stored: {cells} ok", status)
-    assert re.search(r"made on .* cores, Python .*: 5 results", status)
+    assert re.search(r"made on .* cores, Python .* \(machine [0-9a-f]{12}.*\): 5 results", status)
 
 
 def test_the_command_that_status_gives_shows_that_run(run, printed, tmp_path):
