@@ -33,7 +33,31 @@ PAGE = mmap.PAGESIZE
 CALLS, CHANGES = 12, 6  # in a trial: recorded calls that are repeated, and changed calls for each of them
 RACY = {"hogwild_pass"}  # threads overwrite each other on purpose
 ONLY_CALLED_BY_KERNELS = {"Scratch"}
-CHOSEN_BY_IDS: set[tuple[str, str]] = set()
+CHOSEN_BY_IDS = {
+    *(("DescentFactors", name) for name in ("users", "items", "user_shrink", "item_shrink")),
+    *((name, "factors") for name in ("losses", "users_half", "users_step")),
+    *((name, "vectors") for name in ("gram_times", "ridge", "squared_errors")),
+    *((name, "gram") for name in ("dual", "dual_path", "expand", "pair_rounds")),
+    *((name, "features") for name in ("primal", "primal_path")),
+    *((name, group) for name in ("bucket", "records_of") for group in ("item_group", "pair_of")),
+    *((name, "indptr") for name in ("ComparisonRows", "Pattern", "SparseRows")),
+    *((name, "starts") for name in ("TaskRecords", "TaskRows")),
+    ("ItemFeatures", "dense"),
+    ("PairDuals", "values"),
+    ("Stumps", "values"),
+    ("Vectors", "items"),
+    ("Vectors", "users"),
+    ("WishRows", "candidates"),
+    ("closed_form", "items"),
+    ("inner_products", "right"),
+    ("item_slopes", "slopes"),
+    ("item_slopes", "users"),
+    ("losses", "items"),
+    ("products", "rows"),
+    ("sparse_pairs", "weights"),
+    ("times", "dense"),
+}
+COUNTED_BEFORE = {("list_pairs", "ratings.values")}  # another argument holds what was counted of these numbers
 
 
 @dataclass(frozen=True)
@@ -283,7 +307,8 @@ def possible_changes(call: Call) -> list[Change]:
         if isinstance(value, np.ndarray):
             kinds = [*ANY_ARRAY, "the value None", "a text", "a list"]
             kinds += [] if (owner, path[-1]) in CHOSEN_BY_IDS else SHORTER
-            kinds += NUMBERS if value.dtype == np.float64 else []
+            counted = (call.entry.name, ".".join(path)) in COUNTED_BEFORE
+            kinds += NUMBERS if value.dtype == np.float64 and not counted else []
         elif isinstance(value, float) and not isinstance(value, np.integer):
             kinds = [*OF_ANY_TYPE[:2], "nan", "infinity", "minus one"]
         else:
@@ -297,7 +322,7 @@ def possible_changes(call: Call) -> list[Change]:
 
 def trial(number: int, recorder: Recorder, log: TextIO) -> list[str]:
     """One trial: what it found wrong; a line of the log comes before each call."""
-    from kernel_uses import USES, random_ratings  # noqa: PLC0415  # it imports what uses the recorder's classes
+    from kernel_uses import USES, random_ratings  # it imports what uses the recorder's classes
 
     rng = np.random.default_rng(number)
     recorder.calls.clear()
@@ -332,7 +357,7 @@ def _repeated(number: int, call: Call, recorder: Recorder, rng: np.random.Genera
         write(log, f"trial {number}: {call} with {'.'.join(path)}: {kind}")
         try:
             repeater.changed(call, changes[place])
-        except Exception as error:  # noqa: BLE001  # any exception will do
+        except Exception as error:  # any exception will do
             if isinstance(error, SystemError):
                 yield f"trial {number}: {call} with {'.'.join(path)}: {kind} raised {error!r}"
 
@@ -352,5 +377,23 @@ def main(first: int, count: int, path: str) -> int:
     return len(found)
 
 
+def never_called(rounds: int) -> list[str]:
+    """The kernels that no use of the package has called in so many rounds through all uses."""
+    recorder = Recorder()
+    from kernel_uses import USES, random_ratings
+
+    seen: set[Entry] = set()
+    with np.errstate(all="ignore"), redirect_stdout(sys.stderr):
+        for number in range(rounds * len(USES)):
+            rng = np.random.default_rng(number)
+            recorder.calls.clear()
+            USES[number % len(USES)](random_ratings(rng), rng)
+            seen |= {call.entry for call in recorder.calls}
+    return [f"{entry.module}.{entry.name}" for entry in entries() if entry not in seen]
+
+
 if __name__ == "__main__":
-    sys.exit(min(1, main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))
+    if sys.argv[1] == "never-called":
+        print(*never_called(rounds=3))
+    else:
+        sys.exit(min(1, main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))

@@ -117,7 +117,9 @@ def metrics(ratings: Ratings, rng: np.random.Generator) -> None:
     train, test = ratings.take(np.flatnonzero(halves)), ratings.take(np.flatnonzero(~halves))
     model = Factors(rng.standard_normal((ratings.n_users, 2)), rng.standard_normal((ratings.n_items, 2)).round())
     names = [*METRICS, "pairwise-error[pairs=both]", "pairwise-error[pairs=test-train,average=pairs]"]
-    names += [f"{name}@3[candidates=catalogue]" for name in ("ndcg", "precision", "recall")] + ["auc[candidates=catalogue]"]
+    names += [f"{name}@3[candidates=catalogue]" for name in ("ndcg", "precision", "recall")] + [
+        "auc[candidates=catalogue]"
+    ]
     measure(model, test, [name for name in names if unusable(metric(name), test, train) is None], 2, train)
 
 
@@ -193,7 +195,9 @@ def bundles(ratings: Ratings, rng: np.random.Generator) -> None:
 
 def withheld(ratings: Ratings, rng: np.random.Generator) -> None:
     """Solvers on data without any rating."""
-    empty = replace(ratings, indptr=np.zeros(ratings.n_users + 1, int), items=ratings.items[:0], values=ratings.values[:0])
+    empty = replace(
+        ratings, indptr=np.zeros(ratings.n_users + 1, int), items=ratings.items[:0], values=ratings.values[:0]
+    )
     for text in SETTINGS:
         _training(text)(empty, rng)
 
