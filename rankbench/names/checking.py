@@ -35,10 +35,13 @@ class Limits:
 
     def __str__(self) -> str:
         parts = (("at least", self.low), ("at most", self.high), ("above", self.above), ("below", self.below))
-        return " and ".join(f"{word} {limit:g}" for word, limit in parts if limit is not None)
+        return " and ".join(f"{word} {show_value(limit)}" for word, limit in parts if limit is not None)
 
 
 THREADS = Limits(low=1, high=1024)  # the kernels have the same limit: each thread has memory of its own
+REPETITIONS = Limits(low=1, high=10_000)  # a plan holds every cell in memory, and so with the trials of a search
+TRIALS = Limits(low=1, high=10_000)
+STEPS = Limits(low=0, high=1_000_000)  # a curve has a point for each
 
 
 def checked_threads(threads: SupportsIndex) -> int:

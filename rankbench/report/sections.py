@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rankbench.errors import safe
 from rankbench.harness.records import Study
 from rankbench.report.series import Drawing
 
@@ -14,3 +15,6 @@ class Section:
     name: str
     drawing: Drawing | None = None
     problem: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "problem", safe(self.problem))

@@ -9,6 +9,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from rankbench.contract import Determinism
+from rankbench.errors import safe
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.harness.records import Group, Skip, Study
 from rankbench.metrics import RULES
@@ -87,6 +88,11 @@ class Sheet:
     numeric: tuple[bool, ...]
     lines: tuple[tuple[str, ...], ...]
     best: frozenset[tuple[int, int]]  # (line, column) of what is not distinguishable from the best on the same data
+
+    def __post_init__(self) -> None:
+        """Make all texts safe to show, so that no form of a table can forget it."""
+        object.__setattr__(self, "headings", tuple(map(safe, self.headings)))
+        object.__setattr__(self, "lines", tuple(tuple(map(safe, line)) for line in self.lines))
 
     def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
         """The lines, with what is in `best` formatted by `bold` and all other texts by `plain`."""
@@ -420,7 +426,12 @@ def _pipe_safe(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+_TEX = str.maketrans(
+    {letter: "\\" + letter for letter in "&%$#_{}"}
+    | {"±": r"$\pm$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+
+
 def _tex(text: str) -> str:
-    for letter in "&%$#_{}":
-        text = text.replace(letter, "\\" + letter)
-    return text.replace("±", r"$\pm$")
+    """Text with the letters escaped that LaTeX would take for commands."""
+    return text.translate(_TEX)
