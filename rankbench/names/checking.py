@@ -140,4 +140,4 @@ def _convert_plain(value: object, hint: type, subject: str, key: str) -> Any:
             raise ValueError
         return found
     except (ValueError, TypeError, KeyError, OverflowError):
-        raise UserError(f"{key}={value} is not of type {hint.__name__}", subject=subject) from None
+        raise UserError(f"{key}={value!s:.60} is not of type {hint.__name__}", subject=subject) from None
