@@ -1,5 +1,6 @@
 """The command-line application with all commands, and its entry point `main`."""
 
+import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -25,6 +26,9 @@ app.add_typer(data_verbs.app, name="data")
 def main() -> None:
     """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 1."""
     shown = sys.stdout
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # for terminals that cannot show every letter
     try:
         with temporary_folders():
             code = app(sys.argv[1:] or ["--help"], standalone_mode=False)

@@ -11,6 +11,7 @@ import typer
 from rankbench.errors import UserError
 
 RESULTS = Path("results")
+_JOBS = 1024  # each job is a thread of this process, and three processes
 
 
 def option(short: str, metavar: str | None, text: str) -> Any:
@@ -79,8 +80,8 @@ def as_options() -> Iterator[None]:
 
 def jobs_of(jobs: int) -> int:
     """The number of jobs, checked."""
-    if jobs < 1:
-        raise UserError(f"-j {jobs} is out of range: must be at least 1")
+    if not 1 <= jobs <= _JOBS:
+        raise UserError(f"-j {jobs} is out of range: must be at least 1 and at most {_JOBS}")
     return jobs
 
 
@@ -107,7 +108,7 @@ def _amount(text: str, name: str, units: dict[str, float], examples: str) -> flo
     """The number in a text such as 10m, multiplied by its unit; None for the text `none`."""
     if text == "none":
         return None
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?)([{''.join(units)}])", text)
+    match = re.fullmatch(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)([{''.join(units)}])", text)
     if not match or float(match[1]) == 0:
-        raise UserError(f"{name} {text!r} cannot be read: write it like {examples}, or none")
+        raise UserError(f"{name} {text[:60]!r} cannot be read: write it like {examples}, or none")
     return float(match[1]) * units[match[2]]

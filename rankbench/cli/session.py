@@ -16,7 +16,7 @@ from rankbench.cli.printer import complain, progress_of, show, show_sheet
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.harness.materials import Materials
-from rankbench.harness.plan import plan
+from rankbench.harness.plan import check_named, plan
 from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder, Warn
@@ -249,6 +249,7 @@ def chosen_experiments(names: list[str], selection: Selection) -> list[Experimen
     found = [experiments.load(name, selection.full) for name in dict.fromkeys(chosen)]
     if selection.trials and not any(experiment.tune for experiment in found):
         raise UserError(f"--trials={selection.trials}: none of {', '.join(chosen)} tunes anything")
+    check_named(found, selection)
     return found
 
 

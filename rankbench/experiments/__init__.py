@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from rankbench.errors import UserError, unknown
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
-from rankbench.names import THREADS, Limits, Pattern, Settings, check
+from rankbench.names import REPETITIONS, STEPS, THREADS, Limits, Pattern, Settings, check
 from rankbench.names.grammar import read_settings
 
 
@@ -27,7 +27,7 @@ class Budget:
     of successive steps; computing them does not count as training time.
     """
 
-    steps: Annotated[int, Limits(low=0)] | None = 20
+    steps: Annotated[int, STEPS] | None = 20
     seconds: Annotated[float, Limits(above=0)] | None = None
     tolerance: Annotated[float, Limits(above=0)] | None = None
 
@@ -111,8 +111,8 @@ class Experiment:
     solvers: tuple[str, ...]
     metrics: tuple[str, ...]
     threads: tuple[int, ...] = ()  # run every solver with each of these numbers; empty: use the command line's
-    repetitions: Annotated[int, Limits(low=1)] = 3
-    every: Annotated[int, Limits(low=1)] = 1  # steps between two evaluations
+    repetitions: Annotated[int, REPETITIONS] = 3
+    every: Annotated[int, Limits(low=1, high=STEPS.high)] = 1  # steps between two evaluations
     objective: bool = False  # record the objective at every evaluation
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
@@ -127,6 +127,7 @@ class Experiment:
 
 Given = TypeVar("Given")
 _NESTED = {"budget": Budget, "figure": Figure}
+_TEXTS = (str, Pattern, Pattern | None, Settings)  # the types of fields that are written as text
 
 
 def names() -> list[str]:
@@ -161,8 +162,10 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     """The experiment that a TOML text describes."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also a number of too many digits
         raise UserError(f"{file}: {error}") from None
+    except RecursionError:
+        raise UserError("nested too deeply: an experiment has tables in tables and no more", subject=file) from None
     overrides, names_table = table.pop("full", {}), table.pop("names", {})
     if not isinstance(overrides, dict):
         raise UserError("[full] must be a table", subject=file)
@@ -234,7 +237,15 @@ def _value(file: str, key: str, value: object) -> Any:
         if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
             raise UserError(f"{file}: {key} must be a list of names that is not empty")
         return tuple(_label(file, entry) for entry in value) if key == "metrics" else tuple(value)
+    _check_texts(file, Experiment, {key: value})
     return value
+
+
+def _check_texts(place: str, cls: type, table: Mapping[str, Any]) -> None:
+    """Raise an error if a text is not written as one: TOML knows numbers and dates too."""
+    for key, value in table.items():
+        if get_type_hints(cls).get(key) in _TEXTS and not isinstance(value, str):
+            raise UserError(f'{key} must be a text: {key} = "..."', subject=place)
 
 
 def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
@@ -269,6 +280,7 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
         table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
     if table.get("metric"):
         table = {**table, "metric": _label(file, str(table["metric"]))}
+    _check_texts(f"{file}: {place}", cls, table)
     try:
         return cls(**table)
     except UserError as error:

@@ -18,7 +18,7 @@ from rankbench.arrays import fingerprint, pack
 from rankbench.contract import Flags, Floats, Ints, Model, NeedsMore, Solver
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
-from rankbench.errors import UserError
+from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
 from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status, pairs_of
@@ -96,7 +96,14 @@ def _failure(error: BaseException) -> Ending:
     """The last message of a cell that an exception ended."""
     if isinstance(error, MemoryError):
         return Ending("memory", "out of memory")
-    return Ending("failed", printable(f"{type(error).__name__}: {error}"), printable(traceback.format_exc()))
+    return Ending("failed", _brief(error), printable(traceback.format_exc()))
+
+
+def _brief(error: BaseException) -> str:
+    """An error's class and text; a long text is cut, since the traceback that is stored beside it has it all."""
+    text = printable(f"{type(error).__name__}: {error}")
+    more = f" ... ({len(text) - LONGEST:,} more characters in `trace` of the stored result)"
+    return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
 
 
 def _run(home: Connection, task: Task) -> Ending:

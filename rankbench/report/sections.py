@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rankbench.errors import safe
 from rankbench.harness.records import Study
 from rankbench.report.ranks import Ranks
 from rankbench.report.series import Drawing
@@ -17,6 +18,9 @@ class Section:
     drawing: Drawing | None = None
     problem: str = ""
     ranks: Ranks | None = None  # over data sets, if there are enough
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "problem", safe(self.problem))
 
 
 def by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:

@@ -9,6 +9,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from rankbench.contract import Determinism
+from rankbench.errors import safe
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.harness.records import Group, Skip, Study
 from rankbench.metrics import RULES
@@ -35,7 +36,7 @@ COLUMNS = tuple(
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
 _FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
 _DISTURBED = "*"  # marks unreliable times
-_TEX = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
+_MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
 VERDICTS = (
     "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
     "users: a BCa bootstrap over users, each drawn with all of their repetitions. Bold: not distinguishable from the "
@@ -90,6 +91,11 @@ class Sheet:
     lines: tuple[tuple[str, ...], ...]
     best: frozenset[tuple[int, int]]  # (line, column) of what is not distinguishable from the best on the same data
     solvers: tuple[str, ...] = ()  # the solver of each line as the user wrote it, where every line has one
+
+    def __post_init__(self) -> None:
+        """Make all texts safe to show, so that no form of a table can forget it."""
+        object.__setattr__(self, "headings", tuple(map(safe, self.headings)))
+        object.__setattr__(self, "lines", tuple(tuple(map(safe, line)) for line in self.lines))
 
     def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
         """The lines, with what is in `best` formatted by `bold` and all other texts by `plain`."""
@@ -445,9 +451,13 @@ def _pipe_safe(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+_TEX = str.maketrans(
+    {letter: "\\" + letter for letter in "&%$#_{}"}
+    | {sign: f"${command}$" for sign, command in _MATHS.items()}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+
+
 def _tex(text: str) -> str:
-    for letter in "&%$#_{}":
-        text = text.replace(letter, "\\" + letter)
-    for letter, command in _TEX.items():
-        text = text.replace(letter, f"${command}$")
-    return text
+    """Text with the letters escaped that LaTeX would take for commands."""
+    return text.translate(_TEX)

@@ -140,7 +140,7 @@ def _markdown(section: Section) -> str:
     title = f"{experiment.title} ({study.profile} profile{seed})."
     lines = [f"## {name}", title, experiment.about.strip()]
     if section.problem:
-        return "\n\n".join([*lines, f"{section.problem}."]) + "\n"
+        return "\n\n".join([*lines, f"{_without_tags(section.problem)}."]) + "\n"
     lines += notes(study)
     if section.drawing:
         lines.append(f"![{experiment.title}](figures/{name}.png)")
@@ -153,10 +153,15 @@ def _markdown(section: Section) -> str:
     for number, basis in enumerate(bases(study), 1):
         picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
         lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")
-    lines += [f"{'Failed' if skip.failed else 'Skipped'}: {skip.text}." for skip in study.skips]
+    lines += [f"{'Failed' if skip.failed else 'Skipped'}: {_without_tags(skip.text)}." for skip in study.skips]
     lines += definitions(study)
     if study.trials:
         table = to_markdown(trial_sheet(trials(study)))
         count = len(study.trials)
         lines.append(f"<details><summary>All trials of the tuning ({count})</summary>\n\n{table}\n</details>")
     return "\n\n".join(lines) + "\n"
+
+
+def _without_tags(text: str) -> str:
+    """Text whose brackets Markdown does not take for HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -16,6 +16,7 @@ from rankbench.data.origins import Held, Tell
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Ids, Layout, Rows, is_padded, lines, read, records, unreadable
 from rankbench.errors import UserError
+from rankbench.names.user_files import is_file, own_path
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]
 Header = Literal["auto", "yes", "no"]
@@ -39,7 +40,7 @@ class OwnFile:
     def size(self) -> str:
         """The size of the file of rows, as text."""
         path = self._paths()[0]
-        return f"{path.stat().st_size:,} bytes" if path.is_file() else "unknown: there is no such file"
+        return f"{path.stat().st_size:,} bytes" if is_file(path) else "unknown: there is no such file"
 
     @property
     def home(self) -> str:
@@ -48,12 +49,12 @@ class OwnFile:
 
     def missing(self) -> str | None:
         """What to do about a missing file, or None if all files exist."""
-        absent = [path for path in self._paths() if not path.is_file()]
+        absent = [path for path in self._paths() if not is_file(path)]
         return f"no file {str(absent[0])!r}: check the path" if absent else None
 
     def held(self) -> list[Held]:
         """The files that exist, without published hashes."""
-        return [Held(path, None) for path in self._paths() if path.is_file()]
+        return [Held(path, None) for path in self._paths() if is_file(path)]
 
     def fetch(self, tell: Tell) -> None:
         """Raise an error if a file is missing, since a user's file cannot be downloaded."""
@@ -66,7 +67,7 @@ class OwnFile:
         return Files(name, self._paths())
 
     def _paths(self) -> tuple[Path, ...]:
-        return tuple(Path(path).expanduser() for path in (self.path, self.features) if path is not None)
+        return tuple(own_path(path) for path in (self.path, self.features) if path is not None)
 
 
 @dataclass(frozen=True)
