@@ -240,7 +240,7 @@ def test_a_pipe_gets_plain_lines_and_is_told_where_the_report_is(monkeypatch, ca
     assert "tiny 1/4 ok: low-rank" in out
     assert f"report: {tmp_path / 'out' / 'report' / 'index.html'}" in out
     shown = (tmp_path / "out" / "report" / "index.html").read_text().lower()
-    assert shown.startswith("<!doctype html>") and shown.rstrip().endswith("</html>") and "sgd[rank=2]" in shown
+    assert shown.startswith("<!doctype html>") and shown.rstrip().endswith("</html>") and "ndcg@5" in shown
 
 
 def test_a_failed_cell_is_exit_code_2_now_and_when_resumed(monkeypatch, capsys, tmp_path):
