@@ -317,6 +317,13 @@ def test_what_a_killed_run_left_behind_goes_with_the_next_and_a_living_ones_stay
     assert odd.exists()
 
 
+def test_what_a_killed_run_left_behind_goes_even_when_nothing_is_left_to_run(tmp_path):
+    ran(tmp_path)
+    left = store_in(tmp_path).folder / f".scratch~{platform.node()}~{2**22 + 1}~x"
+    left.mkdir()
+    assert ran(tmp_path).pending == () and leftovers(tmp_path) == []
+
+
 def test_an_estimate_comes_from_what_is_stored(tmp_path):
     assert prepared(tmp_path, TINY).estimate() == (0, 4)
     results = results_of(ran(tmp_path))
