@@ -3,10 +3,14 @@
 # make test    build everything, run the test suite but for the packaging and the long attacks, on all cores
 # make trust   run the attacks that take long: kills at random moments, full disks, wrong input, fuzzed kernels
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
+# make coverage    run the same tests, and show the lines of Python that none of them runs
 # make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
 # make peers   compare with other libraries, side by side in one process
+# make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
+# make lock    renew .ci/lock
+# make audit   look for known weaknesses in the versions of .ci/lock
 # make report  write reports/, the committed reproduction, from a fresh quick run
 #
 # ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
@@ -14,12 +18,15 @@
 PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
+TOOLS := .venv/tools/bin
+LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
+    --custom-compile-command "make lock"
 SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust test-packaging lint stubs bench peers report clean
+.PHONY: run quick test trust coverage test-packaging lint stubs bench peers locked lock audit report clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -32,6 +39,12 @@ test: .venv/.extra-test
 
 trust: .venv/.extra-test
 	$(BIN)/python -m pytest -m trust $(ARGS)
+
+coverage: .venv/.extra-test
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m coverage run -m pytest -n auto -m "not packaging and not trust" $(ARGS)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 test-packaging: .venv/.extra-test
 	$(BIN)/python -m pytest -m packaging $(ARGS)
@@ -54,6 +67,22 @@ bench: .venv/.extra-bench
 peers: .venv/.extra-peers
 	$(BIN)/python asv_benchmarks/peers $(ARGS)
 
+locked:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --require-hashes --requirement .ci/lock/dev.txt
+	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
+	touch .venv/.package
+	touch .venv/.extra-data .venv/.extra-test .venv/.extra-lint .venv/.extra-bench
+
+lock: .venv/tools/.installed
+	$(TOOLS)/python .ci/build_requires.py | $(LOCK) --extra test --extra lint --extra bench \
+	    pyproject.toml - --output-file .ci/lock/dev.txt
+	$(LOCK) .ci/lock/tools.in --output-file .ci/lock/tools.txt
+
+audit: .venv/tools/.installed
+	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/dev.txt
+	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/tools.txt
+
 report: .venv/.extra-data
 	$(BIN)/python -m rankbench run all --force --no-report --out build/reproduction $(ARGS)
 	$(BIN)/python -m rankbench report --out build/reproduction --to reports --no-page
@@ -73,4 +102,9 @@ clean:
 
 .venv/.extra-%: .venv/.package
 	$(BIN)/python -m pip install "rankbench[$*]"
+	@touch $@
+
+.venv/tools/.installed: .ci/lock/tools.txt
+	$(PYTHON) -m venv .venv/tools
+	$(TOOLS)/python -m pip install --require-hashes --requirement .ci/lock/tools.txt
 	@touch $@

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from rankbench.cli import main
 from rankbench.contract import Floats
@@ -137,6 +138,11 @@ def around(cell: Cell, value: float, users: int = 20) -> dict[str, Floats]:
     noise = 0.01 * rng.permutation(np.linspace(-1, 1, users))
     values = (value / 2, value)[: len(cell.measures)]
     return {measure.label: one + noise for measure, one in zip(cell.measures, values, strict=True)}
+
+
+def colours(path: Path) -> int:
+    """How many shades a PNG file has: an empty canvas has one."""
+    return len(np.unique(imread(path)))
 
 
 def silent(text: str) -> None:

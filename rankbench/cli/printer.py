@@ -38,7 +38,7 @@ def complain(text: str) -> None:
 
 def mention(text: str) -> None:
     """Print one line on standard error that is no complaint, where standard output is for results."""
-    sys.stderr.write(f"{' '.join(printable(text).split())}\n")
+    sys.stderr.write(f"{safe(' '.join(text.split()), 2 * LONGEST)}\n")
 
 
 def show_sheet(title: str, sheet: Sheet) -> None:

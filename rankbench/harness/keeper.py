@@ -53,6 +53,7 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
         for end in (lifeline, verdict, home):
             end.close()
         _guard(keeper)
+    os.setpgid(0, 0)  # so that a solver that kills its own group does not kill the guard
     _control(_SUBREAPER, 1)  # a child does not inherit this
     keeper = os.getpid()
     solver = os.fork()

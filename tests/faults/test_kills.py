@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from uuid import uuid4
 
 import pytest
 from faults.driving import PATIENCE, SERIAL, SIDE_BY_SIDE, TUNING, Kind, Place, eventually, killed, shorter
@@ -106,7 +107,7 @@ def test_a_hundred_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_pa
     while kills < 100:
         kind = chance.choice(KINDS)
         other, usual = undisturbed(kind)
-        attack = Attack(Place(tmp_path / f"{kills}", kind), chance, usual)
+        attack = Attack(Place(tmp_path / uuid4().hex, kind), chance, usual)
         attack.kill_some(min(MOST, 100 - kills))
         attack.end(other)
         kills, inside = kills + attack.kills, inside + attack.inside

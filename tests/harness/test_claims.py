@@ -624,3 +624,19 @@ def test_all_is_released_when_the_run_fails_and_its_error_is_not_hidden(folder, 
         ours.take("cell")
         monkeypatch.setattr(os, "link", refused)
         raise KeyError("the run")
+
+
+def test_a_claim_that_could_not_be_given_back_is_given_back_at_the_exit(folder, monkeypatch):
+    with Claims(folder) as claims:
+        assert claims.take("a")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "link", full)
+            with pytest.raises(UserError, match="No space left on device; choose another folder"):
+                claims.release("a")
+        assert (folder / "a.claim").exists() and claims.holder("a")
+    assert not folder.exists() and claims.lost == frozenset()
+
+
+def full(*arguments, **more):
+    """A disk without room."""
+    raise OSError(28, "No space left on device")

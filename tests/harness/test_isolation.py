@@ -166,10 +166,17 @@ def test_each_kind_of_child_goes_when_the_run_is_stopped(tmp_path, child):
     assert read(pids) and not any(map(alive, read(pids)))
 
 
-@pytest.mark.parametrize("watcher", ["os.getppid()", "__import__('psutil').Process(os.getppid()).ppid()"])
-def test_a_killed_keeper_or_guard_takes_all_below_along_and_the_cell_says_so(tmp_path, watcher):
+@pytest.mark.parametrize(
+    "kill",
+    [
+        "os.kill(os.getppid(), signal.SIGKILL)",  # the keeper
+        "os.kill(__import__('psutil').Process(os.getppid()).ppid(), signal.SIGKILL)",  # the guard
+        "os.killpg(0, signal.SIGKILL)",  # the keeper and the solver
+    ],
+)
+def test_whoever_is_killed_all_below_goes_along_and_the_cell_says_so(tmp_path, kill):
     pids = tmp_path / "pids"
-    lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", f"os.kill({watcher}, signal.SIGKILL)")
+    lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", kill)
     outcome = outcome_of(tmp_path, *lines, "time.sleep(60)")
     assert (outcome.status, outcome.reason) == ("failed", "the process that watches over the cell was killed")
     assert outcome.load is None

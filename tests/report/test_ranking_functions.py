@@ -1,7 +1,7 @@
 """Where the strongest features of basic ranking functions are shown."""
 
 import pytest
-from helpers import made_up, prepared, rankbench, tiny
+from helpers import colours, made_up, prepared, rankbench, tiny
 
 from rankbench.errors import UserError
 from rankbench.harness.records import RankingFunction, Weight
@@ -45,7 +45,8 @@ def test_the_drawing_is_the_same_bytes_each_time(study, tmp_path):
         draw_basis(found, [], tmp_path, name)
     for ending in ("pdf", "png"):
         one, two = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two"))
-        assert one == two and len(one) > 1000
+        assert one == two
+    assert colours(tmp_path / "one.png") > 10
 
 
 def test_the_page_lists_them(study):
@@ -67,6 +68,7 @@ def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, caps
     capsys.readouterr()
     assert rankbench(monkeypatch, "plot", "basis", "own", "--columns", "2", "--to", str(tmp_path), "--out", out) == 0
     assert capsys.readouterr().out.splitlines() == [str(tmp_path / f"own-basis-1.{kind}") for kind in ("pdf", "png")]
+    assert colours(tmp_path / "own-basis-1.png") > 10
     second = (tmp_path / "own-basis-1.png").read_bytes()
     assert rankbench(monkeypatch, "plot", "basis", "own", "--to", str(tmp_path), "--out", out) == 0
-    assert len(second) > 1000 and second != (tmp_path / "own-basis-1.png").read_bytes()  # of the first too
+    assert second != (tmp_path / "own-basis-1.png").read_bytes()  # of the first too

@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from helpers import made_up, prepared, tiny
+from helpers import colours, made_up, prepared, tiny
 
 from rankbench.experiments import Figure
 from rankbench.harness.records import Point
@@ -62,7 +62,7 @@ def test_the_figure_has_a_line_per_solver_and_its_bound_beside_it(study, tmp_pat
     assert (by_name["SGD"].low[1], by_name["SGD"].high[1]) == pytest.approx((2, 4))
     assert [(line.name, line.owner, line.x, line.y) for line in panel.beside] == [("SGD, bound", "SGD", (3,), (2.5,))]
     draw(drawn, tmp_path, "tiny")
-    assert (tmp_path / "tiny.png").stat().st_size > 5000
+    assert colours(tmp_path / "tiny.png") > 10
     assert '"SGD, bound"' in page([Section(study(), "tiny", drawn)])
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 
 import numpy as np
 import pytest
+from solvers.promises import DESCENDS, ENDS, GAP, LEARNS, PROMISES, Promise
 
 from rankbench import models
 from rankbench.arrays import fingerprint
@@ -28,17 +29,20 @@ USERS, ITEMS, FEATURES = 72, 150, 5
 
 
 class SolverContract:
-    """What every solver promises; a subclass names its `solver` and may add what else that one promises."""
+    """What every solver promises; a subclass names its `solver`, and `promises.py` has what else that one promises."""
 
     solver: ClassVar[Any]
-    descends: ClassVar[bool] = False  # the objective never rises
-    learns: ClassVar[bool] = True  # orders what it was trained on better than chance
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One test for each value that a setting must refuse."""
         if "refused" in metafunc.fixturenames:
             cases = list(refused_values(type(metafunc.cls.solver)))
             metafunc.parametrize("refused", cases, ids=[f"{name}={value}" for name, value in cases])
+
+    @property
+    def promises(self) -> Promise:
+        """What this solver promises beyond the contract."""
+        return PROMISES[type(self).__name__]
 
     @pytest.fixture
     def train(self) -> View:
@@ -139,8 +143,8 @@ class SolverContract:
             assert len(step.model.score(users[:0], items[:0])) == 0
 
     def test_it_orders_what_it_was_trained_on_better_than_chance(self, train):
-        if not self.learns:
-            pytest.skip("does not promise to learn")
+        if LEARNS not in self.promises:
+            pytest.skip("promises.py has no promise that it learns")
         pairs = ratings().comparisons()
         with single_threaded_blas():
             for step in run(self.solver, train, steps=20):
@@ -149,29 +153,29 @@ class SolverContract:
         assert np.mean(ahead > 0) > 0.6
 
     def test_the_objective_never_rises_where_that_is_promised(self, train):
-        if not self.descends:
-            pytest.skip("does not promise that its objective never rises")
+        if DESCENDS not in self.promises:
+            pytest.skip("promises.py has no promise that its objective never rises")
         objectives = np.array([step.objective() for step in run(self.solver, train, MANY)])
         assert len(objectives) > 1
         assert (np.diff(objectives) <= 1e-12 * np.abs(objectives[:-1])).all()
 
     def test_the_gap_bounds_the_distance_to_the_best_objective(self, train):
-        points = [(step.objective(), step.gap()) for step in run(self.solver, train, MANY) if step.gap]
-        if not points:
-            pytest.skip("offers no gap")
-        objectives, gaps = np.array(points).T
-        rounding = 1e-10 * np.abs(objectives)
-        assert (gaps >= -rounding).all()
-        assert (objectives - objectives.min() <= gaps + rounding).all()
+        steps = list(run(self.solver, train, MANY))
+        assert [step.gap is not None for step in steps] == [GAP in self.promises] * len(steps)
+        if GAP in self.promises:
+            objectives, gaps = np.array([(step.objective(), step.gap()) for step in steps]).T
+            rounding = 1e-10 * np.abs(objectives)
+            assert (gaps >= -rounding).all()
+            assert (objectives - objectives.min() <= gaps + rounding).all()
 
-    def test_the_last_model_stays_when_the_solver_has_ended(self, train):
+    def test_it_ends_where_that_is_promised_and_its_last_model_stays(self, train):
         with single_threaded_blas():
             steps = self.solver.steps(train, stream(0))
             prints = [(step.model, print_of(step.model, train)) for step in islice(steps, MANY)]
-            if next(steps, None) is not None:
-                pytest.skip("never ends by itself")
+            assert (next(steps, None) is None) == (ENDS in self.promises)
             model, print_when_it_came = prints[-1]
-            assert print_of(model, train) == print_when_it_came
+            if ENDS in self.promises:
+                assert print_of(model, train) == print_when_it_came
 
     def test_a_model_survives_being_saved(self, train, tmp_path):
         for step in run(self.solver, train):

@@ -20,7 +20,6 @@ class TestBPR(SolverContract):
 
 class TestBPRFromEveryRating(SolverContract):
     solver = BPR(rank=2, parts=3)
-    learns = False  # which ratings are high is nothing to it
 
 
 @pytest.fixture

@@ -24,17 +24,14 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 class TestCofiRank(SolverContract):
     solver = CofiRank(rank=3, lam=0.1, planes=12, tolerance=1e-2)
-    descends = True
 
 
 class TestCofiRankOrdinal(SolverContract):
     solver = CofiRank(rank=3, lam=0.1, loss="ordinal", planes=30, tolerance=1e-2)
-    descends = True
 
 
 class TestCofiRankRegression(SolverContract):
     solver = CofiRank(rank=3, lam=1.0, loss="regression", planes=30, tolerance=1e-2)
-    descends = True
 
 
 def one_user(values: Floats) -> Ratings:

@@ -34,17 +34,14 @@ def as_the_harness_does() -> Iterator[None]:
 
 class TestConvexERM(SolverContract):
     solver = ConvexERM(lam=2.0, corrections=3)
-    descends = True
 
 
 class TestConvexERMWithSquaredHinge(SolverContract):
     solver = ConvexERM(lam=0.5, loss="squared-hinge")
-    descends = True
 
 
 class TestConvexERMByProjectionsAlone(SolverContract):
     solver = ConvexERM(loss="smooth-hinge", corrections=0)
-    descends = True
 
 
 @pytest.fixture

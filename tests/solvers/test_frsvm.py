@@ -24,12 +24,10 @@ from rankbench.solvers.frsvm import FRSVM
 
 class TestFRSVM(SolverContract):
     solver = FRSVM(rank=2)
-    descends = True
 
 
 class TestWithoutFeatures(SolverContract):
     solver = FRSVM(rank=3, C=0.1, features="none", fallback="mean")
-    descends = True
 
     def test_features_are_withheld_unless_declared(self):
         assert offer(self.solver, ratings()).item_features is None

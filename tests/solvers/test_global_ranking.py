@@ -26,12 +26,10 @@ each_loss = pytest.mark.parametrize("loss", list(LOSSES))
 
 class TestGlobalRanking(SolverContract):
     solver = GlobalRanking(lam=0.5)
-    descends = True
 
 
 class TestGlobalRankingWithLogisticLoss(SolverContract):
     solver = GlobalRanking(lam=0.02, loss="logistic")
-    descends = True
 
 
 @pytest.fixture

@@ -20,12 +20,10 @@ from rankbench.solvers.imc import IMC
 
 class TestIMC(SolverContract):
     solver = IMC(rank=2, lam=0.5)
-    descends = True
 
 
 class TestIMCOfPlainRatings(SolverContract):
     solver = IMC(rank=1, lam=5.0, centre="none", inner=2)
-    descends = True
 
 
 @pytest.fixture

@@ -26,12 +26,10 @@ def as_the_harness_does() -> Iterator[None]:
 
 class TestLCR(SolverContract):
     solver = LCR(rank=3, anchors=6)
-    descends = True
 
 
 class TestLCRWithoutAnchors(SolverContract):
     solver = LCR(rank=4, anchors=0, lam=2.0)
-    descends = True
 
 
 @pytest.fixture

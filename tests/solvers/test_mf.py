@@ -15,12 +15,10 @@ from rankbench.solvers.mf import MF
 
 class TestMF(SolverContract):
     solver = MF(rank=3, lam=2.0)
-    descends = True
 
 
 class TestMFOfPlainRatings(SolverContract):
     solver = MF(rank=5, lam=2.0, centre="none")
-    descends = True
 
 
 @pytest.fixture

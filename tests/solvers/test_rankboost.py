@@ -22,12 +22,10 @@ from rankbench.streams import stream
 
 class TestRankBoost(SolverContract):
     solver = RankBoost()
-    descends = True
 
 
 class TestRankBoostValidated(SolverContract):
     solver = RankBoost(rounds="validated", held_out=0.3)
-    descends = True
 
 
 # every pair, listed

@@ -23,17 +23,14 @@ from rankbench.solvers.ranksvm_var import RankSVMVar
 
 class TestRankSVMJoint(SolverContract):
     solver = RankSVMJoint(C=0.1)
-    descends = True
 
 
 class TestRankSVMSeparate(SolverContract):
     solver = RankSVMSeparate(C=0.1)
-    descends = True
 
 
 class TestRankSVMVar(SolverContract):
     solver = RankSVMVar(C=0.1, shared=0.5, private=2.0)
-    descends = True
 
 
 @pytest.fixture(params=["levels", "continuous", "comparisons", "sparse", "sparse comparisons"])

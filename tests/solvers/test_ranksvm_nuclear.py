@@ -21,7 +21,6 @@ from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
 
 class TestRankSVMNuclear(SolverContract):
     solver = RankSVMNuclear(C=0.05)
-    descends = True
 
 
 @pytest.fixture(params=["levels", "continuous", "comparisons", "sparse"])

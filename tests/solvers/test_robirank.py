@@ -22,7 +22,6 @@ class TestRobiRank(SolverContract):
 
 class TestRobiRankInTheCatalogue(SolverContract):
     solver = RobiRank(rank=2, among="catalogue", draws=2)
-    learns = False  # which ratings are high is nothing to it
 
 
 each_kind = pytest.mark.parametrize("among", ["rated", "catalogue"])

@@ -1,0 +1,70 @@
+"""What each solver's test class promises beyond the contract, in one place.
+
+A promise that a solver no longer keeps is a failure, and so is a gap or an end that the table does not have.
+"""
+
+from enum import Flag, auto
+
+
+class Promise(Flag):
+    """What a solver may promise."""
+
+    LEARNS = auto()  # it orders what it was trained on better than chance
+    DESCENDS = auto()  # its objective never rises
+    GAP = auto()  # every step has a gap
+    ENDS = auto()  # it ends by itself, within the steps that the contract's tests wait
+
+
+LEARNS, DESCENDS, GAP, ENDS = Promise
+NOTHING = Promise(0)
+
+PROMISES = {
+    "TestAltSVM": LEARNS,
+    "TestAltSVMWithHingeLoss": LEARNS,
+    "TestAltSVMPartitioned": LEARNS,
+    "TestAltSVMHogwild": LEARNS,
+    "TestAltSVMAtomic": LEARNS,
+    "TestAltSVMRandom": LEARNS,
+    "TestBPR": LEARNS,
+    "TestBPRFromEveryRating": NOTHING,  # which ratings are high is nothing to it
+    "TestCofiRank": LEARNS | DESCENDS,
+    "TestCofiRankOrdinal": LEARNS | DESCENDS,
+    "TestCofiRankRegression": LEARNS | DESCENDS,
+    "TestConvexERM": LEARNS | DESCENDS | GAP | ENDS,
+    "TestConvexERMWithSquaredHinge": LEARNS | DESCENDS | GAP | ENDS,
+    "TestConvexERMByProjectionsAlone": LEARNS | DESCENDS | GAP,
+    "TestFRSVM": LEARNS | DESCENDS,
+    "TestWithoutFeatures": LEARNS | DESCENDS,
+    "TestGlobalRanking": LEARNS | DESCENDS | GAP | ENDS,
+    "TestGlobalRankingWithLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
+    "TestIMC": LEARNS | DESCENDS,
+    "TestIMCOfPlainRatings": LEARNS | DESCENDS,
+    "TestLCR": LEARNS | DESCENDS,
+    "TestLCRWithoutAnchors": LEARNS | DESCENDS,
+    "TestMF": LEARNS | DESCENDS,
+    "TestMFOfPlainRatings": LEARNS | DESCENDS,
+    "TestMPRank": LEARNS | ENDS,
+    "TestMPRankInTheDual": LEARNS | ENDS,
+    "TestMPRankWithGaussianKernel": LEARNS | ENDS,
+    "TestRankBoost": LEARNS | DESCENDS,
+    "TestRankBoostValidated": LEARNS | DESCENDS,
+    "TestRankSVMJoint": LEARNS | DESCENDS | GAP | ENDS,
+    "TestRankSVMSeparate": LEARNS | DESCENDS | GAP | ENDS,
+    "TestRankSVMVar": LEARNS | DESCENDS | GAP | ENDS,
+    "TestRankSVMNuclear": LEARNS | DESCENDS | GAP | ENDS,
+    "TestRMC": LEARNS | GAP,
+    "TestRMCFromComparisons": LEARNS | GAP,
+    "TestRobiRank": LEARNS,
+    "TestRobiRankInTheCatalogue": NOTHING,  # which ratings are high is nothing to it
+    "TestSGD": LEARNS,
+    "TestSGDWithLogisticLoss": LEARNS,
+    "TestSGDInTournaments": LEARNS,
+    "TestNomadicSGD": LEARNS,
+    "TestHogwildSGD": LEARNS,
+    "TestSMC": LEARNS | GAP,
+    "TestCentredSMC": LEARNS | GAP,
+    "TestSVRank": LEARNS | GAP | ENDS,
+    "TestSVRankOverResiduals": LEARNS | GAP | ENDS,
+    "TestSVRankWithGaussianKernel": LEARNS | GAP | ENDS,
+    "TestSVRankWithGaussianKernelOverResiduals": LEARNS | GAP | ENDS,
+}
