@@ -12,7 +12,7 @@ from rankbench.solvers import SOLVERS
 
 pytestmark = pytest.mark.slow
 
-DATA = ("low-rank[users=20,items=30,per_user=20]", "feature-low-rank[users=20,items=40,features=6,per_user=20]")
+DATA = ("low-rank[users=20,items=30,per_user=20]", "feature-low-rank[users=20,items=40,features=12,per_user=20]")
 
 
 def test_every_solvers_model_is_made_again_bit_for_bit(tmp_path):
