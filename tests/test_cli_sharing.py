@@ -196,6 +196,7 @@ def test_a_damaged_archive_is_one_line(call, real, tmp_path, verb):
         (("merge", "{real}/results", "--out", "{real}/results"), "cannot be merged into itself"),
         (("merge", "nowhere", "--out", "all"), "nowhere holds no results"),
         (("merge", "{real}", "--out", "all"), "holds no results"),
+        (("merge", "{real}/results", "--out", "{real}/tiny.zip"), "cannot write to {real}/tiny.zip"),
         (("model", "tiny", "--out", "{real}/results"), "'tiny' is no key"),
         (("model", "abc", "--out", "{real}/results"), "too short: give at least 6 digits"),
         (("model", "abcdef012", "--out", "{real}/results"), "no result in {real}/results has a key"),

@@ -121,7 +121,10 @@ def archive(
 
 
 def model(
-    what: Annotated[str, typer.Argument(metavar="KEY|EXPERIMENT", help="Digits of a cell's key; or with --best.")],
+    what: Annotated[
+        str,
+        typer.Argument(metavar="KEY|EXPERIMENT", help="Digits of a cell's key, as in its file's name; or with --best."),
+    ],
     to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default SOLVER-KEY.npz.")] = None,
     best: Annotated[bool, typer.Option("--best", help="The best solver of an experiment, or of an archive.")] = False,
     metric: Annotated[str, option("--metric", "METRIC", "Best by this metric, instead of the first.")] = "",

@@ -8,10 +8,11 @@ import stat
 import struct
 import warnings
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import TINY, around, made_up, prepared, silent, store_in
+from helpers import MACHINE, TINY, around, made_up, prepared, silent, store_in, tiny
 
 from rankbench.arrays import read_npz
 from rankbench.errors import UserError
@@ -19,6 +20,7 @@ from rankbench.harness.archives import METADATA, Limits, opened, sha256_of, unpa
 from rankbench.harness.store import ResultsFolder
 from rankbench.report.crate import files_of, there
 from rankbench.report.study import study
+from rankbench.report.tables import notes, rows, sheet, to_csv, to_markdown
 
 
 @pytest.fixture(scope="module")
@@ -285,3 +287,41 @@ def test_random_damage_never_gives_wrong_results(tmp_path, parts, seeds):
         folder.mkdir()
         path.write_bytes(spoiled(buffer.getvalue(), seed))
         assert_opens_whole_or_says_why(folder, path, small)
+
+
+def drawn_run(out, seed):
+    """A folder with made-up results that differ in whatever a table shows: values, endings, machines, gaps."""
+    draw = random.Random(seed)
+    solvers = draw.sample(["global[lam=10]", "sgd[rank=2]", "sgd[rank=3]", "mf", "bpr"], draw.randint(1, 3))
+    metrics = draw.sample(["pairwise-error", "ndcg@5", "kendall"], draw.randint(1, 2))
+    title = draw.choice(["plain", "schön | **bold** <b>", "\u202eodd", "a\nb"])
+    run = prepared(
+        out, tiny(solvers=tuple(solvers), metrics=tuple(metrics), repetitions=draw.randint(1, 3), title=title)
+    )
+    run.open()
+    bad = {"status": "failed", "reason": "boom <&>", "curve": (), "counted": ()}
+    for cell in run.plan.cells:
+        value = draw.choice([draw.random(), draw.random(), float("nan")])
+        machine = replace(MACHINE, cpu=draw.choice(["one", "other"]))
+        if draw.random() < 0.85:
+            changes = bad if draw.random() < 0.15 else {}
+            run.keep(made_up(cell, value, machine=machine, wall=draw.random(), **changes), around(cell, value))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_every_table_of_an_archive_is_that_of_the_folder(tmp_path, alone, seed):
+    drawn_run(tmp_path / "out", seed)
+    store = store_in(tmp_path / "out")
+    (plan,) = store.plans()
+    before = study(ResultsFolder(tmp_path / "out", silent), "tiny")
+    write(tmp_path / "a.zip", files_of(store, plan, before))
+    with opened(tmp_path / "a.zip") as out:
+        after = study(ResultsFolder(out, silent), "tiny")
+        assert to_csv(rows(after)) == to_csv(rows(before))
+        assert to_markdown(sheet(after)) == to_markdown(sheet(before)) and notes(after) == notes(before)
+        assert content_of(out / "tiny" / "cells") == content_of(store.cells)
+
+
+def content_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
