@@ -3,10 +3,11 @@
 import pytest
 from helpers import around, made_up, prepared, tiny
 
-from rankbench.experiments import Figure, Published
+from rankbench.experiments import Curve, Figure, Published
+from rankbench.harness.records import Point
 from rankbench.names import Pattern
 from rankbench.report.families import split_by_family
-from rankbench.report.figures import figure_of
+from rankbench.report.figures import figure_of, lay_out
 from rankbench.report.series import drawing
 from rankbench.solvers import SOLVERS
 
@@ -124,3 +125,21 @@ def test_published_numbers_stand_beside_measured_ones_in_every_kind_of_figure(dr
     assert (line.owner, line.what, line.y) == ("SGD", "published on MovieLens 1M", (0.75,))
     assert (line.low, line.high) == (pytest.approx((0.74,)), pytest.approx((0.76,)))
     assert line.x == (found.panels[0].lines[1].x[-1],)
+
+
+@pytest.mark.parametrize("seconds", [(0.0, 0.1, 0.2), (0.0, 0.0, 0.0)])
+def test_a_clock_that_has_not_moved_yet_does_not_stop_the_drawing(tmp_path, seconds):
+    run = prepared(tmp_path, tiny(figure=Figure("curve", metric="ndcg@5", x="seconds"), repetitions=1))
+    run.open()
+    curve = tuple(Point(step, at, (0.2, 0.4)) for step, at in enumerate(seconds))
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.4, curve=curve), {})
+    (axis,) = figure_of(drawing(run.study())).axes
+    assert axis.get_xscale() == "log" and list(axis.lines[0].get_xdata()) == list(seconds)
+
+
+def test_a_reference_line_may_begin_at_zero_beside_a_logarithmic_axis(drawn):
+    curves = (Curve("theory", [0, 8], [0.3, 0.2]),)
+    found = drawn(lambda cell: 0.5, splits=sizes(4, 8, 16), figure=Figure("sweep", "ndcg@5", "n", curves=curves))
+    assert found.log_x
+    lay_out(figure_of(found))
