@@ -208,10 +208,10 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
     for number, line in enumerate(panel.curves):
         axis.plot(line.x, line.y, color=COLOURS[-1], ls=_REFERENCES[number % 3], lw=1, label=line.name, zorder=1.5)
     banded = drawing.kind == "curve"
-    apart = _Apart(panel, drawing)
+    apart = None if banded else _Apart(panel, drawing)
     for line in panel.lines:
         look = _Look(looks[line.name])
-        x = line.x if banded else apart.of(line)
+        x = apart.of(line) if apart else line.x
         axis.plot(x, line.y, color=look.colour, ls=look.dashes, marker=look.marker, label=line.name, zorder=3)
         if banded and line.spreads:
             axis.fill_between(x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
@@ -219,7 +219,7 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
             _whiskers(axis, replace(line, x=x), look.colour, across=False)
     for line in panel.beside:
         look = _Look(looks[line.owner])
-        x = line.x if banded else apart.of(line)
+        x = apart.of(line) if apart else line.x
         dashes = "" if drawing.kind == "speedup" else look.dashes
         axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, marker="D", mfc="white", label=line.name)
         if line.spreads:
@@ -262,7 +262,7 @@ class _Apart:
 
     def __init__(self, panel: Panel, drawing: Drawing) -> None:
         self.order = {line.name: number for number, line in enumerate(panel.lines)}
-        found = [x for line in panel.all_lines for x in line.x]
+        found = [x for line in panel.lines for x in line.x]
         self.log = drawing.log_x
         span = log10(max(found) / min(found)) if self.log else max(found) - min(found)
         self.step = span * _TOUCH * (2 if drawing.kind == "speedup" else 1)
