@@ -177,7 +177,7 @@ def plot(
     full: OfFull = None,
     out: Out = RESULTS,
 ) -> None:
-    """Draw an experiment's figure as PDF and PNG; with `basis`, its basic ranking functions.
+    """Draw an experiment's figure as PDF and PNG, over five data sets also ranks; with `basis`, its basic functions.
 
     Example: rankbench plot parkzhang2014-fig1 --to figures
 
@@ -200,15 +200,18 @@ def plot(
 
 
 def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
-    """Draw the study's figure; returns its file name without extension."""
+    """Draw the study's figure, and that of its ranks if it has any; returns the file names without extension."""
     from rankbench.report.figures import draw
+    from rankbench.report.ranks import draw_ranks, ranks
     from rankbench.report.series import drawing
 
     drawn = drawing(found)
     if drawn is None:
         raise UserError(f"no cell of {found.name} has ended well yet: rankbench run {found.name} --out {out}")
     draw(drawn, to, found.name)
-    return [found.name]
+    if ranked := ranks(found):
+        draw_ranks(ranked, to, f"{found.name}-ranks")
+    return [found.name, *([f"{found.name}-ranks"] if ranked else [])]
 
 
 def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:

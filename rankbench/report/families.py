@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rankbench.names import Named
 from rankbench.report.labels import class_title, setting_name
 
-_FEW = 5  # a family of more members is divided by the setting in which they differ
+_FEW = 6  # a family of more members is divided by the setting in which they differ
 
 Family = tuple[str, list[Named]]
 

@@ -41,6 +41,7 @@ _MANY = 7  # values on a horizontal axis that each get a tick
 _STEPS = (1, 2, 2.5, 5, 10)  # round numbers
 _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share of the axis
 _STYLE: Any = {
+    "figure.dpi": 200,  # the layout depends on it, so it is that of the files
     "font.size": 8,
     "axes.labelsize": 8,
     "axes.titlesize": 8,
@@ -96,11 +97,16 @@ def draw(drawing: Drawing, folder: Path, name: str) -> None:
 
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write a figure as PDF and as PNG, without dates."""
+    lay_out(figure)
+    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+    figure.savefig(folder / f"{name}.png", dpi="figure", metadata={"Software": None})
+
+
+def lay_out(figure: Figure) -> None:
+    """Give everything its place; computing the layout is slow, so it is done once for all files."""
     if layout := figure.get_layout_engine():
         layout.execute(figure)
-        figure.set_layout_engine("none")  # computing the layout is slow, so do it once for both files
-    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-    figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
+        figure.set_layout_engine("none")
 
 
 def style() -> Any:
@@ -110,8 +116,9 @@ def style() -> Any:
 
 def figure_of(drawing: Drawing) -> Figure:
     """The figure of a drawing, laid out."""
-    columns = columns_for(len(drawing.panels))
-    rows = ceil(len(drawing.panels) / columns)
+    places = _places(drawing)
+    columns = _columns(drawing)
+    rows = places[-1][0] + 1
     width = _ONE if columns == 1 else _TWO
     titles = [fill_lines(panel.title, _title_width(drawing, width)) for panel in drawing.panels]
     tall = _height(drawing, 1 + max(title.count("\n") for title in titles))
@@ -119,7 +126,7 @@ def figure_of(drawing: Drawing) -> Figure:
     grid = figure.add_gridspec(rows, columns)
     looks = drawing.looks
     cells = [
-        _draw_cell(figure, grid[number // columns, number % columns], (panel, drawing), looks[number])
+        _draw_cell(figure, grid[places[number]], (panel, drawing), looks[number])
         for number, panel in enumerate(drawing.panels)
     ]
     if drawing.kind != "bars":
@@ -131,9 +138,23 @@ def figure_of(drawing: Drawing) -> Figure:
     return figure
 
 
-def columns_for(panels: int) -> int:
+def _places(drawing: Drawing) -> list[tuple[int, int]]:
+    """The row and column of each panel; the families of solvers on other data begin a row of their own."""
+    columns = _columns(drawing)
+    found: list[tuple[int, int]] = []
+    before = drawing.panels[0].shares
+    for panel in drawing.panels:
+        row, column = found[-1] if found else (0, -1)
+        full = column + 1 == columns or (drawing.in_families and panel.shares != before)
+        found.append((row + 1, 0) if full else (row, column + 1))
+        before = panel.shares
+    return found
+
+
+def _columns(drawing: Drawing) -> int:
     """How many panels stand side by side."""
-    return {1: 1, 2: 2, 4: 2}.get(panels, 3)
+    alike = [panel for panel in drawing.panels if panel.shares == drawing.panels[0].shares]
+    return {1: 1, 2: 2, 4: 2}.get(len(alike if drawing.in_families else drawing.panels), 3)
 
 
 def fill_lines(text: str, inches: float) -> str:
@@ -143,7 +164,7 @@ def fill_lines(text: str, inches: float) -> str:
 
 def _title_width(drawing: Drawing, width: float) -> float:
     """The inches for the title of a panel."""
-    columns = columns_for(len(drawing.panels))
+    columns = _columns(drawing)
     names = 1.5 / columns if drawing.kind == "bars" else 0.0
     return (width - 0.6) / columns - names
 
@@ -187,10 +208,10 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
     for number, line in enumerate(panel.curves):
         axis.plot(line.x, line.y, color=COLOURS[-1], ls=_REFERENCES[number % 3], lw=1, label=line.name, zorder=1.5)
     banded = drawing.kind == "curve"
-    apart = _Apart(panel, drawing)
+    apart = None if banded else _Apart(panel, drawing)
     for line in panel.lines:
         look = _Look(looks[line.name])
-        x = line.x if banded else apart.of(line)
+        x = apart.of(line) if apart else line.x
         axis.plot(x, line.y, color=look.colour, ls=look.dashes, marker=look.marker, label=line.name, zorder=3)
         if banded and line.spreads:
             axis.fill_between(x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
@@ -198,7 +219,7 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
             _whiskers(axis, replace(line, x=x), look.colour, across=False)
     for line in panel.beside:
         look = _Look(looks[line.owner])
-        x = line.x if banded else apart.of(line)
+        x = apart.of(line) if apart else line.x
         dashes = "" if drawing.kind == "speedup" else look.dashes
         axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, marker="D", mfc="white", label=line.name)
         if line.spreads:
@@ -241,7 +262,7 @@ class _Apart:
 
     def __init__(self, panel: Panel, drawing: Drawing) -> None:
         self.order = {line.name: number for number, line in enumerate(panel.lines)}
-        found = [x for line in panel.all_lines for x in line.x]
+        found = [x for line in panel.lines for x in line.x]
         self.log = drawing.log_x
         span = log10(max(found) / min(found)) if self.log else max(found) - min(found)
         self.step = span * _TOUCH * (2 if drawing.kind == "speedup" else 1)
@@ -272,11 +293,16 @@ def _set_scales(axis: Axes, panel: Panel, drawing: Drawing) -> None:
 def _set_ticks(axis: Any, log: bool, most: int) -> None:
     """Round numbers as ticks, written in full: on a logarithmic axis 1, 2 and 5 if it is short, else tens."""
     if not log:
-        axis.set_major_locator(MaxNLocator(most, steps=_STEPS))
+        axis.set_major_locator(round_ticks(most))
         return
     axis.set_minor_locator(NullLocator())
     axis.set_major_locator(_Decades(most))
     axis.set_major_formatter(FuncFormatter(_number))
+
+
+def round_ticks(most: int) -> MaxNLocator:
+    """Ticks at no more than so many round numbers."""
+    return MaxNLocator(most, steps=_STEPS)
 
 
 class _Decades(LogLocator):

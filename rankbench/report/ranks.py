@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from rankbench.harness.records import Study
 from rankbench.report.labels import metric_labels, solver_labels
 from rankbench.report.study import groups
-from rankbench.statistics.across import FEWEST, Ranking, ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from rankbench.statistics.across import Ranking
 
 _ROW = 0.17  # inches between the names of two solvers, and between two bars
 _ASIDE = 0.035  # how far names stand beside the axis, as a share of its length
@@ -27,7 +28,7 @@ class Ranks:
     metric: str
     better: str
     data_sets: int
-    ranking: Ranking
+    ranking: "Ranking"
 
     @property
     def text(self) -> str:
@@ -50,6 +51,8 @@ def ranks(study: Study) -> Ranks | None:
     Data sets that differ only in the settings on the axis or in the panels of the figure count once, as do splits:
     their values are averaged. A data set counts if every solver has a value on it.
     """
+    from rankbench.statistics.across import FEWEST, ranking  # noqa: PLC0415  SciPy's statistics are slow to import
+
     figure = study.experiment.figure
     measure = next((one for one in study.measures if one.label == figure.metric), study.measures[0])
     values: dict[tuple[object, ...], dict[str, list[float]]] = {}
@@ -109,7 +112,7 @@ def diagram(found: Ranks) -> "Figure":
     return figure
 
 
-def _draw_solvers(axis: "Axes", ranked: Ranking) -> None:
+def _draw_solvers(axis: "Axes", ranked: "Ranking") -> None:
     """Draw a line from each solver's rank to its name, the better half on the left, and the bars."""
     count, bars = len(ranked.solvers), len(ranked.alike)
     left = (count + 1) // 2

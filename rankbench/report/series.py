@@ -353,7 +353,7 @@ def _speed_ups(question: _Question) -> list[Panel]:
                     bounds[name] = known.at(threads, bound)
         counts = tuple(sorted({float(group.threads) for group in members}))
         ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
-        panels.append(Panel(title, tuple(lines.values()), tuple(bounds.values()), (ideal,), shares="all"))
+        panels.append(Panel(title, tuple(lines.values()), tuple(bounds.values()), (ideal,), shares=title))
     return panels
 
 

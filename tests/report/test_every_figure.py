@@ -16,10 +16,11 @@ from matplotlib.text import Text
 from rankbench import experiments
 from rankbench.contract import Determinism
 from rankbench.harness.plan import resolved
-from rankbench.harness.records import Cell, Entry, Place, Point, Result, Selection, Study
+from rankbench.harness.records import Cell, Entry, Place, Point, RankingFunction, Result, Selection, Study, Weight
 from rankbench.report import series
-from rankbench.report.figures import MARKERS, figure_of, style
+from rankbench.report.figures import MARKERS, figure_of, lay_out, style
 from rankbench.report.published import beside
+from rankbench.report.ranking_functions import Basis, figure_of_basis
 from rankbench.report.series import drawing
 from rankbench.report.study import groups, speed_ups
 from rankbench.statistics import Interval, Verdict
@@ -86,7 +87,9 @@ def drawn(request):
         patch.setattr(series, "verdict_of", (lambda *asked: None) if request.param[1] else interval_of)
         found = drawing(study)
         figure = figure_of(found)
-        FigureCanvasAgg(figure).draw()
+        lay_out(figure)
+        FigureCanvasAgg(figure)
+        figure.draw_without_rendering()
     return study, found, figure
 
 
@@ -113,7 +116,11 @@ def shown(text, figure):
 
 
 def test_no_text_is_cut_off_and_no_two_overlap(drawn):
-    _, _, figure = drawn
+    check(drawn[2])
+
+
+def check(figure):
+    """Check that no text of a figure is cut off, and that no two lie over each other."""
     found = boxes(figure)
     for text, box in found:
         assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 + 0.5, f"{text!r} is cut off"
@@ -226,6 +233,25 @@ def test_names_are_those_of_people(drawn):
     for text, _ in boxes(figure):
         assert "[" not in text and "_" not in text
     assert "[" not in found.y_label
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("kind", ["titles:", ""])
+def test_the_features_of_basic_functions_are_not_cut_off_and_do_not_overlap(count, kind):
+    names = [f"{kind}a_rather_long_name_{number}" for number in range(16)]
+    positive = tuple(Weight(name, 2.0 - 0.1 * number) for number, name in enumerate(names[:8]))
+    negative = tuple(Weight(name, -1.0 - 0.1 * number) for number, name in enumerate(names[8:]))
+    basis = Basis("d", "s", (RankingFunction(positive, negative),) * count, "FRSVM, rank 10, on MovieLens 100K")
+    with matplotlib.rc_context(style()):
+        figure = figure_of_basis(basis, range(1, count + 1))
+        lay_out(figure)
+        FigureCanvasAgg(figure)
+        figure.draw_without_rendering()
+        check(figure)
+    first = figure.axes[0]
+    assert [bar.get_width() for bar in first.patches] == [one.weight for one in (*positive, *reversed(negative))]
+    assert first.get_yticklabels()[0].get_text() == "a rather long name 0"
+    assert first.get_xlabel() == ("weight of titles" if kind else "weight")
 
 
 def test_a_value_that_is_not_a_number_is_not_drawn():

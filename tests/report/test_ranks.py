@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import made_up, prepared, silent, tiny
+from helpers import made_up, prepared, rankbench, silent, tiny
 from scipy import stats
 
 from rankbench.experiments import Figure
@@ -97,3 +97,10 @@ def test_the_report_has_the_diagram_as_files_a_sentence_and_equal_bytes(tmp_path
         assert (figures / f"tiny-ranks.{ending}").read_bytes() == (tmp_path / f"again.{ending}").read_bytes()
     svg = ranks_svg(found)
     assert svg.startswith("<svg") and svg.rstrip().endswith("</svg>") and svg == of_ranks.ranks_svg(found)
+
+
+def test_plot_draws_the_ranks_too(tmp_path, monkeypatch, capsys):
+    studied(tmp_path, TWO, ("sgd", "global"))
+    assert rankbench(monkeypatch, "plot", "tiny", "--to", str(tmp_path / "f"), "--out", str(tmp_path)) == 0
+    assert str(tmp_path / "f" / "tiny-ranks.pdf") in capsys.readouterr().out
+    assert (tmp_path / "f" / "tiny-ranks.png").stat().st_size > 1000
