@@ -148,6 +148,18 @@ def test_every_figure_is_drawn_and_nothing_is_wider_than_the_window(opened, serv
     assert tab.evaluate(outside) == []
 
 
+def test_on_a_narrow_screen_each_published_number_is_a_card_with_its_verdict_in_sight(opened):
+    tab = opened(width=390)
+    article = tab.locator("#tiny-curve")
+    cards = article.locator(".published tbody tr")
+    for cell in cards.locator("td").all():
+        box = cell.bounding_box()
+        assert 0 <= box["x"] and box["x"] + box["width"] <= 390
+    assert cards.count() == 2 and article.locator(".published td:first-child span:visible").count() == 2
+    article.locator(".filter").fill("items=31")
+    assert article.locator(".published tbody tr:visible").count() == 1
+
+
 def test_a_figure_is_drawn_only_when_it_comes_near(opened):
     tab = opened(width=390, height=300)
     tab.wait_for_load_state("load")

@@ -13,6 +13,7 @@ from rankbench.report.series import Drawing, Line, Panel
 _DIGITS = 6  # of a number in a figure, more than a screen can show
 _PLACES = 8  # values along an axis that each get a tick
 _NAME = 24  # characters of a name beside an axis before it is broken
+_AXIS = 36  # characters along an axis before they are broken
 _SYMBOLS = (  # of plotly, and as a letter
     ("circle", "●"), ("square", "■"), ("triangle-up", "▲"), ("triangle-down", "▼"),
     ("cross", "✚"), ("x", "✖"), ("star", "★"), ("pentagon", "⬟"),
@@ -131,7 +132,7 @@ def _axis_of_places(drawn: Drawing, panel: Panel) -> dict[str, Any]:
     """The axis of the solvers in a figure of points, else of what the lines go along."""
     if drawn.kind == "bars":
         places = [line.x[0] for line in panel.lines]
-        names = ["<br>".join(map(_text, wrap(line.name, _NAME))) for line in panel.lines]
+        names = [_broken(line.name, _NAME) for line in panel.lines]
         ends = [max(places) + 0.6, min(places) - 0.6]
         return {"tickvals": places, "ticktext": names, "range": ends, "showgrid": False, "zeroline": False}
     axis: dict[str, Any] = {"title": {"text": _text(drawn.x_label)}}
@@ -143,7 +144,8 @@ def _axis_of_places(drawn: Drawing, panel: Panel) -> dict[str, Any]:
 
 def _axis_of_values(drawn: Drawing, like: str) -> dict[str, Any]:
     """The axis of the metric, which has the same range as the axis `like`."""
-    axis: dict[str, Any] = {"title": {"text": _text(drawn.y_label)}, "matches": like, "zeroline": False}
+    title = {"text": _broken(drawn.y_label, _AXIS)}
+    axis: dict[str, Any] = {"title": title, "matches": like, "zeroline": False}
     return axis | ({"type": "log"} if drawn.log_y else {})
 
 
@@ -155,6 +157,11 @@ def _title(text: str, suffix: str) -> dict[str, Any]:
 def _text(text: str) -> str:
     """A text for plotly, which reads HTML."""
     return escape(text, quote=False).replace("\n", "<br>")
+
+
+def _broken(text: str, most: int) -> str:
+    """A text for plotly whose lines are broken after so many characters."""
+    return "<br>".join(_text(part) for line in text.split("\n") for part in wrap(line, most))
 
 
 def _short(values: Iterable[float]) -> list[float | None]:
