@@ -375,7 +375,10 @@ def save(model: Model, path: str | Path) -> None:
 
 def load(path: str | Path) -> Model:
     """Read a model that `save` wrote; all indices in the file are checked before any is used."""
-    arrays = read_npz(Path(path))
+    try:
+        arrays = read_npz(Path(path))
+    except OSError as error:
+        raise UserError(f"cannot read the model {path}: {error.strerror}") from None
     try:
         model = unpack(arrays, MODELS)
     except (KeyError, TypeError):
