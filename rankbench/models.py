@@ -423,7 +423,10 @@ def load(path: str | Path) -> Model:
 
     A file with ids gives an `Identified` model.
     """
-    arrays = read_npz(Path(path))
+    try:
+        arrays = read_npz(Path(path))
+    except OSError as error:
+        raise UserError(f"cannot read the model {path}: {error.strerror}") from None
     try:
         model = unpack(arrays, MODELS)
         if not arrays.keys().isdisjoint((_USER_IDS, _ITEM_IDS)):

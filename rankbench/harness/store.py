@@ -31,7 +31,7 @@ from rankbench.harness.claims import Claims
 from rankbench.harness.codec import Unreadable, encode, parsed, revived
 from rankbench.harness.older import result_of_format_2
 from rankbench.harness.packing import Packed, packed, unpacked
-from rankbench.harness.records import Cell, Machine, Measure, Profile, Result, Skip
+from rankbench.harness.records import Cell, Counted, Machine, Measure, Profile, Result, Skip
 from rankbench.leftovers import is_left_behind, owner, partial_of
 from rankbench.names import without_folder
 
@@ -39,6 +39,7 @@ _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another d
 FORMAT = 3  # version of the file format; format 2 is read too
 BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
+_VALUES_REMEDY = "delete it, or run the experiment with --force"
 Warn = Callable[[str], None]
 
 
@@ -361,10 +362,24 @@ def measurement_of(result: Result) -> str:
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:8]
 
 
-def values_of(folder: Path, cell: Cell) -> Arrays:
-    """Each metric's value for each user, as stored beside a cell's result; empty where there is no such file."""
+def values_of(folder: Path, cell: Cell, counted: Sequence[Counted] = ()) -> Arrays:
+    """Each metric's value for each user, as stored beside a cell's result; empty where there is no such file.
+
+    An error if these are no numbers, or not of as many users as the result has counted.
+    """
     path = folder / file_name(cell).replace(".json", ".npz")
-    return read_npz(path) if path.exists() else {}
+    if not os.path.lexists(path):
+        return {}
+    try:
+        arrays = read_npz(path)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}", remedy=_VALUES_REMEDY) from None
+    sizes = {array.shape for array in arrays.values()} | {(one.users + one.left_out,) for one in counted}
+    wrong = [name for name, array in arrays.items() if array.ndim != 1 or array.dtype.kind not in "iuf"]
+    if wrong or len(sizes) > 1:
+        problem = f"{path} is damaged: it does not hold a number for each user"
+        raise UserError(problem, remedy=_VALUES_REMEDY)
+    return arrays
 
 
 class ResultsFolder:

@@ -78,7 +78,8 @@ def samples(study: Study, group: Group) -> dict[str, Sample]:
     """The sample of each metric of a group, by the metric's label, where values for each user are stored."""
     if not study.cells:
         return {}
-    stored = {result.cell.place.repetition: values_of(Path(study.cells), result.cell) for result in group.good}
+    folder = Path(study.cells)
+    stored = {one.cell.place.repetition: values_of(folder, one.cell, one.counted) for one in group.good}
     known = {repetition: arrays for repetition, arrays in stored.items() if arrays}
     found = ((measure.label, _sample(known, measure)) for measure in study.measures)
     return {label: sample for label, sample in found if sample}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import around, made_up, prepared, ran, tiny
 
-from rankbench.harness.records import pairs_of
+from rankbench.harness.records import Counted, pairs_of
 from rankbench.harness.store import values_of
 from rankbench.report.evidence import evidence, verdict_of
 from rankbench.report.study import groups
@@ -121,7 +121,11 @@ def test_an_average_over_pairs_whose_pairs_are_unknown_has_no_interval(study):
 
 def test_repetitions_with_other_users_have_no_verdict(study):
     found = study(arrays=lambda cell, value: around(cell, value, users=20 + cell.place.repetition))
-    assert not evidence(found)
+    entries = []
+    for entry in found.entries:
+        counted = (Counted(20 + entry.cell.place.repetition, 0),) * len(entry.cell.measures)
+        entries.append(replace(entry, result=replace(entry.result, counted=counted)))
+    assert not evidence(replace(found, entries=tuple(entries)))
 
 
 def test_evidence_is_gathered_once_for_a_study(study):

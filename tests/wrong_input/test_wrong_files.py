@@ -91,7 +91,8 @@ NUMBERS = {
     f"a rating {shown}": (GOOD + f"9,10,{text}\n", f"line 5: rating {shown}")
     for text, shown in {
         "": "''", " ": "' '", "nan": "'nan' is no number", "NaN": "'NaN' is no number", "inf": "inf is out of range",
-        "-inf": "-inf is out of range", "1e999": "inf is out of range", "good": "'good'", "4/5": "'4/5'", "4_0": "'4_0'",
+        "-inf": "-inf is out of range", "1e999": "inf is out of range", "good": "'good'", "4/5": "'4/5'",
+        "4_0": "'4_0'",
         "0x4": "'0x4'", "４": "'４' is not written", "٤": "'٤'", "4.5.1": "'4.5.1'", "4-": "'4-'", "--4": "'--4'",
         "1e": "'1e'", "None": "'None'", "NULL": "'NULL'", "true": "'true'", "★★★": "'★★★'", "4 stars": "'4 stars'",
         "$4": "'$4'", "4%": "'4%'", "½": "'½'", "1+1j": "'1+1j'", "NA": "'NA'", "infinity!": "'infinity!'",

@@ -1,7 +1,7 @@
 """Reading a user's own text files: detecting separator and header, and reading rows and item features."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -235,11 +235,11 @@ def _sniffed(file: File, number: int, text: str, base: Layout) -> str:
     )
 
 
-def _split(text: str, layout: Layout) -> Sequence[str]:
+def _split(text: str, layout: Layout) -> list[str]:
     return next(csv.reader([text], delimiter=layout.separator)) if layout.quoted else text.split(layout.separator)
 
 
-def _is_header(rows: list[Sequence[str]], layout: Layout, header: Header) -> bool:
+def _is_header(rows: list[list[str]], layout: Layout, header: Header) -> bool:
     """Whether the first line is a header: as the user says, or else if it has no numbers in the fields that are read.
 
     Without values, such a line is a header only if it has a usual name, or the fields of the next line are numbers.

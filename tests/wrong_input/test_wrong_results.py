@@ -1,0 +1,281 @@
+"""Stored results and plans that are damaged in every way that we know: set aside with one line, and run again."""
+
+import json
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+from helpers import around, made_up, rankbench, store_in, tiny_toml
+
+from rankbench.experiments import load
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Selection
+from rankbench.harness.store import Planned, StoredPlan
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder with an experiment and its results, two cells, as a run leaves them."""
+    folder = tmp_path_factory.mktemp("whole")
+    experiment = load(tiny_toml(folder, repetitions="1"))
+    planned = plan(experiment, Selection())
+    store = store_in(folder / "results", "tiny")
+    store.open()
+    for cell in planned.cells:
+        store.save(made_up(cell, 0.5), around(cell, 0.5))
+    entries = tuple(Planned(cell) for cell in planned.cells)
+    store.write_plan(StoredPlan(experiment, "quick", 0, "2026-01-02", planned.measures, entries, (), ()))
+    return folder
+
+
+@pytest.fixture
+def stored(whole, tmp_path, monkeypatch):
+    """A copy of that folder to damage, as the working folder."""
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "results/tiny"
+
+
+def put(*path, value):
+    """A change of a JSON file: another value at this path."""
+
+    def change(content):
+        place = content
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+
+    return change
+
+
+def drop(*path):
+    """A change of a JSON file: a key less."""
+
+    def change(content):
+        place = content
+        for step in path[:-1]:
+            place = place[step]
+        del place[path[-1]]
+
+    return change
+
+
+BYTES = {
+    "nothing": b"",
+    "cut": lambda text: text[: len(text) // 2],
+    "cut by one letter": lambda text: text[:-2],
+    "something behind": lambda text: text + b"{}",
+    "no JSON": b"result",
+    "a list": b"[]",
+    "a number": b"3",
+    "null": b"null",
+    "a text": b'"x"',
+    "an empty table": b"{}",
+    "utf-16": lambda text: text.decode().encode("utf-16"),
+    "latin-1": lambda text: b'"\xf6"' + text,
+    "NULs": bytes(4096),
+    "binary": bytes(range(256)),
+    "too deep": b"[" * 200_000,
+    "deep tables": b'{"a":' * 100_000,
+    "a huge number": b'{"format": ' + b"9" * 5000 + b"}",
+    "a pickle": pickle.dumps({"a": 1}),
+}
+CHANGES = {
+    "another key": put("key", value="0" * 64),
+    "no key": drop("key"),
+    "a key that is a list": put("key", value=[]),
+    "a newer format": put("format", value=99),
+    "an unknown format": put("format", value="x"),
+    "format true": put("format", value=True),
+    "format null": put("format", value=None),
+    "no status": drop("status"),
+    "an unknown status": put("status", value="good"),
+    "a status that is a list": put("status", value=[]),
+    "no machine": drop("machine"),
+    "a machine that is a text": put("machine", value="x"),
+    "a machine without a processor": drop("machine", "cpu"),
+    "no curve": drop("curve"),
+    "a curve that is a text": put("curve", value="x"),
+    "a curve of numbers": put("curve", value=[1]),
+    "a point without values": drop("curve", 0, "values"),
+    "a point with a value too few": put("curve", 0, "values", value=[0.5]),
+    "a point of words": put("curve", 0, "values", value=["a", "b"]),
+    "a step that is a text": put("curve", 0, "step", value="x"),
+    "seconds that are null": put("curve", 0, "seconds", value=None),
+    "a wall time of words": put("wall", value="long"),
+    "contended 1": put("contended", value=1),
+    "a reason that is a number": put("reason", value=3),
+    "counted that is a table": put("counted", value={}),
+    "an unknown field": put("more", value=3),
+    "finished null": put("finished", value=None),
+    "functions of numbers": put("functions", value=[3]),
+}
+IN_PLAN = {
+    "no cells": drop("cells"),
+    "no experiment": drop("experiment"),
+    "an experiment that is a list": put("experiment", value=[]),
+    "a profile that is unknown": put("profile", value="slow"),
+    "a seed that is a text": put("seed", value="x"),
+    "names that are numbers": put("cells", "names", value=[3]),
+    "no names": put("cells", "names", value=[]),
+    "rows that are texts": put("cells", "cells", value=["x"]),
+    "a row cut short": put("cells", "cells", 0, value=[0, 1]),
+    "a row that points beyond": put("cells", "cells", 0, 0, value=99),
+    "a promise that is unknown": put("cells", "cells", 0, 8, value="maybe"),
+    "measures of numbers": put("measures", value=[3]),
+    "an unknown key": put("more", value=1),
+    "a plan of a newer format": put("format", value=99),
+}
+
+
+def damage(path, change):
+    """Damage a file, by other bytes or by a change of its JSON."""
+    if isinstance(change, bytes):
+        path.write_bytes(change)
+    else:
+        path.write_bytes(change(path.read_bytes()))
+
+
+def change_json(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def said(monkeypatch, capsys, *arguments):
+    """The exit code, and the lines on both outputs, none of them a traceback."""
+    code = rankbench(monkeypatch, *arguments)
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.out + printed.err
+    return code, printed.out.splitlines(), printed.err.splitlines()
+
+
+def assert_set_aside_and_run_again(monkeypatch, capsys, path):
+    """The next command names the file in one line, goes on without it, and a run will make it again."""
+    code, _, errors = said(monkeypatch, capsys, "table", "tiny", "--csv")
+    assert code == 0 and len(errors) == 1 and path.name in errors[0] and "set aside as" in errors[0]
+    assert not path.exists() and len(errors[0]) < 1000
+    code, lines, errors = said(monkeypatch, capsys, "run", "tiny.toml", "--dry-run")
+    assert code == 0 and not errors
+    assert lines[-1].startswith("tiny: 1 of 2 cells to run")
+
+
+@pytest.mark.parametrize("change", BYTES.values(), ids=BYTES)
+def test_a_result_of_wrong_bytes_is_set_aside(monkeypatch, capsys, stored, change):
+    path = min((stored / "cells").glob("*.json"))
+    damage(path, change)
+    assert_set_aside_and_run_again(monkeypatch, capsys, path)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_an_edited_result_is_set_aside(monkeypatch, capsys, stored, change):
+    path = min((stored / "cells").glob("*.json"))
+    change_json(path, change)
+    assert_set_aside_and_run_again(monkeypatch, capsys, path)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_status_of_an_edited_result_is_no_traceback(monkeypatch, capsys, stored, change):
+    change_json(min((stored / "cells").glob("*.json")), change)
+    code, lines, errors = said(monkeypatch, capsys, "status")
+    assert code == 0 and lines and len(errors) <= 1
+
+
+@pytest.mark.parametrize("change", [*BYTES.values(), *IN_PLAN.values()], ids=[*BYTES, *IN_PLAN])
+def test_a_damaged_plan_is_set_aside_and_its_results_are_found_again(monkeypatch, capsys, stored, change):
+    (path,) = (stored / "plans").iterdir()
+    if change in IN_PLAN.values():
+        change_json(path, change)
+    else:
+        damage(path, change)
+    code, _, errors = said(monkeypatch, capsys, "table", "tiny")
+    assert code == 1 and len(errors) == 2 and path.name in errors[0] and "set aside as" in errors[0]
+    code, lines, errors = said(monkeypatch, capsys, "run", "tiny.toml", "--dry-run")
+    assert code == 0 and not errors and lines[-1].startswith("tiny: 0 of 2 cells to run")
+
+
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def a_link_to_nothing(path):
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def a_link_to_itself(path):
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("make", [a_folder, a_link_to_nothing, a_link_to_itself])
+def test_a_result_that_is_no_file_is_no_traceback(monkeypatch, capsys, stored, make):
+    path = min((stored / "cells").glob("*.json"))
+    make(path)
+    code, _, errors = said(monkeypatch, capsys, "table", "tiny")
+    assert code == 0 and len(errors) <= 1
+    assert said(monkeypatch, capsys, "status")[0] == 0
+
+
+def pickled(path):
+    np.savez(path.open("wb"), ndcg=np.array([{"a": 1}], dtype=object), allow_pickle=True)
+
+
+def short(path):
+    with np.load(path) as file:
+        arrays = {name: file[name][:3] for name in file.files}
+    np.savez(path.open("wb"), **arrays)
+
+
+def of_words(path):
+    with np.load(path) as file:
+        arrays = {name: np.array(["a"] * len(file[name])) for name in file.files}
+    np.savez(path.open("wb"), **arrays)
+
+
+def of_two_axes(path):
+    with np.load(path) as file:
+        arrays = {name: np.zeros((20, 2)) for name in file.files}
+    np.savez(path.open("wb"), **arrays)
+
+
+def of_other_names(path):
+    np.savez(path.open("wb"), other=np.zeros(3))
+
+
+VALUES = {
+    "nothing": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "cut at the start": lambda path: path.write_bytes(path.read_bytes()[100:]),
+    "no archive": lambda path: path.write_bytes(b"x" * 1000),
+    "a wrong byte": lambda path: path.write_bytes(path.read_bytes().replace(b"NUMPY", b"NUMPX")),
+    "gone": lambda path: path.unlink(),
+    "a folder": a_folder,
+    "a link to itself": a_link_to_itself,
+    "pickled": pickled,
+    "short": short,
+    "words": of_words,
+    "two axes": of_two_axes,
+    "other names": of_other_names,
+}
+
+
+@pytest.mark.parametrize("damage_to", VALUES.values(), ids=VALUES)
+@pytest.mark.parametrize("command", ["table", "compare"])
+def test_damaged_values_of_users_are_no_traceback(monkeypatch, capsys, stored, damage_to, command):
+    damage_to(min((stored / "cells").glob("*.npz")))
+    code, lines, errors = said(monkeypatch, capsys, command, "tiny")
+    assert len(errors) == code <= 1 and (lines or errors)
+    assert all(line.startswith("rankbench: ") for line in errors)
+
+
+@pytest.mark.parametrize("name", ["cells", "plans", "claims", ""])
+def test_a_file_where_a_folder_belongs_is_one_line(monkeypatch, capsys, stored, name):
+    shutil.rmtree(stored / name, ignore_errors=True)
+    (stored / name).write_text("a file") if name else stored.write_text("a file")
+    code, _, errors = said(monkeypatch, capsys, "run", "tiny.toml", "-q", "--no-report", "-s", "global[lam=10]")
+    assert code in (0, 1) and len(errors) == code
+    assert os.path.exists(stored)
