@@ -17,6 +17,7 @@ from rankbench.leftovers import partial_of
 T = TypeVar("T")
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
+LARGEST = 1e30  # the largest number in data, either sign: products of several such numbers do not overflow
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -101,7 +102,7 @@ def read_npz(path: Path) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (ValueError, TypeError, EOFError, RuntimeError, BadZipFile) as error:
+    except (ValueError, TypeError, EOFError, RuntimeError, MemoryError, OverflowError, BadZipFile) as error:
         raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
 
 

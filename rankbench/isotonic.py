@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankbench.arrays import LARGEST
 from rankbench.contract import Floats, Int32s, Int64s, Ints
 from rankbench.errors import UserError
 from rankbench.kernels.methods import isotonic as kernel
@@ -252,12 +253,15 @@ def _checked(
     x: Floats, eps: float, weights: Floats | None, out: Floats | None, size: int
 ) -> tuple[Floats, Floats, Floats]:
     """The arguments as the kernels take them."""
-    if not eps > 0:
-        raise UserError(f"eps={eps} is out of range: must be above 0")
+    if not 0 < eps <= LARGEST:
+        raise UserError(f"eps={eps} is out of range: must be above 0 and at most {LARGEST:g}")
     x = _vector("x", x, size)
+    if size and abs(most := x[np.abs(x).argmax()]) > LARGEST:
+        raise UserError(f"x holds {most:g}: must be within {LARGEST:g}, scale it")
     masses = _NO_WEIGHTS if weights is None else _vector("weights", weights, size)
-    if len(masses) and masses.min() <= 0:
-        raise UserError(f"weight {masses.min():g} is out of range: must be above 0")
+    for mass in (masses.min(initial=1.0), masses.max(initial=1.0)):
+        if not 1 / LARGEST <= mass <= LARGEST:
+            raise UserError(f"weight {mass:g} is out of range: must be above 0, from {1 / LARGEST:g} to {LARGEST:g}")
     return x, masses, np.empty_like(x) if out is None else _target(out, size)
 
 

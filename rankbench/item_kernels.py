@@ -92,8 +92,12 @@ class ItemKernel:
             products /= self.width * self.width
             products += 1.0
             base = products.copy()
-            for _ in range(self.degree - 1):
-                products *= base
+            with np.errstate(over="ignore", invalid="ignore"):
+                for _ in range(self.degree - 1):
+                    products *= base
+                finite = np.isfinite(products.sum())
+            if not finite:
+                raise UserError("the polynomial kernel overflows: scale the features, raise width or lower degree")
         return products
 
 

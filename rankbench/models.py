@@ -19,6 +19,7 @@ from rankbench.kernels.models import stumps as stumps_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.names import checked_threads
 
+_USER_IDS, _ITEM_IDS = "ids.users", "ids.items"  # names of the arrays of ids in a file; no field has such a name
 _ROWS = 1 << 10  # kernel values between this many items and a user's rated items are computed at a time
 _BLOCK = 1 << 16  # pairs scored at a time, which limits the scratch memory
 
@@ -368,16 +369,65 @@ MODELS: dict[str, type] = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Identified:
+    """A model with the ids by which the publication of its data knows users and items; it scores as the model does.
+
+    Where ids are None, users or items have no ids but their numbers from 0.
+    """
+
+    model: Any
+    user_ids: Any = None  # a vector of integers or text
+    item_ids: Any = None
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """The model's score of each pair, by numbers from 0."""
+        scores: Floats = self.model.score(users, items)
+        return scores
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """users x items: the model's scores of all items for these users, by numbers from 0."""
+        scores: Floats = self.model.score_all(users, threads)
+        return scores
+
+    def score_ids(self, users: Any, items: Any) -> Floats:
+        """The model's score of each pair, by published ids."""
+        return self.score(_numbers("user", users, self.user_ids), _numbers("item", items, self.item_ids))
+
+    def validate(self) -> None:
+        """Raise an error unless the model is sound, and the ids are distinct and those of its users and items."""
+        self.model.validate()
+        for kind, ids in (("user", self.user_ids), ("item", self.item_ids)):
+            if ids is not None and (ids.ndim != 1 or ids.dtype.kind not in "iuU" or not len(ids)):
+                raise UserError(
+                    f"{kind} ids are {ids.dtype}{list(ids.shape)}: they must be a vector of integers or text"
+                )
+            if ids is not None and len(np.unique(ids)) < len(ids):
+                raise UserError(f"{kind} ids are not distinct")
+        last = [np.array([0 if ids is None else len(ids) - 1]) for ids in (self.user_ids, self.item_ids)]
+        self.model.score(*last)
+
+
 def save(model: Model, path: str | Path) -> None:
-    """Write a model to an npz file: plain arrays, no pickle."""
-    write_npz(Path(path), pack(model))
+    """Write a model to an npz file, with its ids if it is `Identified`: plain arrays, no pickle."""
+    if not isinstance(model, Identified):
+        write_npz(Path(path), pack(model))
+        return
+    ids = {_USER_IDS: model.user_ids, _ITEM_IDS: model.item_ids}
+    known = {name: np.asarray(values) for name, values in ids.items() if values is not None}
+    write_npz(Path(path), pack(model.model) | known)
 
 
 def load(path: str | Path) -> Model:
-    """Read a model that `save` wrote; all indices in the file are checked before any is used."""
+    """Read a model that `save` wrote; all indices in the file are checked before any is used.
+
+    A file with ids gives an `Identified` model.
+    """
     arrays = read_npz(Path(path))
     try:
         model = unpack(arrays, MODELS)
+        if not arrays.keys().isdisjoint((_USER_IDS, _ITEM_IDS)):
+            model = Identified(model, arrays.get(_USER_IDS), arrays.get(_ITEM_IDS))
     except (KeyError, TypeError):
         raise UserError(f"{path} holds no rankbench model") from None
     except UserError as error:
@@ -388,6 +438,20 @@ def load(path: str | Path) -> Model:
         raise _unsound(path, error) from None
     loaded: Model = model
     return loaded
+
+
+def _numbers(kind: str, asked: Any, ids: Any) -> Ints:
+    """The numbers from 0 of published ids; an error if one is unknown."""
+    wanted = np.atleast_1d(np.asarray(asked))
+    if ids is None or not len(wanted):
+        return wanted
+    if (wanted.dtype.kind == "U") != (ids.dtype.kind == "U"):
+        raise UserError(f"{kind} id {wanted.tolist()[0]!r} is unknown: the ids are like {ids.tolist()[0]!r}")
+    order = np.argsort(ids)
+    places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+    if (missing := ids[places] != wanted).any():
+        raise UserError(f"{kind} id {wanted[missing].tolist()[0]!r} is unknown")
+    return places
 
 
 def _unsound(path: str | Path, error: UserError) -> UserError:

@@ -3,23 +3,28 @@
 import csv
 import io
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from html import escape as html_of
 
 import pytest
 from helpers import TINY, TUNE_TOML, made_up, rankbench, tiny_toml, with_solver
+from rich.console import Console
 
 from rankbench.cli import options
-from rankbench.cli.printer import progress_of
+from rankbench.cli.printer import progress_of, show_sheet
 from rankbench.cli.session import Session, chosen_experiments
 from rankbench.harness.isolation import Caps
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection
 from rankbench.harness.run import Conditions, Event, Run
 from rankbench.metrics import RULES
+from rankbench.report.tables import Sheet, to_latex, to_markdown
 
 COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
 LATER = "users,left_out,unscored,published_on,computed,prepare,load,low,high,p,effect"  # columns that came at the end
@@ -50,6 +55,12 @@ def results(tmp_path, monkeypatch, capsys):
         (["run", "park2015-table1", "--memory", "lots"], "write it like 500M, 8G, or none"),
         (["run", "park2015-table1", "-r", "0"], "--repetitions=0 is out of range"),
         (["run", "park2015-table1", "-j", "0"], "-j 0 is out of range"),
+        (["run", "park2015-table1", "-j", "1025"], "-j 1025 is out of range: must be at least 1 and at most 1024"),
+        (["run", "all", "-r", "1000000000"], "must be at least 1 and at most 10000"),
+        (["run", "all", "--trials", "1000000000"], "must be at least 1 and at most 10000"),
+        (["run", "all", "--threads", "1025"], "must be at least 1 and at most 1024"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--steps", "1000001"], "at most 1000000"),
+        (["run", "park2015-table1", "--memory", "9" * 400 + "G"], "write it like 500M, 8G, or none"),
         (["run", "park2015-table1", "-j", "many"], "'-j' / '--jobs'"),
         (["run", "park2015-table1", "--trials", "0"], "--trials=0 is out of range: must be at least 1"),
         (["run", "park2015-table1", "--trials", "3"], "--trials=3: park2015-table1 tunes on a grid"),
@@ -103,6 +114,13 @@ def test_a_mistake_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path, ar
         ({"metrics": '["ndgc@10"]'}, "tiny.toml: unknown metric 'ndgc'; did you mean 'ndcg'?"),
         ({"solvers": "[]"}, "tiny.toml: solvers must be a list of names that is not empty"),
         ({"data": "3"}, "tiny.toml: data must be a list"),
+        ({"data": "[" * 100_000}, "tiny.toml: nested too deeply"),
+        ({"repetitions": "9" * 5000}, "tiny.toml: "),
+        ({"repetitions": "10001"}, "repetitions=10001 is out of range: must be at least 1 and at most 10000"),
+        ({"budget": "{steps = 1000001}"}, "steps=1000001 is out of range: must be at least 0 and at most 1000000"),
+        ({"title": "3"}, "tiny.toml: title must be a text"),
+        ({"paper": "2020-01-01"}, "tiny.toml: paper must be a text"),
+        ({"figure": "{kind = 'sweep', x = 3}"}, "tiny.toml: [figure]: x must be a text"),
         ({"title": ""}, "tiny.toml: missing key 'title'"),
         ({"title": '"x'}, "tiny.toml: "),
         ({"repetitions": "0"}, "repetitions=0 is out of range"),
@@ -141,7 +159,7 @@ def asked(monkeypatch, tmp_path):
 
     def of(*arguments, code=0):
         calls = []
-        for verb in ("run_all", "preview_all", "tune_one"):
+        for verb in ("run_all", "join_all", "preview_all", "tune_one"):
             monkeypatch.setattr(Session, verb, lambda *given, verb=verb: calls.append((verb, *given)) or code)
         assert rankbench(monkeypatch, *arguments) == code
         ((verb, session, *given),) = calls
@@ -177,6 +195,23 @@ def test_each_option_of_run_asks_for_one_thing(asked, arguments, selection, cond
     assert session.selection == Selection(**selection)
     assert session.conditions == Conditions(**conditions)
     assert not session.quiet and session.results.out == options.RESULTS
+
+
+@pytest.mark.parametrize(("arguments", "leave"), [("--join", True), ("--join --exit-when-done", False)])
+def test_a_driver_that_joins_leaves_at_once_or_with_the_last_cell(asked, arguments, leave):
+    verb, session, given = asked("run", "a", *arguments.split())
+    assert (verb, given) == ("join_all", [["a"]])
+    assert session.conditions == Conditions(join=True, leave=leave)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [("--exit-when-done", "give it together with --join"), ("--join --dry-run", "--dry-run runs nothing")],
+)
+def test_options_of_joining_that_make_no_sense_are_refused(monkeypatch, capsys, arguments, fragment):
+    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *arguments.split()) == 1
+    error = capsys.readouterr().err
+    assert fragment in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -322,6 +357,63 @@ tiny 2/2 ok: {}: pairwise-error without a value, 0.300 s
 """
 
 
+HOSTILE = "raise ValueError('\\x1b[31m[red]bo|om</b>\\x07\\n' + 'x' * 9000)"
+SHOWN = "ValueError: \\x1b[31m[red]bo|om</b>\\x07\\nxxx"
+
+
+def test_what_a_solver_says_is_shown_as_text_and_cut(monkeypatch, capsys, tmp_path):
+    arguments = ["run", tiny_toml(tmp_path), "-s", with_solver(tmp_path, HOSTILE), "-r", "1"]
+    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    printed = capsys.readouterr()
+    for text in (printed.out, printed.err):
+        assert SHOWN in text and "\x1b" not in text and "\x07" not in text and len(text) < 12_000
+    (stored,) = (tmp_path / "out/tiny/cells").glob("mine*.json")
+    assert 9000 < len(stored.read_text()) < 9000 + 3 * 4096  # all of it is there once
+    html = (tmp_path / "out/report/index.html").read_text()
+    assert html_of(SHOWN) in html and "\x1b" not in html and "</b>\\x07" not in html
+
+
+def test_nothing_that_a_terminal_shows_is_taken_for_markup(monkeypatch, capsys, tmp_path):
+    cell = plan(TINY, Selection(solvers=("sgd",))).cells[0]
+    terminal = partial(Console, force_terminal=True, width=400)
+    monkeypatch.setattr("rankbench.cli.printer.Console", terminal)
+    failed = made_up(cell, 0.5, status="failed", reason="[red]boom[/red]\x1b[2J", curve=(), counted=())
+    with progress_of("[b]tiny", 1, quiet=False) as tell:
+        tell(Event("end", cell, failed))
+    sheet = Sheet(("a[b=c]", "\x1b[2J"), (False, False), (("[red]x\x1b]0;y\x07", "[/]"),), frozenset({(0, 1)}))
+    show_sheet("[red]title", sheet)
+    out = capsys.readouterr().out
+    assert "\x1b[2J" not in out and "\x1b]0" not in out
+    out = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out)  # without rich's own colours
+    for text in ("[red]boom[/red]", "\\x1b[2J", "[b]tiny", "a[b=c]", "[red]x\\x1b]0;y\\x07", "[/]", "[red]title"):
+        assert text in out
+    assert "\x1b" not in to_markdown(sheet) and r"{[}" not in to_latex(sheet)
+    assert r"\textbackslash{}x1b[2J" in to_latex(sheet)
+
+
+def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
+    solver = with_solver(tmp_path, "raise ValueError('größe 日本')")
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--no-report"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 2 and b"Traceback" not in done.stderr
+    assert rb"gr\xf6\xdfe \u65e5\u672c" in done.stdout and done.stdout.isascii()
+
+
+@pytest.mark.parametrize("named", ["csv:missing.csv", "netflix"])
+@pytest.mark.parametrize("more", [["-q"], ["--dry-run"]])
+def test_data_that_somebody_named_and_that_is_not_there_is_an_error(monkeypatch, capsys, tmp_path, named, more):
+    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, "run", "all", "-d", named, *more) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert named.partition(":")[2] or named in printed.err
+    assert rankbench(monkeypatch, "run", "all", "-s", "nowhere.py:Mine", *more) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
     name = tiny_toml(tmp_path)
     assert [found.name for found in chosen_experiments([name, name], Selection())] == ["tiny"]
@@ -450,7 +542,7 @@ def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, resu
     assert rankbench(monkeypatch, "table", "tiny", "--out", str(results)) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("| data | solver |")
-    assert "*ndcg@5*: " in printed and RULES in printed
+    assert "*NDCG@5* (`ndcg@5`): " in printed and RULES in printed
 
 
 def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(monkeypatch, capsys, tmp_path):

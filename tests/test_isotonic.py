@@ -1,5 +1,6 @@
 """Projections onto orders compared with three other libraries, on orders, ties, weights and graphs from hypothesis."""
 
+import re
 from itertools import pairwise
 
 import clarabel
@@ -283,6 +284,26 @@ def test_the_circle_is_named_node_by_node():
 def test_a_margin_must_be_positive(eps):
     with pytest.raises(UserError, match=r"eps=.* is out of range"):
         project_total(np.zeros(3), eps)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e31])
+def test_numbers_that_would_overflow_are_refused(value):
+    edges = np.array([[0, 1]])
+    with pytest.raises(UserError, match=rf"x holds {re.escape(f'{value:g}')}: must be within 1e\+30, scale it"):
+        project_dag(np.array([0.0, value]), edges)
+    for eps in (np.inf, 1e31):
+        with pytest.raises(UserError, match=r"eps=.* is out of range: must be above 0 and at most 1e\+30"):
+            project_dag(np.zeros(2), edges, eps)
+    for weight in (1e-300, 1e31):
+        with pytest.raises(UserError, match=r"weight .* is out of range: must be above 0, from 1e-30 to 1e\+30"):
+            project_dag(np.zeros(2), edges, weights=np.array([1.0, weight]))
+
+
+@pytest.mark.parametrize("value", [1e30, -1e30])
+def test_the_largest_numbers_have_finite_multipliers(value):
+    found = project_dag(np.array([value, -value]), np.array([[0, 1]]))
+    assert np.isfinite([*found.z, *found.duals, found.gap]).all()
+    assert found.z[0] <= found.z[1]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

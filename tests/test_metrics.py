@@ -576,6 +576,15 @@ def test_ndcg_refuses_negative_ratings_whose_gains_would_leave_its_limits(name):
         evaluate(ItemScores(np.zeros(2)), test, [name])
 
 
+def test_a_gain_that_overflows_is_refused_and_a_metric_that_suits_is_named():
+    test = Ratings([0, 2], [0, 1], [1.0, 1500.0], n_items=2)
+    with pytest.raises(UserError, match=r"metric 'ndcg' has the gain .* for a rating of 1500 \(use ndcg-linear\)"):
+        evaluate(ItemScores(np.arange(2.0)), test, ["ndcg@3"])
+    assert evaluate(ItemScores(np.arange(2.0)), test, ["ndcg-linear@3"]) == {"ndcg-linear@3": 1.0}
+    below = Ratings([0, 2], [0, 1], [1.0, 999.0], n_items=2)
+    assert evaluate(ItemScores(np.arange(2.0)), below, ["ndcg"]) == {"ndcg": 1.0}
+
+
 def test_pairwise_error_is_usable_on_either_view():
     views = (Ratings([0, 1], [0], [-1.0], n_items=2), Comparisons([0, 1], [0], [1], n_items=2))
     assert [unusable(METRICS["pairwise-error"], view) for view in views] == [None, None]

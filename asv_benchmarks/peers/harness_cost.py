@@ -1,18 +1,22 @@
-"""The cost of the harness: the overhead per cell, and resuming a finished run."""
+"""The cost of the harness: the overhead per cell, here and on a Dask cluster, and resuming a finished run."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 from turns import Measure, seconds
 
 from rankbench.experiments import load
+from rankbench.harness.claims import Claims
+from rankbench.harness.cluster import Cluster
 from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Counted, Point, Result, Selection
@@ -20,6 +24,7 @@ from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
 
 SOLVERS, REPETITIONS = 20, 500
+CLAIMED = 200
 FINISHED = """
 title = "Ten thousand cells"
 paper = "none"
@@ -34,8 +39,10 @@ budget = {{ steps = 3 }}
 
 
 def harness_cost(repeats: int) -> Iterator[Measure]:
-    """The overhead per cell, and the seconds and memory to resume a run of ten thousand finished cells."""
+    """The overhead per cell, of claims and of a cluster, and the cost of resuming ten thousand finished cells."""
     yield _cell(repeats)
+    yield _claim()
+    yield from _on_a_cluster(repeats)
     yield from _resumed()
 
 
@@ -53,6 +60,62 @@ def _cell(repeats: int) -> Measure:
         results = run.study().results
     beyond = 1e3 * (elapsed - sum(result.seconds or 0.0 for result in results)) / len(results)
     return Measure(f"a cell beyond its solver, over {len(results)} cells", "ms", beyond, at_most=60.0)
+
+
+def _claim() -> Measure:
+    """What it costs per cell to share a folder with other drivers: taking and releasing the cell's claim."""
+    with tempfile.TemporaryDirectory() as folder, Claims(Path(folder, "claims")) as claims:
+
+        def share() -> None:
+            for number in range(CLAIMED):
+                claims.take(f"cell-{number}")
+                claims.release(f"cell-{number}")
+
+        return Measure("a cell's claim, taken and released", "ms", 1e3 * seconds(share) / CLAIMED, at_most=10.0)
+
+
+def _on_a_cluster(repeats: int) -> Iterator[Measure]:
+    """A cell's overhead on one local Dask worker, and how much faster two workers finish the same cells."""
+    experiment = replace(load("cortes2007-unseen"), data=("magnitudes",), repetitions=max(repeats, 2))
+    with tempfile.TemporaryDirectory() as folder:
+        times = {}
+        for workers in (1, 2):
+            with _cluster(Path(folder, f"{workers}"), workers) as cluster:
+                for part in ("warm-up", "measured"):
+                    run = _prepared(experiment, Path(folder, f"{workers}-{part}"), cluster)
+                    times[workers] = seconds(lambda run=run: run.execute(lambda event: None))
+            if workers == 1:
+                results = run.study().results
+                beyond = 1e3 * (times[1] - sum(result.seconds or 0.0 for result in results)) / len(results)
+                what = f"a cell beyond its solver on a Dask worker, {len(results)} cells"
+                yield Measure(what, "ms", beyond, at_most=50.0)
+    yield Measure("two Dask workers against one, the same cells", "x", times[1] / times[2])
+
+
+@contextmanager
+def _cluster(folder: Path, workers: int) -> Iterator[Cluster]:
+    """A local scheduler with so many worker processes."""
+    folder.mkdir()
+    file = folder / "scheduler.json"
+    environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
+    options = ("--scheduler-file", str(file), "--no-dashboard")
+    worker = ("worker", "--nthreads", "1", "--local-directory", str(folder))
+    roles = [("scheduler", "--port", "0"), *[worker] * workers]
+    commands = [[sys.executable, "-m", f"distributed.cli.dask_{role}", *more, *options] for role, *more in roles]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    processes = [subprocess.Popen(command, env=environment, **quiet) for command in commands]
+    try:
+        while not file.exists():
+            sleep(0.1)
+        found = Cluster(str(file), workers, print)
+        while found.places < workers:
+            sleep(0.1)
+        yield found
+        found.close()
+    finally:
+        for process in processes:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _resumed() -> Iterator[Measure]:
@@ -75,11 +138,12 @@ def _resumed() -> Iterator[Measure]:
     yield Measure(f"{what}: peak memory", "MB", usage.ru_maxrss / 1e3, at_most=300.0)
 
 
-def _prepared(experiment, out: Path) -> Run:
+def _prepared(experiment, out: Path, cluster: Cluster | None = None) -> Run:
     """A planned run with its results folder created."""
     store = ResultsFolder(out, print).store(experiment.name)
     materials = Materials(0, store.scratch)
-    run = Run(plan(experiment, Selection(), materials), store, Conditions(), materials)
+    conditions = Conditions(jobs=cluster.places if cluster else 1)
+    run = Run(plan(experiment, Selection(), materials), store, conditions, materials, cluster)
     run.open()
     return run
 

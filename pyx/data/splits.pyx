@@ -8,6 +8,7 @@ from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, longs
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport below, below64, bit_generator
 from rankbench.kernels.shared.rows cimport Pattern, longest_row
 from rankbench.kernels.shared.sorting cimport sort32
@@ -32,6 +33,7 @@ def deal(*, const int64_t[::1] indptr, const int64_t[:, ::1] quotas, rng) -> Int
     as any other. O(parts) for each row.
     """
     cdef Py_ssize_t n_groups = indptr.shape[0] - 1, group, row
+    agree("quotas", quotas.shape[0], n_groups)
     labels = np.empty(indptr[n_groups], np.int8)
     places = np.array(quotas, np.int64, order="C")
     cdef int8_t[::1] out = labels

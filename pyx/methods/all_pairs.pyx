@@ -13,6 +13,7 @@ from rankbench.kernels.methods.all_pairs cimport (
     PairMemory, Task, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, sums_size, task_of,
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern, SparseRows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
@@ -142,6 +143,12 @@ def evaluate_all(
     """
     threads = team(threads)
     cdef Py_ssize_t number, i, n = scores.shape[0]
+    agree("scores", n, tasks.rows.columns.shape[0])
+    agree("rows of windows", windows.shape[0], 3)
+    agree("columns of windows", windows.shape[1], n)
+    agree("degrees", degree.shape[0], n)
+    agree("slopes", slope.shape[0], n)
+    agree("losses", losses.shape[0], tasks.view.n)
     cdef Found found = Found(
         &scores[0], Windows(&windows[0, 0], &windows[1, 0], &windows[2, 0]), &degree[0], &slope[0]
     )
@@ -170,6 +177,12 @@ def curve_all(
     """Fill `out` with the Hessian at the scores that were evaluated last with these windows, times a direction."""
     threads = team(threads)
     cdef Py_ssize_t number, i, n = scores.shape[0]
+    agree("scores", n, tasks.rows.columns.shape[0])
+    agree("rows of windows", windows.shape[0], 3)
+    agree("columns of windows", windows.shape[1], n)
+    agree("degrees", degree.shape[0], n)
+    agree("numbers of the direction", direction.shape[0], n)
+    agree("numbers of out", out.shape[0], n)
     cdef Found found = Found(
         &scores[0], Windows(&windows[0, 0], &windows[1, 0], &windows[2, 0]), &degree[0], NULL
     )

@@ -12,6 +12,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport add_gram, solve_positive
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView
@@ -35,6 +36,8 @@ def ridge(
     n k^2 + k^3/3 flops at rank k.
     """
     threads = team(threads)
+    agree("rows of out", out.shape[0], rows.view.n)
+    agree("columns of vectors", vectors.shape[1], out.shape[1])
     cdef Py_ssize_t row
     cdef int rank = <int> out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
@@ -54,6 +57,10 @@ def gram_times(
 ):
     """Fill `out` with (sum over the row's entries of vector vector^T) left_row; the rank is a multiple of 4."""
     threads = team(threads)
+    agree("rows of out", out.shape[0], rows.view.n)
+    agree("rows of left", left.shape[0], rows.view.n)
+    agree("columns of left", left.shape[1], out.shape[1])
+    agree("columns of vectors", vectors.shape[1], out.shape[1])
     cdef Py_ssize_t row
     for row in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _gram_times_row(&rows.view, row, &vectors[0, 0], out.shape[1], &left[row, 0], &out[row, 0])
@@ -64,6 +71,9 @@ def squared_errors(
 ):
     """Fill `out` with each row's sum of (value - left_row . vector)^2."""
     threads = team(threads)
+    agree("rows of out", out.shape[0], rows.view.n)
+    agree("rows of left", left.shape[0], rows.view.n)
+    agree("columns of vectors", vectors.shape[1], left.shape[1])
     cdef Py_ssize_t row
     for row in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         out[row] = _row_error(&rows.view, row, &left[row, 0], &vectors[0, 0], left.shape[1])

@@ -11,6 +11,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport LANES, dot, dot_any, read_ahead
 from rankbench.kernels.shared.losses cimport Loss, Tangent, tangent_of
 from rankbench.kernels.shared.parallel cimport team
@@ -74,6 +75,10 @@ def slopes(
     A comparison's `better` and `worse` are places among its user's entries.
     """
     threads = team(threads)
+    agree("users with comparisons", comparisons.view.n, entries.view.n)
+    agree("losses", loss_out.shape[0], entries.view.n)
+    agree("scores", scores.shape[0], entries.columns.shape[0])
+    agree("slopes", slope_out.shape[0], entries.columns.shape[0])
     cdef Py_ssize_t user
     cdef int64_t first
     for user in prange(entries.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
@@ -88,6 +93,8 @@ def times(*, SparseRows matrix, const double[:, ::1] dense, double[:, ::1] out, 
     """Fill `out` with the product of a sparse matrix and a dense one; O(entries width)."""
     threads = team(threads)
     cdef Py_ssize_t row, first, width = dense.shape[1]
+    agree("rows of out", out.shape[0], matrix.view.n)
+    agree("columns of out", out.shape[1], width)
     if matrix.values.shape[0] == 0 or width == 0:
         out[:] = 0.0
         return
@@ -108,6 +115,9 @@ def inner_products(
     """
     threads = team(threads)
     cdef Py_ssize_t row, rank = left.shape[1]
+    agree("rows of left", left.shape[0], entries.view.n)
+    agree("columns of right", right.shape[1], rank)
+    agree("products", out.shape[0], entries.columns.shape[0])
     if out.shape[0] == 0 or rank == 0:
         out[:] = 0.0
         return

@@ -3,6 +3,7 @@
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t
 
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot_difference
 from rankbench.kernels.shared.losses cimport Loss, loss_of
 from rankbench.kernels.shared.parallel cimport team
@@ -20,6 +21,9 @@ def losses(
 ):
     """Fill `out` with each user's sum of losses; rows of users and items are padded to whole lanes."""
     threads = team(threads)
+    agree("users", users.shape[0], comparisons.view.n)
+    agree("sums of losses", out.shape[0], users.shape[0])
+    agree("columns of items", items.shape[1], users.shape[1])
     cdef Py_ssize_t user
     for user in prange(users.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         out[user] = _user_loss(loss, comparisons, user, &users[user, 0], &items[0, 0], users.shape[1])

@@ -28,14 +28,15 @@ cdef inline void descend_on(
 ) noexcept nogil:
     """One update: u = keep_u u - g (v - w);  v = keep_v v - g u;  w = keep_w w + g u, all from the old values.
 
-    g is the step size eta times the slope of the loss at u . (v - w). A row keeps 1 - eta shrinkage of itself.
+    g is the step size eta times the slope of the loss at u . (v - w). A row keeps 1 - eta shrinkage of itself, and
+    nothing where that is negative: otherwise a row of few comparisons would change its sign and grow with every update.
     """
     cdef double *u = factors.users + user * factors.rank
     cdef double *v = factors.items + better * factors.rank
     cdef double *w = factors.items + worse * factors.rank
-    cdef double keep_u = 1.0 - eta * factors.user_shrink[user]
-    cdef double keep_v = 1.0 - eta * factors.item_shrink[better]
-    cdef double keep_w = 1.0 - eta * factors.item_shrink[worse]
+    cdef double keep_u = max(0.0, 1.0 - eta * factors.user_shrink[user])
+    cdef double keep_v = max(0.0, 1.0 - eta * factors.item_shrink[better])
+    cdef double keep_w = max(0.0, 1.0 - eta * factors.item_shrink[worse])
     cdef Py_ssize_t k
     cdef double old_u, old_v, old_w
     for k in range(factors.rank):

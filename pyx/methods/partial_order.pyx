@@ -18,6 +18,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
@@ -100,6 +101,8 @@ def reduced(*, Py_ssize_t n, const int32_t[::1] low, const int32_t[::1] high, co
     `high` within a group. O(m n / 64), with a bit per pair of nodes.
     Invariant: the bits of each node that has been visited say to which nodes a path leads from there.
     """
+    agree("higher ends", high.shape[0], low.shape[0])
+    agree("nodes", count_rows(starts, low.shape[0]), n)
     cdef Py_ssize_t words = (n + 63) // 64, node, edge, word
     kept = np.zeros(low.shape[0], np.uint8)
     cdef unsigned char[::1] keep = kept
@@ -126,6 +129,7 @@ def topological(*, Py_ssize_t n, const int32_t[::1] high, const int64_t[::1] sta
     Edges are grouped by their lower node. Invariant: the queue holds the nodes that no edge enters from a node
     without a place, and waiting[node] counts the edges that do.
     """
+    agree("nodes", count_rows(starts, high.shape[0]), n)
     places = np.full(n, -1, np.int32)
     cdef int32_t[::1] place = places
     cdef int32_t[::1] waiting = np.bincount(high, minlength=n).astype(np.int32)

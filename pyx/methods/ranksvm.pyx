@@ -13,6 +13,7 @@ from rankbench.kernels.methods.all_pairs cimport (
     PairMemory, Task, TaskPairs, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, lay_out_windows, task_of,
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport LANES, dot
 from rankbench.kernels.shared.line_search cimport SUFFICIENT
 from rankbench.kernels.shared.parallel cimport team, thread_id
@@ -83,6 +84,9 @@ def scores(
 ):
     """Fill `out` with the product of each row's item's features with its task's weights."""
     threads = team(threads)
+    agree("rows of weights", weights.shape[0], rows.view.n)
+    agree("columns of weights", weights.shape[1], features.view.d)
+    agree("scores", out.shape[0], rows.columns.shape[0])
     cdef Py_ssize_t number
     for number in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _task_scores(
@@ -96,6 +100,9 @@ def sums(
 ):
     """Fill `out` with each task's sum of its items' features, weighted by its rows of `slope`."""
     threads = team(threads)
+    agree("slopes", slope.shape[0], rows.columns.shape[0])
+    agree("rows of out", out.shape[0], rows.view.n)
+    agree("columns of out", out.shape[1], features.view.d)
     cdef Py_ssize_t number
     for number in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         _task_sums(&features.view, &rows.view, number, &slope[0], &out[number, 0])
@@ -116,6 +123,9 @@ def newton(
     Each task has min 1/2 |w|^2 + C loss(X w) by itself; it is done at a relative duality gap of `tolerance`.
     """
     threads = team(threads)
+    agree("rows of weights", weights.shape[0], tasks.view.n)
+    agree("columns of weights", weights.shape[1], features.view.d)
+    agree("marks", done.shape[0], tasks.view.n)
     cdef Py_ssize_t number
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, &features.view, &tasks.view)

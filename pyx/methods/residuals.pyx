@@ -12,6 +12,7 @@ import numpy as np
 from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.sorting cimport argsort, in_order
 
 cdef struct Memory:
@@ -54,6 +55,10 @@ def measure(
     above gradient . r - eps sum |b|. `bounds` gets the four bounds of each place.
     """
     cdef Py_ssize_t m = r.shape[0]
+    agree("places", order.shape[0], m)
+    agree("rows of bounds", bounds.shape[0], m)
+    agree("columns of bounds", bounds.shape[1], 4)
+    agree("numbers of the gradient", gradient.shape[0], m)
     cdef Loss loss
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, m)
@@ -80,6 +85,9 @@ def near_laplacian_times(
     only ever move up.
     """
     cdef Py_ssize_t m = x.shape[0], n = x.shape[1], place, column, row
+    agree("places", order.shape[0], m)
+    agree("rows of bounds", bounds.shape[0], m)
+    agree("columns of bounds", bounds.shape[1], 4)
     cdef Matrix matrix
     cdef Window below, above
     result = np.empty((m, n))

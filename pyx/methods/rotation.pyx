@@ -4,6 +4,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows
 
 
@@ -38,6 +39,7 @@ def bucket(
     Task pair_of[a, b] * groups + c holds the comparisons of items of the groups a and b by users of group
     c. Returns the start of each task, and the user, better item and worse item of each row.
     """
+    agree("users with a group", user_group.shape[0], comparisons.view.n)
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
     cdef Py_ssize_t n = better.shape[0], tasks = (np.max(pair_of, initial=-1) + 1) * groups

@@ -13,6 +13,7 @@ from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.blas cimport multiply_transposed
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot_at
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView
@@ -61,6 +62,7 @@ def gaussian(*, double[:, ::1] products, double width, int threads):
     """Replace the inner products X X^T by K = exp(-|x - y|^2 / (2 width^2)), with n^2 / 2 exponentials."""
     threads = team(threads)
     cdef Py_ssize_t n = products.shape[0], strip, strips = (n + _TILE - 1) // _TILE
+    agree("columns of products", products.shape[1], n)
     cdef double[::1] squares = np.diagonal(products).copy()
     cdef double scale = -0.5 / (width * width)
     for strip in prange(strips, nogil=True, schedule="dynamic", num_threads=threads):
@@ -73,6 +75,7 @@ def sparse_gaussian(*, SparseRows rows, SparseRows columns, double width, int th
     Only pairs of rows with an entry in a common column cost an exponential each.
     """
     threads = team(threads)
+    agree("entries by columns", columns.values.shape[0], rows.values.shape[0])
     cdef Py_ssize_t n = rows.view.n, row
     result = np.empty((n, n))
     if rows.values.shape[0] == 0:
@@ -112,6 +115,10 @@ def expand(
     Row u of `coefficients` holds the a_j of user u. Pairs of the same asked item find its row of K in the cache if
     they stand together in `order`.
     """
+    agree("offsets", offsets.shape[0], coefficients.view.n)
+    agree("users", users.shape[0], out.shape[0])
+    agree("asked items", asked.shape[0], out.shape[0])
+    agree("places in order", order.shape[0], out.shape[0])
     cdef Py_ssize_t place, pair, first
     cdef int32_t user
     with nogil:

@@ -9,6 +9,7 @@ from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
 
@@ -30,6 +31,9 @@ def products(
     """
     threads = team(threads)
     cdef Py_ssize_t rank = columns.shape[1], strip, strips = (columns.shape[0] + _STRIP - 1) // _STRIP
+    agree("columns of rows", rows.shape[1], rank)
+    agree("rows of out", out.shape[0], chosen.shape[0])
+    agree("columns of out", out.shape[1], columns.shape[0])
     cdef Arena arena = Arena(NULL, 0)
     cdef double *packed = _lay_out(&arena, rank)
     cdef Scratch scratch = Scratch(arena.used, threads)
@@ -53,6 +57,9 @@ def sparse_pairs(
     double[::1] out,
 ):
     """Fill out[p] with features[items[p]] . weights[users[p]] + offsets[users[p]], summed in the order of the row."""
+    agree("offsets", offsets.shape[0], weights.shape[0])
+    agree("users", users.shape[0], out.shape[0])
+    agree("items", items.shape[0], out.shape[0])
     cdef Py_ssize_t pair, place
     cdef double total
     with nogil:

@@ -3,6 +3,7 @@
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t
 
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team
 
 
@@ -38,6 +39,8 @@ cdef class Stumps:
 
 def score(*, Stumps stumps, const int32_t[::1] rows, const int32_t[::1] items, double[::1] out):
     """Fill out[p] with the score of items[p] by row rows[p] of the stumps, in O(stumps of a row)."""
+    agree("items", items.shape[0], rows.shape[0])
+    agree("scores", out.shape[0], rows.shape[0])
     cdef const double[:, ::1] values = stumps.values
     cdef const int32_t[:, :] features = stumps.features
     cdef const double[:, :] cuts = stumps.cuts, weights = stumps.weights
@@ -56,6 +59,8 @@ def score_all(*, Stumps stumps, const int32_t[::1] rows, double[:, ::1] out, int
     cdef const double[:, :] cuts = stumps.cuts, weights = stumps.weights
     cdef const double[::1] offsets = stumps.offsets
     cdef Py_ssize_t n = values.shape[0], cell
+    agree("rows of out", out.shape[0], rows.shape[0])
+    agree("columns of out", out.shape[1], n)
     for cell in prange(rows.shape[0] * n, nogil=True, schedule="static", num_threads=threads):
         out[cell // n, cell % n] = _score(values, features, cuts, weights, offsets, rows[cell // n], cell % n)
 

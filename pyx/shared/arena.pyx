@@ -4,6 +4,9 @@ import numpy as np
 
 from libc.stdint cimport uint8_t
 
+cdef extern from *:
+    const Py_ssize_t PY_SSIZE_T_MAX
+
 
 cdef class Scratch:
     """Scratch memory of `size` bytes for each thread, released with this object."""
@@ -12,6 +15,8 @@ cdef class Scratch:
         """Allocate the memory, or raise MemoryError."""
         cdef uint8_t[::1] block
         cdef size_t off
+        if threads < 1 or size > <size_t> (PY_SSIZE_T_MAX - LINE) // <size_t> threads:
+            raise MemoryError
         self.block = np.empty(size * threads + LINE, np.uint8)
         block = self.block
         off = <size_t> &block[0] % LINE

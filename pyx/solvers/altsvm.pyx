@@ -24,6 +24,7 @@ from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot, dot_difference, fetch
 from rankbench.kernels.shared.parallel cimport team, thread_id
@@ -134,6 +135,7 @@ def records_of(
     Task pair_of[a, b] holds the comparisons between items of the groups a and b; every dual is zero. The time is
     linear: a first pass counts, a second fills.
     """
+    agree("users in order", user_order.shape[0], comparisons.view.n)
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
     starts = np.zeros(n_tasks + 1, np.int64)
@@ -173,6 +175,7 @@ def items_pass(
     2 rank, in about 7 rank flops. `atomic`: no addition to V is lost where tasks of one round share items.
     """
     threads = team(threads)
+    agree("columns of rounds", rounds.shape[1], 2)
     cdef double[::1] inverses = np.empty(vectors.users.shape[0])
     cdef ItemsMachine machine = _items_machine(box, vectors, atomic)
     cdef Py_ssize_t turn, task, first, end, user
@@ -196,6 +199,7 @@ def items_from_duals(*, TaskRecords tasks, const int64_t[:, ::1] rounds, Vectors
     Returns the sum of the duals and of their squares, task by task.
     """
     threads = team(threads)
+    agree("columns of rounds", rounds.shape[1], 2)
     cdef Py_ssize_t turn, task, first, end
     cdef double[:, ::1] sums = np.zeros((tasks.starts.shape[0] - 1, 2))
     cdef ItemsMachine machine = _items_machine(None, vectors, False)
@@ -229,6 +233,8 @@ def users_pass(
 ):
     """Rebuild each user's vector from its duals, and visit its comparisons `passes` times, each in a new order."""
     threads = team(threads)
+    agree("users", vectors.users.shape[0], comparisons.view.n)
+    agree("duals", duals.shape[0], comparisons.better.shape[0])
     cdef Py_ssize_t user, n_items = vectors.items.shape[0]
     cdef Py_ssize_t longest = longest_row(comparisons.view.indptr, comparisons.view.n)
     cdef Arena arena = Arena(NULL, 0)
@@ -267,6 +273,7 @@ def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors ve
     cdef Bounds bounds = box.bounds
     cdef bitgen_t *bits = bit_generator(rng)
     cdef Py_ssize_t _time, row, rank = vectors.items.shape[1], n = tasks.records.shape[0]
+    agree("duals", duals.shape[0], n)
     cdef double *users = &vectors.users[0, 0]
     cdef const double *items = &vectors.items[0, 0]
     cdef const Record *record

@@ -3,6 +3,7 @@
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport Pattern
 from rankbench.kernels.shared.draws cimport Stream, below, stream_of
@@ -14,6 +15,7 @@ def draw_negatives(*, Pattern positives, int n_items, uint64_t seed, int32_t[::1
     Each user has their own random stream, so no bit depends on the number of threads.
     """
     threads = team(threads)
+    agree("negatives", out.shape[0], positives.columns.shape[0])
     cdef Py_ssize_t user, first, n
     for user in prange(positives.view.n, nogil=True, schedule="dynamic", chunksize=64, num_threads=threads):
         first = positives.view.indptr[user]

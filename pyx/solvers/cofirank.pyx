@@ -7,16 +7,20 @@ in a subgradient.
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot_any
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
 from rankbench.kernels.solvers.assignment cimport Assignment, best_places, lay_out_assignment
 from rankbench.kernels.solvers.bundle cimport Planes, weigh_planes
+
+cdef double _HUGE = 1e100  # scores up to here have finite sums and products with weights
 
 cpdef enum Loss:
     NDCG
@@ -95,6 +99,11 @@ cdef class Problem:
         self.longest = longest_row(rows.view.indptr, rows.view.n)
         if weights.shape[0] < self.longest:
             raise ValueError("there must be a weight for each place")
+        numbers = np.concatenate([
+            np.asarray(rows.values), np.asarray(anchors), np.asarray(scales), np.asarray(weights), np.asarray(discounts)
+        ])
+        if not np.isfinite(numbers).all():
+            raise ValueError("targets, anchors, scales, weights and discounts must be finite")
         self.loss, self.rows = loss, rows
         self.anchors, self.scales, self.weights, self.discounts = anchors, scales, weights, discounts
 
@@ -110,6 +119,9 @@ def losses(
 ):
     """Fill `out` with each user's loss, and `slopes` with its slope along each of the user's scores."""
     threads = team(threads)
+    agree("users", users.shape[0], problem.rows.view.n)
+    agree("losses", out.shape[0], users.shape[0])
+    agree("slopes", slopes.shape[0], problem.rows.values.shape[0])
     cdef Py_ssize_t rank = factors.shape[1], first
     cdef const int64_t *indptr = problem.rows.view.indptr
     cdef int user
@@ -141,6 +153,7 @@ def users_half(
 ) -> tuple[Floats, Floats]:
     """Minimise loss(u) + lam/2 |u|^2 for each user, from the u in `users` and in place; objectives and duality gaps."""
     threads = team(threads)
+    agree("users", users.shape[0], problem.rows.view.n)
     objectives, gaps = np.zeros(users.shape[0]), np.zeros(users.shape[0])
     cdef double[::1] objective = objectives, gap = gaps
     cdef const int64_t *indptr = problem.rows.view.indptr
@@ -176,6 +189,9 @@ def item_slopes(
     `places` says where the slope of each entry of `raters` stands in `slopes`, which is in the order of the users.
     """
     threads = team(threads)
+    agree("rows of out", out.shape[0], raters.view.n)
+    agree("columns of out", out.shape[1], users.shape[1])
+    agree("places", places.shape[0], raters.columns.shape[0])
     cdef Py_ssize_t item, k
     cdef int64_t row
     for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
@@ -190,6 +206,8 @@ def weigh(
     *, const double[:, ::1] products, const double[::1] offsets, double lam, double tolerance, double[::1] beta
 ) -> float:
     """Optimise the weights of the planes in `beta`; the dual's value, a lower bound of the objective."""
+    if min(products.shape[0], products.shape[1], beta.shape[0]) < offsets.shape[0]:
+        raise ValueError(f"there must be room for {offsets.shape[0]} planes in products and beta")
     cdef double[::1] spare = np.empty(max(1, offsets.shape[0]))
     cdef Planes planes = Planes(offsets.shape[0], &products[0, 0], products.shape[1], &offsets[0], lam)
     return weigh_planes(&planes, tolerance, &beta[0], &spare[0])
@@ -238,7 +256,12 @@ cdef double _loss_at(
 
 
 cdef double _loss(User user, Memory *own, double *slopes) noexcept nogil:
-    """The loss of the scores in `own.f`."""
+    """The loss of the scores in `own.f`; NaN where one of them is NaN or huge, since no order of such is the best."""
+    cdef Py_ssize_t j
+    for j in range(user.n):
+        if not fabs(own.f[j]) <= _HUGE:
+            memset(slopes, 0, user.n * sizeof(double))
+            return NAN
     if user.loss == NDCG:
         return _ndcg(user, own, slopes)
     if user.loss == ORDINAL:

@@ -14,6 +14,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot, fetch, read_ahead
 from rankbench.kernels.shared.line_search cimport SUFFICIENT
 from rankbench.kernels.shared.parallel cimport team, thread_id
@@ -115,6 +116,10 @@ def scatter(
     Items go in blocks whose rows of `out` stay in cache while all tasks pass by.
     """
     threads = team(threads)
+    agree("weights", weights.shape[0], blocks.rows.columns.shape[0])
+    agree("users", users.shape[0], blocks.rows.view.n)
+    agree("rows of out", out.shape[0], blocks.view.items)
+    agree("columns of out", out.shape[1], users.shape[1])
     cdef Py_ssize_t block
     for block in prange(blocks.view.blocks, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
         _scatter(&blocks.view, block, &weights[0], &users[0, 0], users.shape[1], &out[0, 0])
@@ -131,6 +136,8 @@ def users_step(
     """Move each row of `users` to where its own objective, given the items' factors, is no higher."""
     threads = team(threads)
     cdef Py_ssize_t task, rank = users.shape[1]
+    agree("users", users.shape[0], tasks.view.n)
+    agree("columns of factors", factors.shape[1], rank)
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, &tasks.view, rank)
     cdef Scratch scratch = Scratch(arena.used, threads)
@@ -146,6 +153,9 @@ def dense_times(*, const double[:, ::1] features, const double[:, ::1] matrix, d
     """Fill `out` with features times a matrix, in blocks of rows."""
     threads = team(threads)
     cdef Py_ssize_t block, n = features.shape[0], blocks = (n + _ROWS - 1) // _ROWS
+    agree("rows of the matrix", matrix.shape[0], features.shape[1])
+    agree("rows of out", out.shape[0], n)
+    agree("columns of out", out.shape[1], matrix.shape[1])
     for block in prange(blocks, nogil=True, schedule="static", num_threads=threads):
         multiply(
             &features[block * _ROWS, 0], &matrix[0, 0], &out[block * _ROWS, 0],
@@ -157,6 +167,9 @@ def transposed_times(*, const double[:, ::1] features, const double[:, ::1] matr
     """Fill `out` with features transposed times a matrix, in blocks of columns of the features."""
     threads = team(threads)
     cdef Py_ssize_t block, n = features.shape[1], blocks = (n + _COLUMNS - 1) // _COLUMNS
+    agree("rows of the matrix", matrix.shape[0], features.shape[0])
+    agree("rows of out", out.shape[0], n)
+    agree("columns of out", out.shape[1], matrix.shape[1])
     for block in prange(blocks, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
         multiply_from_left(
             &features[0, block * _COLUMNS], &matrix[0, 0], &out[block * _COLUMNS, 0],

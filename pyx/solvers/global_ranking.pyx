@@ -11,6 +11,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.losses cimport LOGISTIC, SQUARED_HINGE, Loss, Parabola, parabola_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport first_id, first_value
@@ -98,6 +99,10 @@ def sweep(
     the tournament.
     """
     threads = team(threads)
+    agree("scores", scores.shape[0], tournament.indptr.shape[0] - 1)
+    agree("rows of totals", totals.shape[0], 3)
+    agree("columns of totals", totals.shape[1], scores.shape[0])
+    agree("curvatures", curvature.shape[0], tournament.opponents.shape[0])
     cdef Py_ssize_t item
     cdef double *per_pair = <double *> first_value(curvature)
     cdef Totals found
@@ -113,6 +118,9 @@ def curvature_times(
 ):
     """Fill `out` with the Hessian of the losses times a direction p: out_j = sum_k c_jk (p_j - p_k)."""
     threads = team(threads)
+    agree("numbers of out", out.shape[0], tournament.indptr.shape[0] - 1)
+    agree("numbers of the direction", direction.shape[0], out.shape[0])
+    agree("curvatures", curvature.shape[0], tournament.opponents.shape[0])
     cdef Py_ssize_t item
     cdef const double *per_pair = first_value(curvature)
     for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):

@@ -17,6 +17,7 @@ from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply_transposed, solve_positive, spectrum, spectrum_work
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
@@ -69,6 +70,9 @@ def dual(
 ) -> int:
     """Fill in the coefficients, by rating, and the offset of each user, from the dual."""
     threads = team(threads)
+    agree("weights C", C.shape[0], ratings.view.n)
+    agree("coefficients", coefficients.shape[0], ratings.values.shape[0])
+    agree("offsets", offsets.shape[0], ratings.view.n)
     cdef Py_ssize_t longest = _longest(ratings, users), place
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef Matrix matrix = Matrix(&gram[0, 0], gram.shape[1])
@@ -100,6 +104,10 @@ def primal(
 ) -> int:
     """Fill in the weights of the features and the offset of each user, from the primal."""
     threads = team(threads)
+    agree("weights C", C.shape[0], ratings.view.n)
+    agree("rows of weights", weights.shape[0], ratings.view.n)
+    agree("columns of weights", weights.shape[1], features.shape[1])
+    agree("offsets", offsets.shape[0], ratings.view.n)
     cdef Py_ssize_t longest = _longest(ratings, users), place
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef Matrix matrix = Matrix(&features[0, 0], features.shape[1])
@@ -129,6 +137,8 @@ def dual_path(
 ) -> int:
     """Fill errors[user] with the mean squared leave-one-out error at each C, from the kernel matrix."""
     threads = team(threads)
+    agree("rows of errors", errors.shape[0], ratings.view.n)
+    agree("columns of errors", errors.shape[1], C.shape[0])
     cdef Py_ssize_t longest = _longest(ratings, users), place
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef Matrix matrix = Matrix(&gram[0, 0], gram.shape[1])
@@ -158,6 +168,8 @@ def primal_path(
 ) -> int:
     """Fill errors[user] with the mean squared leave-one-out error at each C, from fewer features than ratings."""
     threads = team(threads)
+    agree("rows of errors", errors.shape[0], ratings.view.n)
+    agree("columns of errors", errors.shape[1], C.shape[0])
     cdef Py_ssize_t longest = _longest(ratings, users), place
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef Matrix matrix = Matrix(&features[0, 0], features.shape[1])

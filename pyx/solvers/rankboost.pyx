@@ -14,6 +14,7 @@ from libc.math cimport INFINITY, atanh, exp, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, longs, taken
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView, first_value
 from rankbench.kernels.shared.sorting cimport argsort
@@ -177,6 +178,10 @@ def boost(
     reads 4 bytes and a pull, which is mostly in the cache.
     """
     threads = team(threads)
+    agree("users with runs", runs.user_chunks.shape[0] - 1, boosting.pairs.shape[0])
+    agree("features", features.shape[0], boosting.pairs.shape[0])
+    agree("cuts", cuts.shape[0], boosting.pairs.shape[0])
+    agree("weights", weights.shape[0], boosting.pairs.shape[0])
     cdef Py_ssize_t n_chunks = runs.chunk_users.shape[0], chunk, user
     cdef Arena arena = Arena(NULL, 0)
     cdef Best *found = <Best *> taken(&arena, n_chunks, sizeof(Best))

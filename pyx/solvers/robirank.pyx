@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot, dot_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
@@ -91,6 +92,10 @@ def closed_form(
     A user costs 2 rank flops per candidate, and 2 flops for each pair of a wish and a candidate.
     """
     threads = team(threads)
+    agree("users", users.shape[0], wishes.view.n)
+    agree("columns of items", items.shape[1], users.shape[1])
+    agree("numbers xi", xi.shape[0], wishes.places.shape[0])
+    agree("losses", losses.shape[0], wishes.view.n)
     cdef Py_ssize_t user, longest = 0
     for user in range(wishes.view.n):
         longest = max(longest, <Py_ssize_t> (wishes.lists[user, 1] - wishes.lists[user, 0]))
@@ -127,6 +132,9 @@ def descend(
     which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
     update reads and writes 3 rank doubles, in about 12 rank flops.
     """
+    agree("users", factors.users.shape[0], wishes.view.n)
+    agree("weights", weights.shape[0], wishes.places.shape[0])
+    agree("users in order", user_order.shape[0], wishes.view.n)
     cdef Py_ssize_t place, user, longest = longest_row(wishes.view.indptr, wishes.view.n)
     cdef Model model = Model(factors.view, draws)
     cdef Arena arena = Arena(NULL, 0)

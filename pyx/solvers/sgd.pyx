@@ -18,11 +18,12 @@ from numpy.random cimport bitgen_t
 from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
 from rankbench.kernels.methods.rotation cimport TaskRows
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot_difference, fetch
 from rankbench.kernels.shared.losses cimport Loss, slope_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport ComparisonRows, first_id, longest_row
+from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
@@ -60,6 +61,7 @@ cdef class Descent:
 
 def serial_pass(*, Descent descent, ComparisonRows comparisons, double updates, rng):
     """Visit every comparison once, on one thread; `updates` were made before this pass."""
+    agree("users", descent.factors.users.shape[0], comparisons.view.n)
     cdef Py_ssize_t n_users = comparisons.view.n, longest = longest_row(comparisons.view.indptr, n_users)
     cdef Py_ssize_t place, user
     cdef bitgen_t *bits = bit_generator(rng)
@@ -96,6 +98,8 @@ def rounds_pass(
     so no bit depends on the number of threads.
     """
     threads = team(threads)
+    agree("numbers of updates", updates.shape[0], tasks.shape[0])
+    count_rows(round_starts, tasks.shape[0])
     cdef Py_ssize_t longest = longest_row(&rows.starts[0], rows.starts.shape[0] - 1)
     cdef Py_ssize_t rounds = round_starts.shape[0] - 1, this_round, place, first, end
     cdef Arena arena = Arena(NULL, 0)
@@ -126,6 +130,9 @@ def hogwild_pass(
     updates[place] is the number of updates before the user at this place of `user_order`, in a serial pass.
     """
     threads = team(threads)
+    agree("users", descent.factors.users.shape[0], comparisons.view.n)
+    agree("users in order", user_order.shape[0], comparisons.view.n)
+    agree("numbers of updates", updates.shape[0], user_order.shape[0])
     cdef Py_ssize_t place, longest = longest_row(comparisons.view.indptr, comparisons.view.n)
     cdef Arena arena = Arena(NULL, 0)
     cdef Orders orders = _lay_out(&arena, 0, longest)

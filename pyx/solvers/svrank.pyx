@@ -10,6 +10,7 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, taken
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
@@ -105,6 +106,9 @@ def pair_rounds(
     over the pairs that still move. A thread needs 8 m^2 bytes for the kernel matrix and 6 m^2 for the pairs.
     """
     threads = team(threads)
+    agree("coefficients", functions.coefficients.shape[0], ratings.values.shape[0])
+    agree("offsets", functions.offsets.shape[0], ratings.view.n)
+    agree("starts of duals", duals.starts.shape[0], ratings.view.n)
     cdef Py_ssize_t longest = 0, place
     cdef Matrix matrix = Matrix(&gram[0, 0], gram.shape[1])
     for place in range(users.shape[0]):

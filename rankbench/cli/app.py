@@ -1,12 +1,14 @@
 """The command-line application with all commands, and its entry point `main`."""
 
+import io
 import os
 import sys
 from typing import Any, NoReturn
 
 import typer
 
-from rankbench.cli import data_verbs, looking, running
+from rankbench.cli import data_verbs, looking, running, sharing
+from rankbench.cli.opening import temporary_folders
 from rankbench.errors import UserError
 
 _HELP = """Fast solvers for learning to rank from preferences, and a harness that reproduces the papers' numbers.
@@ -17,14 +19,19 @@ _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # ClickException, wherever th
 app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False)
 running.add_to(app)
 looking.add_to(app)
+sharing.add_to(app)
 app.add_typer(data_verbs.app, name="data")
 
 
 def main() -> None:
     """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 1."""
     shown = sys.stdout
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # for terminals that cannot show every letter
     try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        with temporary_folders():
+            code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
         shown.flush()
     except UserError as error:
         _leave(str(error), 1)

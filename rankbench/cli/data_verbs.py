@@ -52,12 +52,16 @@ def import_copy(
     """
     from rankbench.cli.describe import counted
     from rankbench.cli.printer import show
-    from rankbench.data import DATASETS, load
+    from rankbench.data import DATASETS
+    from rankbench.data.files import folders
     from rankbench.data.importing import take
     from rankbench.names import parse
 
-    folder = take(parse(name).name, DATASETS.make(name).origin, path, lambda: load(name))
-    show(f"{counted(name)}\nkept in {folder}")
+    base, told = parse(name).name, []
+    folder = take(base, DATASETS.make(name).origin, path, lambda: told.append(counted(name)))
+    show("\n".join([*told, f"kept in {folder}"]))
+    if (own := folders(base)[0]) != folder and own.is_dir():
+        show(f"note: files in {own} are read before those in the cache")
 
 
 @app.command()

@@ -13,6 +13,8 @@ from rankbench import experiments
 from rankbench.contract import Solver
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import folders as folders_of
+from rankbench.data.origins import Origin
+from rankbench.data.publications import Publication
 from rankbench.data.splits import SPLITS
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import unknown
@@ -59,6 +61,8 @@ def describe(name: str) -> str:
             return tell(base)
     if data_sets.DATASETS.knows(base):
         return _dataset(base)
+    if namesakes := [one for one in data_sets.DATASETS.names() if one.startswith(f"{base}:")]:
+        return _dataset(namesakes[0])
     if ".py:" in base:
         return _metric(base) if OWN_METRICS.fits(base) else _solver(base)
     raise unknown("name", base, [one for known, _ in describers for one in known], "rankbench list")
@@ -161,7 +165,20 @@ def _dataset(name: str) -> str:
     origin = data_sets.DATASETS.make(name).origin
     remedy = origin.missing()
     availability = f"missing; to get it: {remedy}" if remedy else "at hand"
-    return f"{about}\n\n{origin.size}; {origin.home}; licence: {origin.licence}\n{availability}"
+    lines = [f"{origin.size}; {origin.home}; licence: {origin.licence}", availability]
+    if unhashed := _without_hash(origin):
+        lines.append(f"no published hash, so only their content is checked: {', '.join(unhashed)}")
+    return "\n".join([about, "", *lines])
+
+
+def _without_hash(origin: Origin) -> list[str]:
+    """The files of a publication, to download or on this machine, that have no published SHA-256."""
+    if not isinstance(origin, Publication):
+        return []
+    hashes = dict(origin.hashes) | {one.name: one.sha256 for one in origin.downloads}
+    needed = [names[0] for names in origin.needs if not any(hashes.get(name) for name in names)]
+    unhashed = [one.name for one in origin.downloads if not hashes.get(one.name)]
+    return unhashed or ([] if any(hashes.get(one.name) for one in origin.downloads) else needed)
 
 
 def _metric(name: str) -> str:

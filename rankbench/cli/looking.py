@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Seed, option
+from rankbench.cli.opening import is_archive, made_by, named, stored_in
+from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Seed, Stored, option
 from rankbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from rankbench.harness.records import Study
+    from rankbench.harness.store import ResultsFolder
+    from rankbench.report.comparison import Comparison
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -79,8 +82,10 @@ def export(
 
 
 def report(
-    out: Out = RESULTS,
-    to: Annotated[Path | None, option("--to", "DIR", "Where the report goes; by default OUT/report.")] = None,
+    out: Stored = RESULTS,
+    to: Annotated[
+        Path | None, option("--to", "DIR", "Where the report goes; by default OUT/report, of an archive FILE-report.")
+    ] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write the HTML page.")] = True,
 ) -> None:
     """Write tables, figures and the page from stored results.
@@ -88,22 +93,24 @@ def report(
     Example: rankbench report --out results
     """
     from rankbench.cli.printer import complain, show
-    from rankbench.cli.session import results_in
     from rankbench.report.writing import write_report
 
-    show(f"report: {write_report(results_in(out), complain, to, page).resolve()}")
+    if is_archive(out):
+        to = to or out.with_name(f"{out.stem}-report")
+    show(f"report: {write_report(stored_in(out), complain, to, page).resolve()}")
 
 
 def table(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE")],
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
     of_trials: Annotated[bool, typer.Option("--trials", help="The trials of the tuning, one per line.")] = False,
     seed: OfSeed = None,
     full: OfFull = None,
-    out: Out = RESULTS,
+    machine: Machine = "",
+    out: Stored = RESULTS,
 ) -> None:
-    """Print an experiment's table from stored results.
+    """Print an experiment's table from stored results; EXPERIMENT may be an archive.
 
     Example: rankbench table park2015-table1 --csv
     """
@@ -112,7 +119,7 @@ def table(
 
     if as_csv and as_latex:
         raise UserError("--csv and --latex exclude each other: choose one")
-    found = stored_study(out, name, seed, full)
+    found = stored_study(out, name, seed, full, machine)
     if of_trials and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
     if as_csv:
@@ -126,39 +133,39 @@ def table(
 
 
 def compare(
-    what: Annotated[list[str], typer.Argument(metavar="EXPERIMENT|FOLDER FOLDER")],
+    what: Annotated[list[str], typer.Argument(metavar="EXPERIMENT|FOLDER|FILE|COMMIT ...")],
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per comparison, with all digits.")] = False,
     fail_if_worse: Annotated[
-        bool, typer.Option("--fail-if-worse", help="Exit code 1 if the second is worse anywhere.")
+        bool, typer.Option("--fail-if-worse", help="Exit code 1 if a later one is worse than the first anywhere.")
     ] = False,
+    experiment: Annotated[str, option("-e/--experiment", "NAME", "Only this experiment of several.")] = "",
     seed: OfSeed = None,
     full: OfFull = None,
-    out: Out = RESULTS,
+    out: Stored = RESULTS,
 ) -> None:
-    """Compare solvers user by user: two by two within an experiment, or each with itself in two results folders.
+    """Compare solvers user by user: two by two within an experiment, or each with itself in several sets of results.
+
+    Of several folders, archives or commits, each later one is compared with the first. A commit stands for those
+    results in the folder --out that it has made; nothing is built or run.
 
     Example: rankbench compare gunasekar2016-table2
 
     Example: rankbench compare before after --fail-if-worse
+
+    Example: rankbench compare one.zip other.zip
     """
     from rankbench.cli.printer import show_sheet
-    from rankbench.cli.session import results_in
-    from rankbench.report.comparison import WORSE, between, sheet_of, to_csv, within
-    from rankbench.report.study import study
+    from rankbench.report.comparison import WORSE, sheet_of, to_csv, within
 
     if len(what) == 1:
         found = within(stored_study(out, what[0], seed, full))
         title = f"{what[0]}: each two solvers, user by user"
-    elif len(what) == 2:
-        one, other = (results_in(Path(folder)) for folder in what)
-        common = sorted(set(one.names()) & set(other.names()))
-        if not common:
-            raise UserError(f"{what[0]} and {what[1]} have no experiment in common: give two folders of results")
-        pairs = ((study(one, name, seed, full), study(other, name, seed, full)) for name in common)
-        found = [line for left, right in pairs if left and right for line in between(left, right, (what[0], what[1]))]
-        title = f"{what[1]} against {what[0]}, user by user"
     else:
-        raise UserError(f"cannot compare {len(what)} things: give one experiment, or two folders of results")
+        sets = [named(text, out, experiment) for text in what]
+        studies = [_studies(one, experiment, seed, full) for one in sets]
+        pairs = [_beside(studies[0], later, (what[0], text)) for later, text in zip(studies[1:], what[1:], strict=True)]
+        found = [line for lines in pairs for line in lines]
+        title = f"{', '.join(what[1:])} against {what[0]}, user by user"
     if not found:
         raise UserError("nothing to compare: no two results that ended well have values for the same users")
     if as_csv:
@@ -169,13 +176,31 @@ def compare(
         raise typer.Exit(1)
 
 
+def _studies(results: "ResultsFolder", experiment: str, seed: int | None, full: bool | None) -> dict[str, "Study"]:
+    """The study of each experiment, or of this one, by its name."""
+    from rankbench.report.study import study
+
+    names = [name for name in results.names() if experiment in ("", name)]
+    return {name: found for name in names if (found := study(results, name, seed, full))}
+
+
+def _beside(one: dict[str, "Study"], other: dict[str, "Study"], names: tuple[str, str]) -> list["Comparison"]:
+    """The comparisons of all experiments that two sets of results have in common."""
+    from rankbench.report.comparison import between
+
+    common = sorted(one.keys() & other.keys())
+    if not common:
+        raise UserError(f"{names[0]} and {names[1]} have no experiment in common: give two sets of results of one")
+    return [line for name in common for line in between(one[name], other[name], names)]
+
+
 def plot(
     names: Annotated[list[str], typer.Argument(metavar="[basis] EXPERIMENT")],
     columns: Annotated[str, typer.Option("--columns", metavar="1,2,...", help="Basic functions to draw.")] = "",
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the figure goes.")] = Path(),
     seed: OfSeed = None,
     full: OfFull = None,
-    out: Out = RESULTS,
+    out: Stored = RESULTS,
 ) -> None:
     """Draw an experiment's figure as PDF and PNG; with `basis`, its basic ranking functions.
 
@@ -242,17 +267,18 @@ def doctor() -> None:
 
 def status(
     name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None,
-    out: Out = RESULTS,
+    out: Stored = RESULTS,
 ) -> None:
     """Print which results are stored, by experiment, profile, seed and machine, with sizes.
 
     Example: rankbench status park2015-table1
     """
     from rankbench.cli.printer import show
-    from rankbench.cli.session import results_in
     from rankbench.cli.status import described
 
-    results = results_in(out)
+    if name and is_archive(name):
+        out, name = Path(name), None
+    results = stored_in(out)
     names = results.names()
     if not names:
         raise UserError(f"no results under {out}: run some first (rankbench run all --out {out})")
@@ -262,24 +288,32 @@ def status(
         show("\n".join(described(results.store(one), one)))
 
 
-def stored_study(out: Path, name: str, seed: int | None, full: bool | None) -> "Study":
-    """What is stored of an experiment, or the error that says how to get it."""
-    from rankbench.cli.session import results_in
+def stored_study(out: Path, name: str, seed: int | None, full: bool | None, machine: str = "") -> "Study":
+    """What is stored of an experiment, or the error that says how to get it; the name may be that of an archive."""
     from rankbench.report.study import study
 
-    results = results_in(out)
-    path = Path(name) if name.endswith(".toml") else None
-    name, source = (path.stem, str(path.resolve())) if path else (name, None)
+    if is_archive(name):
+        out, results = Path(name), made_by(Path(name), machine)
+        name, source = results.names()[0], None
+    else:
+        path = Path(name) if name.endswith(".toml") else None
+        name, source = (path.stem, str(path.resolve())) if path else (name, None)
+        results = made_by(out, machine, name)
     found = study(results, name, seed, full, source)
-    if found is not None:
-        return found
+    if found is None:
+        raise _not_stored(results, out, name)
+    return found
+
+
+def _not_stored(results: "ResultsFolder", out: Path, name: str) -> UserError:
+    """The error for an experiment of which nothing, or nothing that was asked for, is stored."""
     stored = results.names()
     if name in stored and results.store(name).plans():
         remedy = f"rankbench status {name} --out {out} lists its runs"
-        raise UserError(f"{name} has no such run", remedy=remedy)
+        return UserError(f"{name} has no such run", remedy=remedy)
     if name in stored:
         problem = f"the results of {name} were written by an older rankbench, which recorded runs in another way"
-        raise UserError(problem, remedy=f"rankbench run {name} --out {out} finds them again and reuses them")
+        return UserError(problem, remedy=f"rankbench run {name} --out {out} finds them again and reuses them")
     if not stored:
-        raise UserError(f"no results under {out}: rankbench run {name} --out {out}")
-    raise unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")
+        return UserError(f"no results under {out}: rankbench run {name} --out {out}")
+    return unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")

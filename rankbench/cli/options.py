@@ -11,6 +11,7 @@ import typer
 from rankbench.errors import UserError
 
 RESULTS = Path("results")
+_JOBS = 1024  # each job is a thread of this process, and three processes
 
 
 def option(short: str, metavar: str | None, text: str) -> Any:
@@ -22,6 +23,10 @@ Names = Annotated[
     list[str] | None, typer.Argument(metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.")
 ]
 Out = Annotated[Path, option("--out", "DIR", "The folder of results.")]
+Stored = Annotated[Path, option("--out", "DIR|FILE", "The folder of results, or an archive.")]
+Machine = Annotated[
+    str, option("--machine", "ID", "Only results of this machine or commit, by the first digits; see status.")
+]
 Solvers = Annotated[
     list[str] | None,
     option("-s/--solver", "SOLVER[param=value,...]", "Only this solver; also path/to/file.py:Class. Repeatable."),
@@ -41,6 +46,20 @@ RetryDisturbed = Annotated[
     bool, option("--retry-disturbed", None, "Run again the cells that were timed while other processes were busy.")
 ]
 Strict = Annotated[bool, option("--strict", None, "Run again results of other kernels, libraries or CPUs.")]
+Join = Annotated[
+    bool,
+    option("--join", None, "Run cells along with other drivers of this folder; end when they run all that are left."),
+]
+WhenDone = Annotated[
+    bool,
+    option(
+        "--exit-when-done", None, "With --join: stay until the last cell has ended, to take over from dead drivers."
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    option("--scheduler", "ADDRESS|FILE", "Run cells on the workers of this Dask scheduler; -j is cells per node."),
+]
 Trials = Annotated[int | None, option("--trials", "N", "Trials of each solver in random search.")]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report at the end.")]
 Quiet = Annotated[bool, option("-q/--quiet", None, "Print results and nothing else.")]
@@ -61,9 +80,17 @@ def as_options() -> Iterator[None]:
 
 def jobs_of(jobs: int) -> int:
     """The number of jobs, checked."""
-    if jobs < 1:
-        raise UserError(f"-j {jobs} is out of range: must be at least 1")
+    if not 1 <= jobs <= _JOBS:
+        raise UserError(f"-j {jobs} is out of range: must be at least 1 and at most {_JOBS}")
     return jobs
+
+
+def refuse_odd_joining(join: bool, exit_when_done: bool, dry_run: bool) -> None:
+    """Refuse options that make no sense together with --join, or without it."""
+    if exit_when_done and not join:
+        raise UserError("--exit-when-done is for one of several drivers: give it together with --join")
+    if join and dry_run:
+        raise UserError("--dry-run runs nothing, so it cannot --join: give one of them")
 
 
 def seconds_of(text: str) -> float | None:
@@ -81,7 +108,7 @@ def _amount(text: str, name: str, units: dict[str, float], examples: str) -> flo
     """The number in a text such as 10m, multiplied by its unit; None for the text `none`."""
     if text == "none":
         return None
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?)([{''.join(units)}])", text)
+    match = re.fullmatch(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)([{''.join(units)}])", text)
     if not match or float(match[1]) == 0:
-        raise UserError(f"{name} {text!r} cannot be read: write it like {examples}, or none")
+        raise UserError(f"{name} {text[:60]!r} cannot be read: write it like {examples}, or none")
     return float(match[1]) * units[match[2]]

@@ -20,20 +20,25 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from rankbench.harness.codec import printable
+from rankbench.errors import LONGEST, safe, visible
 from rankbench.harness.records import Result
 from rankbench.harness.run import Event
 from rankbench.report.tables import Sheet, to_markdown
 
 
 def show(text: str) -> None:
-    """Print plain text on standard output, without markup, colours or line wrapping."""
-    sys.stdout.write(f"{printable(text)}\n")
+    """Print plain text on standard output, line by line, without markup, colours or line wrapping."""
+    sys.stdout.write("".join(f"{visible(line)}\n" for line in text.split("\n")))
 
 
 def complain(text: str) -> None:
     """Print one line on standard error."""
-    sys.stderr.write(f"rankbench: {' '.join(printable(text).split())}\n")
+    sys.stderr.write(f"rankbench: {safe(' '.join(text.split()), 2 * LONGEST)}\n")
+
+
+def mention(text: str) -> None:
+    """Print one line on standard error that is no complaint, where standard output is for results."""
+    sys.stderr.write(f"{safe(' '.join(text.split()), 2 * LONGEST)}\n")
 
 
 def show_sheet(title: str, sheet: Sheet) -> None:
@@ -42,9 +47,9 @@ def show_sheet(title: str, sheet: Sheet) -> None:
     if not console.is_terminal:
         show(f"{title}\n\n{to_markdown(sheet)}")
         return
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(safe(title)), title_justify="left")
     for heading, numeric in zip(sheet.headings, sheet.numeric, strict=True):
-        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(escape(heading), justify="right" if numeric else "left", overflow="fold")
     for line in sheet.written(escape, lambda text: f"[b]{escape(text)}[/]"):
         table.add_row(*line)
     console.print(table)
@@ -84,7 +89,7 @@ def downloads() -> Iterator[Callable[[str, int, int | None], None]]:
 
         def tell(name: str, done: int, total: int | None) -> None:
             if name not in tasks:
-                tasks[name] = progress.add_task(name, total=total)
+                tasks[name] = progress.add_task(escape(safe(name)), total=total)
             progress.update(tasks[name], completed=done, total=total)
 
         yield tell
@@ -97,18 +102,18 @@ def _bar(console: Console) -> Progress:
 
 
 def _on_terminal(progress: Progress, name: str, total: int) -> Teller:
-    task = progress.add_task(name, total=total, doing="")
+    task = progress.add_task(escape(safe(name)), total=total, doing="")
 
     def tell(event: Event) -> None:
         if event.kind == "start":
-            progress.update(task, doing=escape(event.cell.label))
+            progress.update(task, doing=escape(safe(event.cell.label)))
         elif event.kind == "wait":
-            progress.update(task, doing=escape(_waiting(event)))
+            progress.update(task, doing=escape(safe(_waiting(event))))
         elif event.result:
             progress.advance(task)
             progress.update(task, doing="")
             if event.result.status != "ok":
-                text = f"[red]{event.result.status}[/] {escape(_line(event, event.result))}"
+                text = f"[red]{event.result.status}[/] {escape(safe(_line(event, event.result)))}"
                 progress.console.print(text, soft_wrap=True)
 
     return tell
@@ -138,7 +143,7 @@ def _waiting(event: Event) -> str:
 def _line(event: Event, result: Result) -> str:
     """A line with the cell and its first metric, or its error."""
     if result.status != "ok":
-        return f"{event.cell.label}: {result.reason}"
+        return f"{event.cell.label}: {safe(result.reason or '')}"
     first = event.cell.measures[0].label
     value = result.value(first)
     said = "without a value" if isnan(value) else f"{value:.4f}"

@@ -12,6 +12,7 @@ from rankbench.cli.options import (
     Force,
     Full,
     Jobs,
+    Join,
     Memory,
     Names,
     OfFull,
@@ -22,16 +23,20 @@ from rankbench.cli.options import (
     Report,
     RetryDisturbed,
     RetryFailed,
+    Scheduler,
     Seed,
     Solvers,
+    Stored,
     Strict,
     Threads,
     Timeout,
     Trials,
+    WhenDone,
     as_options,
     bytes_of,
     jobs_of,
     option,
+    refuse_odd_joining,
     seconds_of,
 )
 from rankbench.errors import UserError
@@ -64,6 +69,9 @@ def run(
     retry_failed: RetryFailed = False,
     retry_disturbed: RetryDisturbed = False,
     strict: Strict = False,
+    join: Join = False,
+    exit_when_done: WhenDone = False,
+    scheduler: Scheduler = None,
     report: Report = True,
     out: Out = RESULTS,
     quiet: Quiet = False,
@@ -71,30 +79,39 @@ def run(
     """Run experiments, reusing stored results, and write the report.
 
     Example: rankbench run park2015-table1 -s sgd[rank=20] -s global -r 5
+
+    Example: rankbench run park2015-table1 --out /shared/results --join --exit-when-done
+
+    Example: rankbench run park2015-table1 --scheduler tcp://10.0.0.1:8786
     """
-    from rankbench.cli.session import Session, results_in
+    from rankbench.cli.session import Session, results_in, workplace_at
     from rankbench.harness.isolation import Caps
     from rankbench.harness.records import Selection
     from rankbench.harness.run import Conditions
 
     with as_options():
         selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
+    refuse_odd_joining(join, exit_when_done, dry_run)
     again = {"retry_failed": retry_failed, "retry_disturbed": retry_disturbed, "strict": strict}
+    again |= {"join": join, "leave": join and not exit_when_done}
     conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout), bytes_of(memory)), force, **again)
-    session = Session(results_in(out), selection, conditions, quiet)
     names = experiments or ["all"]
-    raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
+    with workplace_at(None if dry_run else scheduler, conditions.jobs) as workplace:
+        session = Session(results_in(out), selection, conditions, quiet, workplace)
+        if join:
+            raise typer.Exit(session.join_all(names))
+        raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
 
 
 def verify(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE")],
     sample: Annotated[int, option("--sample", "N", "How many cells, drawn at random.")] = 20,
     every: Annotated[bool, typer.Option("--all", help="Every cell that ended well.")] = False,
     seed: OfSeed = None,
     full: OfFull = None,
     jobs: Jobs = 1,
     timeout: Timeout = "10m",
-    out: Out = RESULTS,
+    out: Stored = RESULTS,
     quiet: Quiet = False,
 ) -> None:
     """Run stored cells again, and say which come out the same to the last byte. Exit code 1 if any does not.

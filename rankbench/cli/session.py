@@ -2,6 +2,8 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,12 +16,13 @@ from rankbench.cli.printer import complain, progress_of, show, show_sheet
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.harness.materials import Materials
-from rankbench.harness.plan import plan
+from rankbench.harness.plan import check_named, plan
 from rankbench.harness.records import Cell, Entry, Selection, Study
 from rankbench.harness.run import Conditions, Run
-from rankbench.harness.store import ResultsFolder
+from rankbench.harness.store import ResultsFolder, Warn
 from rankbench.harness.temporary import own_folder
 from rankbench.harness.verification import sampled, verify
+from rankbench.harness.workplace import Workplace
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.study import stored_beyond
 from rankbench.report.tables import sheet, timing_notes, verdict_notes
@@ -29,9 +32,31 @@ from rankbench.report.writing import write_report
 OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
 
 
-def results_in(out: Path) -> ResultsFolder:
-    """A folder of results; files in it that cannot be read are reported on standard error."""
-    return ResultsFolder(out, complain)
+def results_in(out: Path, untouched: bool = False, warn: Warn = complain) -> ResultsFolder:
+    """A folder of results; files in it that cannot be read are reported, on standard error unless `warn` is given.
+
+    They are also renamed, unless the folder is to be left `untouched`.
+    """
+    return ResultsFolder(out, warn, untouched)
+
+
+@contextmanager
+def workplace_at(scheduler: str | None, per_node: int) -> Iterator[Workplace | None]:
+    """A context with the Dask cluster of this scheduler; without a scheduler it is None, which is this machine."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from rankbench.harness.cluster import Cluster  # noqa: PLC0415  needs an extra, and is slow to import
+    except ImportError:
+        raise UserError(
+            "--scheduler needs Dask, which is not installed", remedy="pip install rankbench[dask]"
+        ) from None
+    cluster = Cluster(scheduler, per_node, complain)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
 
 
 @dataclass(frozen=True)
@@ -42,6 +67,7 @@ class Session:
     selection: Selection
     conditions: Conditions
     quiet: bool
+    workplace: Workplace | None = None  # None: this machine
 
     def run_all(self, names: list[str], report: bool) -> int:
         """Run every experiment, print its table and write the report; returns the exit code."""
@@ -52,6 +78,18 @@ class Session:
             if report:
                 path = write_report(self.results, complain)
                 self._say(f"report: {path.resolve()}")
+        except KeyboardInterrupt:
+            return self._say_how_to_resume(chosen)
+        return OK if good else CELL_FAILED
+
+    def join_all(self, names: list[str]) -> int:
+        """Run cells along with the other drivers of the folder, and print a line for each experiment."""
+        chosen = chosen_experiments(names, self.selection)
+        self._note_threads(chosen)
+        for experiment in chosen:
+            self._refuse_namesake(experiment)
+        try:
+            good = self._run_in_brief(chosen)[1]
         except KeyboardInterrupt:
             return self._say_how_to_resume(chosen)
         return OK if good else CELL_FAILED
@@ -95,7 +133,17 @@ class Session:
     def _run_each(self, chosen: list[Experiment]) -> bool:
         """Run several experiments and print how their numbers compare with the published ones.
 
-        An error of one experiment is printed and does not stop the others; tables are left to the report.
+        Tables are left to the report.
+        """
+        found, good = self._run_in_brief(chosen)
+        if scores := scoreboard(found):
+            show_sheet(in_words(scores), score_sheet(scores))
+        return good
+
+    def _run_in_brief(self, chosen: list[Experiment]) -> tuple[list[Study], bool]:
+        """Run experiments and print a line for each; returns their studies, and whether nothing failed.
+
+        An error of one experiment is printed and does not stop the others.
         """
         found, good = [], True
         for experiment in chosen:
@@ -110,15 +158,23 @@ class Session:
             except Exception as error:
                 complain(f"{experiment.name} stopped: {type(error).__name__}: {error}; all other experiments continue")
                 good = False
-        if scores := scoreboard(found):
-            show_sheet(in_words(scores), score_sheet(scores))
-        return good
+        return found, good
+
+    def _refuse_namesake(self, experiment: Experiment) -> None:
+        """Refuse to join a folder in which another experiment of the same name is run."""
+        measures = plan(experiment, self.selection).measures
+        for stored in self.results.store(experiment.name).plans():
+            own = (stored.profile, stored.seed) == (self.selection.profile, self.selection.seed)
+            if own and not stored.asks(experiment, measures):
+                origin = stored.experiment.source or "the package"
+                problem = f"{self.results.out} has a run of another {experiment.name}, from {origin}"
+                raise UserError(problem, remedy="join it with the same file, or choose another folder with --out")
 
     def _prepared(self, experiment: Experiment) -> Run:
         """A run of the experiment's plan, with the stored results already read."""
         store = self.results.store(experiment.name)
         materials = Materials(self.selection.seed, store.scratch)
-        return Run(plan(experiment, self.selection, materials), store, self.conditions, materials)
+        return Run(plan(experiment, self.selection, materials), store, self.conditions, materials, self.workplace)
 
     def _execute(self, run: Run) -> None:
         """Run a plan: first its trials, then its cells."""
@@ -193,6 +249,7 @@ def chosen_experiments(names: list[str], selection: Selection) -> list[Experimen
     found = [experiments.load(name, selection.full) for name in dict.fromkeys(chosen)]
     if selection.trials and not any(experiment.tune for experiment in found):
         raise UserError(f"--trials={selection.trials}: none of {', '.join(chosen)} tunes anything")
+    check_named(found, selection)
     return found
 
 

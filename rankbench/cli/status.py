@@ -22,10 +22,19 @@ def described(store: Store, name: str) -> Iterator[str]:
     if loose:
         seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in loose}))
         yield f"  of no recorded run (other definitions, selections or versions; seed {seeds}): {len(loose)} results"
-    for machine, count in Counter(result.machine for result in results.values()).items():
-        yield f"  made on {machine}: {count} results"
+    for who, count in Counter(map(_maker, results.values())).items():
+        yield f"  made on {who}: {count} results"
+    for who, count in Counter(map(_maker, store.summaries(beside=True))).items():
+        yield f"  measured too on {who}: {count} results, kept beside"
     if aside := store.set_aside():
         yield f"  set aside because they could not be read: {', '.join(aside[:5])}{' ...' if len(aside) > 5 else ''}"
+
+
+def _maker(result: Stored) -> str:
+    """The machine and the commit that made a result, with the digits by which `--machine` knows them."""
+    known = [f"machine {result.fingerprint}"] if result.fingerprint else []
+    known += [f"commit {result.commit}"] if result.commit else []
+    return result.machine + (f" ({', '.join(known)})" if known else "")
 
 
 def _run(plan: StoredPlan) -> str:

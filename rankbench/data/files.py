@@ -1,23 +1,33 @@
 """The files of a data set: loose, compressed, or inside an archive that is read in place.
 
-Archives are never unpacked to disk, so malicious paths inside an archive do no harm.
+Archives are never unpacked to disk, so malicious paths inside an archive do no harm. What a compressed file unpacks to
+has a limit, because a small file can unpack to more than the memory holds.
 """
 
 import gzip
 import hashlib
+import io
+import lzma
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rankbench.data.cache import cache_folder
 from rankbench.errors import UserError
 
-_DAMAGED = (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error)
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_DAMAGED = (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_MOST = 20 * 10**9  # bytes that a file may unpack to: ten times the largest published set, Netflix' 2 GB
+_RATIO, _FREE = 100, 256 * 10**6  # text packs to a tenth: a file that unpacks to 100 times its size holds no ratings
+_BUFFER = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -35,11 +45,11 @@ class File:
         """The content as a stream of bytes, decompressed; a damaged archive is an error that names it."""
         try:
             if self.member:
-                with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as stream:
-                    yield stream
+                with zipfile.ZipFile(self.path) as archive, _opened(archive, self.member) as stream:
+                    yield _limited(stream, self, archive.getinfo(self.member).compress_size)
             elif self.path.suffix == ".gz":
                 with gzip.open(self.path) as stream:
-                    yield cast(IO[bytes], stream)
+                    yield _limited(cast(IO[bytes], stream), self, self.path.stat().st_size)
             else:
                 with self.path.open("rb") as stream:
                     yield stream
@@ -52,6 +62,51 @@ class File:
         """The whole content."""
         with self.open() as stream:
             return stream.read()
+
+
+class _Limited(io.RawIOBase):
+    """A stream of unpacked bytes that ends with an error once there are too many of them."""
+
+    def __init__(self, stream: IO[bytes], file: File, limit: int) -> None:
+        self.stream, self.file, self.limit, self.left = stream, file, limit, limit
+
+    def readable(self) -> bool:
+        """True: the stream can be read."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read the next bytes into the buffer; returns how many."""
+        room = memoryview(buffer)
+        piece = self.stream.read(len(room))
+        self.left -= len(piece)
+        if self.left < 0:
+            problem = f"{self.file} unpacks to more than {self.limit:,} bytes"
+            raise UserError(problem, remedy="if it is right, allow more: RANKBENCH_UNPACKED=50G")
+        room[: len(piece)] = piece
+        return len(piece)
+
+
+def _limited(stream: IO[bytes], file: File, packed: int) -> IO[bytes]:
+    """The stream with the limit that RANKBENCH_UNPACKED sets, or with one that suits its packed size."""
+    limit = unpacked_limit() or min(_MOST, max(_FREE, _RATIO * packed))
+    return io.BufferedReader(_Limited(stream, file, limit), _BUFFER)
+
+
+def unpacked_limit() -> int | None:
+    """The bytes in RANKBENCH_UNPACKED, written like 500M or 50G; None if it is not set."""
+    text = os.environ.get("RANKBENCH_UNPACKED", "")
+    match = re.fullmatch(r"([0-9]{1,9})([MG])", text)
+    if text and not (match and int(match[1])):
+        raise UserError(f"RANKBENCH_UNPACKED={text[:60]!r} cannot be read", remedy="write it like 500M or 50G")
+    return int(match[1]) * {"M": 10**6, "G": 10**9}[match[2]] if match else None
+
+
+def _opened(archive: zipfile.ZipFile, member: str) -> IO[bytes]:
+    """A member of an archive, opened; an error if it is encrypted or packed in an unknown way."""
+    try:
+        return archive.open(member)
+    except RuntimeError as error:  # NotImplementedError is one too
+        raise UserError(f"{archive.filename}/{member} cannot be read ({error}): unpack it by hand") from None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Importing a user's own copy of a data set into the cache, either completely or not at all."""
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from rankbench.errors import UserError
 def take(name: str, origin: Origin, path: Path, load: Callable[[], object]) -> Path:
     """Copy a file, or the files of a folder, into the cache, and return the cache folder.
 
-    The copies are kept if the data set then loads; otherwise the previous state is restored.
+    The copies are kept if the data set then loads from the cache; otherwise the previous state is restored.
     """
     if isinstance(origin, Generated | Shipped) or ":" in name:
         raise UserError(f"{name} needs no import ({origin.home}): load it directly")
@@ -26,9 +28,10 @@ def take(name: str, origin: Origin, path: Path, load: Callable[[], object]) -> P
         if folder.exists():
             folder.rename(before)
         fresh.rename(folder)
-        if remedy := origin.missing():
-            raise UserError(f"{path} does not complete {name}: still missing files; {remedy}")
-        load()
+        with _nothing_elsewhere():
+            if remedy := origin.missing():
+                raise UserError(f"{path} does not complete {name}: still missing files; {remedy}")
+            load()
     except OSError as error:
         _put_back(folder, before)
         raise UserError(f"cannot copy {path} to {folder}: {error.strerror or error}") from error
@@ -39,6 +42,17 @@ def take(name: str, origin: Origin, path: Path, load: Callable[[], object]) -> P
         shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(before, ignore_errors=True)
     return folder
+
+
+@contextmanager
+def _nothing_elsewhere() -> Iterator[None]:
+    """A context without RANKBENCH_DATA, whose files would be read and checked in place of the imported ones."""
+    own = os.environ.pop("RANKBENCH_DATA", None)
+    try:
+        yield
+    finally:
+        if own is not None:
+            os.environ["RANKBENCH_DATA"] = own
 
 
 def _chosen(name: str, path: Path) -> list[Path]:

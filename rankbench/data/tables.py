@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
@@ -19,7 +20,16 @@ Ids = np.ndarray[Any, Any]  # integers, or text
 _LARGEST = np.iinfo(np.int64).max
 _ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
 _BUFFER = 1 << 20  # bytes
+_PIECE = 1 << 16  # bytes of a file that is read by lines, of which often only the first are wanted
 _UNIT = "\x1f"  # the ASCII unit separator, which does not occur in text
+_LONGEST_ID = 1_000  # characters: every id of a column takes as much memory as the longest one
+_LONGEST_LINE = 1 << 22  # bytes
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_LATE_CONTROL = re.compile(rb"\xc2[\x80-\x9f]")  # U+0080 to U+009F
+_NO_CONTROLS = bytes(byte for byte in range(256) if byte in b"\t\n\r" or (byte >= 32 and byte != 127))
+_ZERO, _NINE = b"09"
+_BLOCK = 1 << 18  # bytes to look at together
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,8 @@ class Layout:
     text_ids: bool = False
     quoted: bool = False
     escape: str | None = None  # the character that escapes a quote within quotes
+    strict: bool = False  # a user's own file: control characters are errors wherever they are
+    width: int = 0  # the number of fields of every line, if the header tells it
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class Rows:
     ids: tuple[Ids, ...]
     values: Floats | None
     numbers: Ints | None = None  # the row numbers in the file, if some rows were left out
+    padded: bool = False  # a number of the file, perhaps an id, may have leading zeros
 
     def complain(self, row: int, what: str) -> NoReturn:
         """Raise an error that names the line of a row."""
@@ -55,7 +68,9 @@ class Rows:
 
     def line_of(self, row: int) -> int:
         """The line number of a row."""
-        numbered = (number for number, _ in lines(self.file, self.layout.encoding) if number > self.layout.header)
+        layout = self.layout
+        how = (layout.encoding, layout.header, layout.quoted, layout.escape)
+        numbered = (number for number, _ in records(self.file, layout.separator, 0, *how))
         wanted = row if self.numbers is None else int(self.numbers[row])
         anyway = self.layout.header + wanted + 1  # a fallback for unusual line ends
         return next((line for index, line in enumerate(numbered) if index == wanted), anyway)
@@ -71,11 +86,21 @@ class Rows:
 
 
 class Watched(io.RawIOBase):
-    """A stream of bytes that records whether it had zero bytes, which end a field silently in pandas before 3.1."""
+    """A stream of bytes that records what pandas does not notice while it reads them.
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    These are zero bytes, which end a field silently in pandas before 3.1; and in a user's own file other control
+    characters, after which the stream ends, and numbers with leading zeros. A separator of two letters becomes a
+    single character, the only kind that the C parser accepts.
+    """
+
+    def __init__(self, stream: IO[bytes], layout: Layout | None = None) -> None:
         self.stream = stream
-        self.zeros = False
+        self.layout = layout or Layout()
+        self.zeros = self.controls = self.padded = self.quotes = self.long_lines = False
+        self.separators = 0
+        self._letters = self.layout.separator.encode()
+        self._left = b""  # the first letter of a separator of two letters, if a piece ended there
+        self._last = b"\n\n"  # the last two bytes, as at the start of a line
 
     def readable(self) -> bool:
         """True: the stream can be read."""
@@ -84,10 +109,72 @@ class Watched(io.RawIOBase):
     def readinto(self, buffer: "WriteableBuffer") -> int:
         """Read the next bytes into the buffer; returns how many."""
         room = memoryview(buffer)
-        piece = self.stream.read(len(room))
-        room[: len(piece)] = piece
+        piece = self._next(len(room))
+        while not piece and self._left:  # one letter alone says nothing yet
+            piece = self._next(len(room))
         self.zeros = self.zeros or b"\x00" in piece
+        if self.layout.strict and piece:
+            self._look(piece)
+            piece = b"" if self.controls else piece
+        room[: len(piece)] = piece
         return len(piece)
+
+    def _next(self, size: int) -> bytes:
+        """The next bytes, at most so many, with each separator as a single character."""
+        read = self.stream.read(size - len(self._left))
+        if self.layout.strict:
+            self.controls = self.controls or _has_controls(read, self._last)
+        if len(self._letters) == 1:
+            return read
+        piece, self._left = self._left + read if self._left else read, b""
+        if read and piece.endswith(self._letters[:1]) and not piece.endswith(self._letters):
+            piece, self._left = piece[:-1], piece[-1:]
+        return piece.replace(self._letters, _UNIT.encode())
+
+    def _look(self, piece: bytes) -> None:
+        """Note what a piece holds; this takes little time beside the parsing."""
+        separator = ord(_letter_of(self.layout.separator))
+        self.quotes = self.quotes or b'"' in piece
+        window = self._last + piece
+        for start in range(0, len(piece), _BLOCK):
+            block = window[start : start + _BLOCK + 2]
+            self.separators += int(np.count_nonzero(np.frombuffer(block, np.uint8, offset=2) == separator))
+            if self.layout.text_ids:
+                self.long_lines = self.long_lines or _has_long_lines(block)
+            else:
+                self.padded = self.padded or _has_leading_zeros(block, separator)
+        self._last = window[-2:]
+
+
+def _has_controls(piece: bytes, before: bytes) -> bool:
+    """Whether there is a control character, of one byte or in UTF-8 of two, that is no line end and no tab."""
+    if piece.translate(None, _NO_CONTROLS):
+        return True
+    return not piece.isascii() and _LATE_CONTROL.search(before + piece) is not None
+
+
+def _has_long_lines(block: bytes) -> bool:
+    """Whether a line may be longer than the longest id; only then is the length of every id looked at."""
+    half = _LONGEST_ID // 2
+    return any(block.find(b"\n", start, start + half) < 0 for start in range(0, len(block) - half, half))
+
+
+def _has_leading_zeros(block: bytes, separator: int) -> bool:
+    """Whether a field begins with a zero that is followed by a digit."""
+    letters = np.frombuffer(block, np.uint8)
+    for start in (separator, *(letter for letter in b'\n\r"' if letter in block)):
+        for offset in (0, 1):  # two letters are compared at a time
+            pairs = np.frombuffer(block, "<u2", (len(block) - offset) // 2, offset)
+            places = np.flatnonzero(pairs == start + 256 * _ZERO) * 2 + offset + 2
+            after = letters[places[places < len(letters)]]
+            if ((after >= _ZERO) & (after <= _NINE)).any():
+                return True
+    return False
+
+
+def is_padded(ids: Ids) -> bool:
+    """Whether an id among texts of integers has leading zeros."""
+    return any(re.match("[-+]?0[0-9]", text.strip()) for text in ids.tolist())
 
 
 def to_the_last_bit(version: str) -> dict[str, Any]:
@@ -106,18 +193,37 @@ def read(file: File, layout: Layout) -> Rows:
     import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
 
     try:
-        columns = [_joined(pieces) for pieces in zip(*_pieces(file, layout), strict=True)]
-    except pandas.errors.EmptyDataError:
-        raise UserError(f"{file} holds no rows") from None
+        with file.open() as stream:
+            watched = Watched(stream, layout)
+            columns = [_joined(pieces) for pieces in zip(*_pieces(watched, layout), strict=True)]
+        _check_all(file, layout, watched, len(columns[0]))
+    except UserError:
+        raise  # it names the line already
     except (ValueError, OverflowError) as error:  # pandas' error has no line number; `_diagnose` finds it
         _diagnose(file, layout)
+        if isinstance(error, pandas.errors.EmptyDataError):
+            raise UserError(f"{file} holds no rows") from None
         raise UserError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
     ids = tuple(columns[: len(_ids(layout))])
     if layout.text_ids and any((column == "").any() for column in ids):
         _diagnose(file, layout)
-    rows = Rows(file, layout, ids, columns[-1] if layout.valued else None)
+    rows = Rows(file, layout, ids, columns[-1] if layout.valued else None, padded=watched.padded)
     _check_values(rows)
     return rows
+
+
+def _check_all(file: File, layout: Layout, watched: Watched, rows: int) -> None:
+    """Raise an error about the first wrong line if the bytes that were read had something that pandas passes over."""
+    if watched.zeros or watched.controls:
+        _diagnose(file, layout)
+    if layout.width and not watched.quotes and watched.separators != (layout.width - 1) * (rows + 1):
+        how = (layout.encoding, layout.header, layout.quoted, layout.escape)
+        for number, fields in records(file, layout.separator, layout.width, *how):
+            if len(fields) > layout.width:
+                raise UserError(
+                    f"{file}, line {number}: {len(fields)} fields where the header has {layout.width}: "
+                    "put a field that holds the separator in quotes"
+                )
 
 
 def _joined(pieces: Sequence[Ids]) -> Ids:
@@ -125,52 +231,70 @@ def _joined(pieces: Sequence[Ids]) -> Ids:
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
-def _pieces(file: File, layout: Layout) -> Iterator[list[Ids]]:
+def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
     """The columns, chunk by chunk; an error if pandas may have misread a field."""
     import pandas  # noqa: PLC0415
 
     kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in _ids(layout)}
     if layout.valued:
         kinds[layout.fields[-1]] = np.float64
-    with file.open() as stream:
-        watched = Watched(stream)
-        with pandas.read_csv(
-            _one_letter(io.BufferedReader(watched, _BUFFER), layout.separator),
-            sep=layout.separator if len(layout.separator) == 1 else _UNIT,
-            header=None,
-            skiprows=layout.header,
-            usecols=list(layout.fields),
-            dtype=kinds,
-            encoding=layout.encoding,
-            quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
-            escapechar=layout.escape,
-            na_filter=False,
-            engine="c",
-            iterator=True,
-            chunksize=_ROWS if _is_old(pandas.__version__) else None,  # None reads all at once
-            **to_the_last_bit(pandas.__version__),
-        ) as frames:
-            for frame in frames:
-                columns = [frame[index].to_numpy() for index in layout.fields]
-                if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
-                    raise ValueError("an id does not fit into 64 bits")  # pandas before 3.1 does not notice
-                yield [
-                    _as_text(column) if kinds[index] is str else column
-                    for index, column in zip(layout.fields, columns, strict=True)
-                ]
-        if watched.zeros:
-            _diagnose(file, layout)
+    with pandas.read_csv(
+        io.BufferedReader(watched, _BUFFER),
+        sep=_letter_of(layout.separator),
+        header=None,
+        skiprows=layout.header,
+        usecols=list(layout.fields),
+        dtype=kinds,
+        encoding=layout.encoding,
+        quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
+        escapechar=layout.escape,
+        na_filter=False,
+        engine="c",
+        iterator=True,
+        chunksize=_ROWS if _is_old(pandas.__version__) else None,  # None reads all at once
+        **to_the_last_bit(pandas.__version__),
+    ) as frames:
+        for frame in frames:
+            if watched.long_lines and any(frame[index].map(len).max() > _LONGEST_ID for index in _ids(layout)):
+                raise ValueError("an id is too long")  # a column of fixed width would take very much memory
+            columns = [frame[index].to_numpy() for index in layout.fields]
+            if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
+                raise ValueError("an id does not fit into 64 bits")  # pandas before 3.1 does not notice
+            yield [
+                _as_text(column) if kinds[index] is str else column
+                for index, column in zip(layout.fields, columns, strict=True)
+            ]
 
 
-def lines(file: File, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """The lines of a small file as (number, text), without line ends and blank lines."""
-    for number, line in enumerate(io.BytesIO(file.read()), start=1):
+def lines(file: File, encoding: str = "utf-8", strict: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a file as (number, text), without line ends and blank lines; a control character is an error if
+    `strict`.
+    """
+    for number, line in enumerate(_raw_lines(file), start=1):
         try:
             text = line.decode(encoding).rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise UserError(f"{file}, line {number}: not {encoding} (byte {error.object[error.start]:#04x})") from None
+            name, byte = encoding.removesuffix("-sig"), error.object[error.start]
+            remedy = ": save it as UTF-8" if name == "utf-8" else ""
+            raise UserError(f"{file}, line {number}: not {name} (byte {byte:#04x}){remedy}") from None
+        if strict and (control := _CONTROLS.search(text)):
+            raise UserError(f"{file}, line {number}: control character {control[0]!r}: take it out")
         if text.strip(" "):
             yield number, text
+
+
+def _raw_lines(file: File) -> Iterator[bytes]:
+    """The lines of a file with their ends, which are those of Unix, Windows or old Macs; read piece by piece."""
+    rest, number = b"", 1
+    with file.open() as stream:
+        while piece := stream.read(_PIECE):
+            *whole, rest = (rest + piece).splitlines(keepends=True)
+            yield from whole
+            number += len(whole)
+            if len(rest) > _LONGEST_LINE:
+                raise UserError(f"{file}, line {number}: longer than {_LONGEST_LINE:,} bytes: this is no table of rows")
+    if rest:
+        yield rest
 
 
 def records(
@@ -182,21 +306,44 @@ def records(
     quoted: bool = False,
     escape: str | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a small file as (number, fields); too few fields are an error."""
-    for number, text in lines(file, encoding):
-        if number <= header:
-            continue
-        fields = next(csv.reader([text], delimiter=separator, escapechar=escape)) if quoted else text.split(separator)
+    """The records of a file as (number of the first line, fields); too few fields are an error."""
+    below = (line for line in lines(file, encoding) if line[0] > header)
+    split = ((number, text.split(separator)) for number, text in below)
+    for number, fields in _unquoted(file, below, separator, escape) if quoted else split:
         if len(fields) < least:
+            text = separator.join(fields)
             raise UserError(f"{file}, line {number}: {len(fields)} fields where {least} are needed: {text[:60]!r}")
         yield number, fields
+
+
+def _unquoted(
+    file: File, below: Iterable[tuple[int, str]], separator: str, escape: str | None
+) -> Iterator[tuple[int, list[str]]]:
+    """The records of lines with quoted fields, which may go on over several lines."""
+    numbers: list[int] = []  # of the lines of the current record
+
+    def texts() -> Iterator[str]:
+        for number, text in below:
+            numbers.append(number)
+            yield text + "\n"
+
+    reader = csv.reader(texts(), delimiter=separator, escapechar=escape)
+    while True:
+        numbers.clear()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise UserError(f"{file}, line {numbers[0]}: {error}: check its quotes") from None
+        yield numbers[0], fields
 
 
 def identified(rows: Iterable[tuple[int, list[str]]], file: File) -> Iterator[tuple[int, list[str]]]:
     """The records as (id, fields), where the id is the first field."""
     for number, fields in rows:
-        if reason := _unreadable(fields[0], "id"):
-            raise UserError(f"{file}, line {number}: id {fields[0]!r} {reason}")
+        if reason := unreadable(fields[0], "id"):
+            raise UserError(f"{file}, line {number}: id {fields[0][:60]!r} {reason}")
         yield int(fields[0]), fields
 
 
@@ -204,11 +351,9 @@ def _ids(layout: Layout) -> tuple[int, ...]:
     return layout.fields[:-1] if layout.valued else layout.fields
 
 
-def _one_letter(stream: IO[bytes], separator: str) -> IO[bytes]:
-    """The stream with its separator replaced by a single character, the only kind that the C parser accepts."""
-    if len(separator) == 1:
-        return stream
-    return io.BytesIO(stream.read().replace(separator.encode(), _UNIT.encode()))
+def _letter_of(separator: str) -> str:
+    """The single character that stands for a separator while the C parser reads."""
+    return separator if len(separator) == 1 else _UNIT
 
 
 def _as_text(column: Ids) -> Ids:
@@ -250,21 +395,45 @@ def _diagnose(file: File, layout: Layout) -> None:
     for number, fields in records(file, layout.separator, least, *how):
         for name, index in zip(layout.names, layout.fields, strict=True):
             is_value = layout.valued and index == layout.fields[-1]
-            if reason := _unreadable(fields[index], "number" if is_value else "text" if layout.text_ids else "id"):
-                raise UserError(f"{file}, line {number}: {name} {fields[index]!r} {reason}")
+            if reason := unreadable(fields[index], "number" if is_value else "text" if layout.text_ids else "id"):
+                raise UserError(f"{file}, line {number}: {name} {fields[index][:60]!r} {reason}")
             if is_value and np.isinf(float(fields[index])):
                 raise UserError(f"{file}, line {number}: {_out_of_range(float(fields[index]), layout)}")
+    for _ in lines(file, layout.encoding, strict=layout.strict):
+        pass  # it raises the error about a control character
 
 
-def _unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
+def unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
     """Why a field is not a valid number, id or text; None if it is valid."""
+    if len(text) > _LONGEST_ID:
+        return f"has {len(text):,} characters: at most {_LONGEST_ID:,} are allowed"
     if kind == "text":
         return "is empty" if not text else "holds a zero byte" if "\x00" in text else None
+    return _not_a_number(text) if kind == "number" else _not_whole(text)
+
+
+def _not_a_number(text: str) -> str | None:
+    """Why a field is not a number in the digits 0 to 9; None if it is one."""
+    if _DECIMAL_COMMA.fullmatch(text):
+        return "is no number: write a decimal point instead of the comma"
     try:
-        if kind == "number":
-            return "is no number" if "_" in text or np.isnan(float(text)) else None
-        if "_" in text:  # Python would accept it as a thousands separator
-            return "is no whole number"
-        return None if -_LARGEST - 1 <= int(text) <= _LARGEST else "does not fit into 64 bits"
+        wrong = "_" in text or np.isnan(float(text))  # Python would accept _ as a thousands separator
     except ValueError:
-        return "is no number" if kind == "number" else "is no whole number"
+        wrong = True
+    return "is no number" if wrong else _foreign(text)
+
+
+def _not_whole(text: str) -> str | None:
+    """Why a field is not an integer of 64 bits in the digits 0 to 9; None if it is one."""
+    try:
+        number = None if "_" in text else int(text)
+    except ValueError:
+        number = None
+    if number is None:
+        return "is no whole number"
+    return _foreign(text) if -_LARGEST - 1 <= number <= _LARGEST else "does not fit into 64 bits"
+
+
+def _foreign(text: str) -> str | None:
+    """Why a number is written wrongly: Python reads digits of all scripts, pandas only those of ASCII."""
+    return None if text.isascii() else "is not written with the digits 0 to 9"

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.arrays import Array, Arrays, is_sealed, sealed, unpack
+from rankbench.arrays import LARGEST, Array, Arrays, is_sealed, sealed, unpack
 from rankbench.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
@@ -47,9 +47,9 @@ class Ratings:
         _check_rows(self.indptr, len(self.items))
         _check_ids("item", self.items, self.n_items)
         _check_lengths("items", self.items, "values", self.values)
-        if not np.isfinite(self.values).all():
-            row = int(np.flatnonzero(~np.isfinite(self.values))[0])
-            raise UserError(f"rating {row} is {self.values[row]}: ratings must be finite")
+        if (row := _first_beyond(self.values)) is not None:
+            remedy = f"within {LARGEST:g}: scale them" if np.isfinite(self.values[row]) else "finite"
+            raise UserError(f"rating {row} is {self.values[row]:g}: ratings must be {remedy}")
         _check_ascending(self.indptr, self.items)
 
     @classmethod
@@ -321,7 +321,16 @@ def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
         raise UserError("item features have no column: leave them out, or give at least one")
     if not np.isfinite(values).all():
         raise UserError("item features hold NaN or infinite values: fill or drop them first")
+    if (place := _first_beyond(values.ravel())) is not None:
+        raise UserError(f"item features hold {values.flat[place]:g}: they must be within {LARGEST:g}: scale them")
     return features
+
+
+def _first_beyond(values: Floats) -> int | None:
+    """The place of the first value that is NaN or beyond the largest number allowed; None if there is none."""
+    if not values.size or max(values.max(), -values.min()) <= LARGEST:  # a comparison with NaN is false
+        return None
+    return int(np.flatnonzero(~(np.abs(values) <= LARGEST))[0])
 
 
 def _own_csr(theirs: scipy.sparse.csr_array) -> scipy.sparse.csr_array:

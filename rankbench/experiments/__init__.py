@@ -5,16 +5,17 @@ under `[full]` replace those of the quick profile when `--full` is given.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from rankbench.errors import UserError, unknown
+from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
-from rankbench.names import THREADS, Limits, Pattern, Settings, check
+from rankbench.names import REPETITIONS, STEPS, THREADS, Limits, Pattern, Settings, check
 from rankbench.names.grammar import read_settings
 
 
@@ -26,7 +27,7 @@ class Budget:
     of successive steps; computing them does not count as training time.
     """
 
-    steps: Annotated[int, Limits(low=0)] | None = 20
+    steps: Annotated[int, STEPS] | None = 20
     seconds: Annotated[float, Limits(above=0)] | None = None
     tolerance: Annotated[float, Limits(above=0)] | None = None
 
@@ -110,12 +111,13 @@ class Experiment:
     solvers: tuple[str, ...]
     metrics: tuple[str, ...]
     threads: tuple[int, ...] = ()  # run every solver with each of these numbers; empty: use the command line's
-    repetitions: Annotated[int, Limits(low=1)] = 3
-    every: Annotated[int, Limits(low=1)] = 1  # steps between two evaluations
+    repetitions: Annotated[int, REPETITIONS] = 3
+    every: Annotated[int, Limits(low=1, high=STEPS.high)] = 1  # steps between two evaluations
     objective: bool = False  # record the objective at every evaluation
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
+    names: Names = field(default_factory=Names)
     tune: Tune | None = None  # how every solver is tuned; None: solvers run with the settings given
     source: str = ""  # the path of the user's file; empty for an experiment of the package
 
@@ -125,6 +127,7 @@ class Experiment:
 
 Given = TypeVar("Given")
 _NESTED = {"budget": Budget, "figure": Figure}
+_TEXTS = (str, Pattern, Pattern | None, Settings)  # the types of fields that are written as text
 
 
 def names() -> list[str]:
@@ -159,23 +162,25 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     """The experiment that a TOML text describes."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also a number of too many digits
         raise UserError(f"{file}: {error}") from None
-    overrides = table.pop("full", {})
+    except RecursionError:
+        raise UserError("nested too deeply: an experiment has tables in tables and no more", subject=file) from None
+    overrides, names_table = table.pop("full", {}), table.pop("names", {})
     if not isinstance(overrides, dict):
         raise UserError("[full] must be a table", subject=file)
-    known = {f.name for f in fields(Experiment)} - {"name", "source"}
+    known = {f.name for f in fields(Experiment)} - {"name", "source", "names"}
     for place, keys in (("", table), ("[full] ", overrides)):
         _refuse_unknown(file, place, keys, known)
     if missing := {"title", "paper", "about", "data", "splits", "solvers", "metrics"} - set(table):
         raise UserError(f"{file}: missing key {min(missing)!r}")
-    if full:
-        table |= _overriding(table, overrides)
-    values = {key: _value(file, key, value) for key, value in table.items()}
+    profiles = (table, {**table, **_overriding(table, overrides)})
+    values = {key: _value(file, key, value) for key, value in profiles[full].items()}
     try:
         found = Experiment(name=name, **values)
     except UserError as error:
         raise error.within(file, instead_of="Experiment") from None
+    found = replace(found, names=read_names(file, names_table, _nameable(file, profiles)))
     return replace(found, tune=_of_tune(file, found.tune.fitted, found.solvers)) if found.tune else found
 
 
@@ -194,6 +199,19 @@ def _of_tune(file: str, make: Callable[[Given], Tune], given: Given) -> Tune:
         raise error.within(f"{file}: [tune]", instead_of="Tune") from None
     except TypeError as error:
         raise UserError(str(error), subject=f"{file}: [tune]") from None
+
+
+def _nameable(file: str, profiles: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """The texts of both profiles that `[names]` may name, by their kind, each with the text that results have."""
+    found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+    for profile in profiles:
+        for kind in ("solvers", "data", "splits", "metrics"):
+            values = _value(file, kind, profile[kind])
+            found[kind] |= dict(zip((*profile[kind], *values), (*values, *values), strict=True))
+        figure = _value(file, "figure", profile.get("figure", {}))
+        axes = ("threads",) if figure.kind == "speedup" else (figure.x, *figure.by)
+        found["axes"] |= dict(zip(axes, axes, strict=True))
+    return {**found, "units": found["metrics"] | found["axes"]}
 
 
 def _label(file: str, name: str) -> str:
@@ -219,7 +237,15 @@ def _value(file: str, key: str, value: object) -> Any:
         if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
             raise UserError(f"{file}: {key} must be a list of names that is not empty")
         return tuple(_label(file, entry) for entry in value) if key == "metrics" else tuple(value)
+    _check_texts(file, Experiment, {key: value})
     return value
+
+
+def _check_texts(place: str, cls: type, table: Mapping[str, Any]) -> None:
+    """Raise an error if a text is not written as one: TOML knows numbers and dates too."""
+    for key, value in table.items():
+        if get_type_hints(cls).get(key) in _TEXTS and not isinstance(value, str):
+            raise UserError(f'{key} must be a text: {key} = "..."', subject=place)
 
 
 def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
@@ -254,6 +280,7 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
         table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
     if table.get("metric"):
         table = {**table, "metric": _label(file, str(table["metric"]))}
+    _check_texts(f"{file}: {place}", cls, table)
     try:
         return cls(**table)
     except UserError as error:

@@ -16,7 +16,7 @@ import numpy as np
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError, unknown
 from rankbench.metrics import metric
-from rankbench.names import Limits, build, check, parse, show, show_value, without_folder
+from rankbench.names import TRIALS, Limits, build, check, parse, show, show_value, without_folder
 from rankbench.solvers import SOLVERS
 
 _PATIENCE = 1000  # stop drawing after this many repeated candidates in a row
@@ -29,7 +29,7 @@ class Range:
     low: Any
     high: Any
     scale: Literal["linear", "log"] = "linear"
-    points: Annotated[int, Limits(low=2)] | None = None  # number of grid points
+    points: Annotated[int, Limits(low=2, high=TRIALS.high)] | None = None  # number of grid points
 
     def __post_init__(self) -> None:
         check(self)
@@ -92,7 +92,7 @@ class Tune:
 
     space: Mapping[str, Space] = field(default_factory=dict)  # by the solver's text in the experiment, or its bare name
     method: Literal["random", "grid"] = "random"
-    trials: Annotated[int, Limits(low=1)] = 8
+    trials: Annotated[int, TRIALS] = 8
     metric: str = ""  # empty: the experiment's first metric
     validation: str = "entries[test=0.2]"  # the split that cuts the validation set from the training part
     per: Literal["repetition", "split"] = "repetition"  # split: all repetitions use the choice of the first one
@@ -112,10 +112,10 @@ class Tune:
         """The settings to try for a solver, in order; a larger number of trials starts with the same ones."""
         space = self.space_of(solver)
         if self.method == "grid":
-            found = _product({name: _grid(values) for name, values in space.items()})
-            if space and len(found) != self.trials:
-                raise UserError(f"the grid of {solver} has {len(found)} settings, not trials={self.trials}")
-            return found
+            axes = {name: _grid(values) for name, values in space.items()}
+            if space and (size := prod(map(len, axes.values()))) != self.trials:  # before a huge product is made
+                raise UserError(f"the grid of {solver} has {size} settings, not trials={self.trials}")
+            return _product(axes)
         if prod(_size(values) for values in space.values()) <= self.trials:
             return _product({name: _every(values) for name, values in space.items()})
         return _drawn(space, self.trials, rng)

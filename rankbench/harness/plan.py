@@ -1,7 +1,7 @@
 """Planning: the cells of an experiment (one per data set, split, repetition and solver) and its tuning trials."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -84,6 +84,17 @@ def resolved(experiment: Experiment, selection: Selection) -> Question:
         splits=tuple(map(SPLITS.resolve, experiment.splits)),
         data=tuple(map(data_sets.DATASETS.resolve, _selected(experiment.data, selection.data))),
     )
+
+
+def check_named(experiments: Sequence[Experiment], selection: Selection) -> None:
+    """Raise an error if a data set that the user named is not at hand, or a solver that the user named is unknown."""
+    for text in _selected(tuple(entry for one in experiments for entry in one.data), selection.data):
+        if text in selection.data or parse(text).name in selection.data:
+            record = data_sets.DATASETS.resolve(text).record
+            if remedy := record.origin.missing():
+                raise UserError(remedy if isinstance(record, ReadsFiles) else f"{text} is not at hand: {remedy}")
+    for text in selection.solvers:
+        SOLVERS.find(parse(text).name)
 
 
 def _with_trials(experiment: Experiment, trials: int | None) -> Experiment:

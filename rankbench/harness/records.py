@@ -8,13 +8,14 @@ from math import isnan, nan
 from typing import Annotated, Literal
 
 from rankbench.contract import Determinism
+from rankbench.errors import safe
 from rankbench.experiments import Budget, Experiment
 from rankbench.metrics import Metric, metric, own_metric
-from rankbench.names import THREADS, Limits, Named, Settings, check, without_folder
+from rankbench.names import REPETITIONS, THREADS, TRIALS, Limits, Named, Settings, check, without_folder
 
 KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
 
-Status = Literal["ok", "diverged", "failed", "timeout", "memory"]
+Status = Literal["ok", "diverged", "failed", "timeout", "memory", "lost"]
 Profile = Literal["quick", "full"]
 
 
@@ -24,11 +25,11 @@ class Selection:
 
     solvers: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
-    repetitions: Annotated[int, Limits(low=1)] | None = None
+    repetitions: Annotated[int, REPETITIONS] | None = None
     seed: Annotated[int, Limits(low=0)] = 0
     threads: Annotated[int, THREADS] = 1
     full: bool = False
-    trials: Annotated[int, Limits(low=1)] | None = None  # of each solver, where the experiment tunes
+    trials: Annotated[int, TRIALS] | None = None  # of each solver, where the experiment tunes
 
     def __post_init__(self) -> None:
         check(self)
@@ -189,9 +190,9 @@ class Skip:
 
     @property
     def text(self) -> str:
-        """One line: what was skipped, the reason, and the command that would fix it."""
+        """One line, safe to show: what was skipped, the reason, and the command that would fix it."""
         parts = " ".join(part.written for part in (self.data, self.split) if part)
-        return f"{parts}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else "")
+        return safe(f"{parts}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
 
 
 @dataclass(frozen=True)
@@ -385,8 +386,8 @@ class Entry:
 
     @property
     def reason(self) -> str:
-        """Why the cell did not end well, or an empty string."""
-        return self.failure or (self.result.reason if self.result and self.result.reason else "")
+        """Why the cell did not end well, as text that is safe to show, or an empty string."""
+        return safe(self.failure or (self.result.reason if self.result and self.result.reason else ""))
 
     @property
     def good(self) -> Result | None:
@@ -453,7 +454,7 @@ class Group:
         return self.data.identity, self.split.identity, self.solver.base, written
 
 
-_WORST = ("failed", "memory", "timeout", "diverged", "pending", "ok")
+_WORST = ("failed", "lost", "memory", "timeout", "diverged", "pending", "ok")
 
 
 def _digits(content: list[object]) -> str:

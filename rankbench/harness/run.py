@@ -1,7 +1,9 @@
 """One run of one experiment's plan: reading stored results and running the missing cells."""
 
+import os
+import platform
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,18 +11,21 @@ from pathlib import Path
 from statistics import median
 from time import sleep
 from typing import Literal
+from zlib import crc32
 
 from rankbench.arrays import Arrays
 from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness import machine
 from rankbench.harness.claims import Claims, Holder
-from rankbench.harness.isolation import Caps, Outcome, run_isolated, server
+from rankbench.harness.isolation import Caps, Outcome, server
 from rankbench.harness.materials import Materials
 from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Place, Plan, Result, Study
 from rankbench.harness.store import Planned, Store, StoredPlan
 from rankbench.harness.tuning import settled
 from rankbench.harness.worker import Task
+from rankbench.harness.workplace import ThisMachine, Workplace
 
+_MOST = 512  # cells that a cluster may run at a time for one driver
 _WAIT = 0.5  # seconds between two looks at cells that another driver runs
 
 
@@ -34,6 +39,8 @@ class Conditions:
     retry_failed: bool = False  # run cells again that did not end well
     retry_disturbed: bool = False  # run cells again that were timed while other processes were busy
     strict: bool = False  # run cells again whose results come from other kernels, libraries or processors
+    join: bool = False  # begin at another split than the other drivers of the folder
+    leave: bool = False  # end when other drivers run all cells that are left, and do not wait for their results
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,16 @@ Tell = Callable[[Event], None]
 class Run:
     """A plan with its stored results, and the code that runs the missing cells."""
 
-    def __init__(self, plan: Plan, store: Store, conditions: Conditions, materials: Materials) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        conditions: Conditions,
+        materials: Materials,
+        workplace: Workplace | None = None,  # None: this machine
+    ) -> None:
         self.store = store
+        self.workplace = workplace
         self.conditions = conditions
         self.materials = materials
         self.machine = machine.describe()
@@ -190,20 +205,20 @@ class _Runner:
     def __init__(self, owner: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
         self.owner, self.claims, self.tell, self.scratch = owner, claims, tell, scratch
         self.conditions = owner.conditions
-        self.context = server()
+        self.workplace = owner.workplace or ThisMachine(server(), self.conditions.jobs, owner.machine)
         self.stop = threading.Event()
-        self.under_way: dict[Future[Outcome], Cell] = {}
+        self.under_way: dict[Future[tuple[Outcome, Machine]], Cell] = {}
         self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
         self.written = 0
 
     def finish(self, cells: tuple[Cell, ...]) -> None:
-        """Run all cells, `jobs` at a time; the threads only watch the cells' processes."""
-        with ThreadPoolExecutor(self.conditions.jobs) as pool:
+        """Run all cells, as many at a time as the workplace can; the threads only watch the cells' processes."""
+        with ThreadPoolExecutor(_MOST if self.owner.workplace else self.conditions.jobs) as pool:
             try:
-                elsewhere = self._start_all(pool, cells)
+                elsewhere = self._start_all(pool, _from_own_place(cells) if self.conditions.join else cells)
                 told: set[str] = set()
-                while elsewhere:
+                while elsewhere and not self.conditions.leave:
                     self._say_who(elsewhere, told)
                     sleep(_WAIT)
                     elsewhere = self._start_all(pool, elsewhere)
@@ -224,7 +239,7 @@ class _Runner:
                 self.tell(Event("start", cell))
                 task = Task(cell, self._file_of(cell.place))
                 self.under_way[pool.submit(self._watched, task)] = cell
-                self._collect(until_below=self.conditions.jobs)
+                self._collect(until_below=self.workplace.places)
         self._collect(until_below=1)
         return elsewhere
 
@@ -240,8 +255,8 @@ class _Runner:
                 told.add(cell.key)
                 self.tell(Event("wait", cell, holder=holder))
 
-    def _watched(self, task: Task) -> Outcome:
-        return run_isolated(self.context, task, self.conditions.caps, self.stop)
+    def _watched(self, task: Task) -> tuple[Outcome, Machine]:
+        return self.workplace.run(task, self.conditions.caps, self.stop)
 
     def _collect(self, until_below: int) -> None:
         """Store finished cells until fewer than `until_below` are running."""
@@ -249,8 +264,8 @@ class _Runner:
             done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
             for future in done:
                 cell = self.under_way.pop(future)
-                outcome = future.result()
-                result = result_of(cell, outcome, self.owner.machine, self.conditions.jobs > 1)
+                outcome, made_on = future.result()
+                result = result_of(cell, outcome, made_on, self.conditions.jobs > 1)
                 self.owner.keep(result, dict(outcome.ending.per_user) if outcome.ending else {})
                 self.claims.release(cell.key)
                 self.tell(Event("end", cell, result))
@@ -268,6 +283,17 @@ class _Runner:
     def _discard(self) -> None:
         if self.file and not any(cell.place == self.place for cell in self.under_way.values()):
             self.file.unlink(missing_ok=True)
+
+
+def _from_own_place(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with their splits in the same order, but beginning at a split that this process draws by itself.
+
+    Drivers that begin at different splits rarely want the same cell, and each of them makes fewer splits.
+    """
+    places = list(dict.fromkeys(cell.place for cell in cells))
+    first = crc32(f"{platform.node()}-{os.getpid()}".encode()) % max(len(places), 1)
+    order = {place: number for number, place in enumerate((*places[first:], *places[:first]))}
+    return sorted(cells, key=lambda cell: order[cell.place])
 
 
 def _timed(cell: Cell) -> bool:

@@ -3,6 +3,8 @@
     OUT/<experiment>/plans/<profile>-<seed>.json   the plan of the runs with this profile and seed, with all cells
     OUT/<experiment>/cells/<solver>-<key>.json     one result; <key> is the cell's content hash
     OUT/<experiment>/cells/<solver>-<key>.npz      each metric's value for each user
+    OUT/<experiment>/cells/<solver>-<key>@<fingerprint>-<digits>.json    another machine's measurement of the cell,
+                                                   from `merge`; with an .npz if its values are not the same bytes
     OUT/<experiment>/claims/                       which driver is running which cell
 
 Files are written under a temporary name and renamed. A run resumes by skipping cells that have a file. A file that
@@ -11,10 +13,12 @@ cannot be read is renamed to .broken, and its cell is run again.
 
 import errno
 import hashlib
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
@@ -27,12 +31,13 @@ from rankbench.harness.claims import Claims
 from rankbench.harness.codec import Unreadable, encode, parsed, revived
 from rankbench.harness.older import result_of_format_2
 from rankbench.harness.packing import Packed, packed, unpacked
-from rankbench.harness.records import Cell, Measure, Profile, Result, Skip
+from rankbench.harness.records import Cell, Machine, Measure, Profile, Result, Skip
 from rankbench.leftovers import is_left_behind, owner, partial_of
 from rankbench.names import without_folder
 
 _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another driver is writing
 FORMAT = 3  # version of the file format; format 2 is read too
+BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
 Warn = Callable[[str], None]
 
@@ -60,13 +65,11 @@ class StoredPlan:
 
     def same_question(self, other: "StoredPlan") -> bool:
         """Whether both plans measure the same, so that their cells can be joined; descriptions may differ."""
+        return self.asks(other.experiment, other.measures)
 
-        def asked(one: StoredPlan) -> tuple[Any, ...]:
-            experiment = one.experiment
-            identities = tuple((measure.identity, measure.version) for measure in one.measures)
-            return identities, experiment.budget, experiment.every, experiment.objective, experiment.tune
-
-        return asked(self) == asked(other)
+    def asks(self, experiment: Experiment, measures: Sequence[Measure]) -> bool:
+        """Whether this is a plan of an experiment that measures the same; descriptions may differ."""
+        return _asked(self.experiment, self.measures) == _asked(experiment, measures)
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Stored:
     seed: int
     status: str
     machine: str  # description of the machine
+    fingerprint: str = ""  # of the machine; empty in files of format 2
+    commit: str = ""  # of the rankbench that made it; empty if unknown
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,9 @@ class _PlanFile:
 class Store:
     """The results of one experiment under an output folder."""
 
-    def __init__(self, folder: Path, warn: Warn) -> None:
+    def __init__(self, folder: Path, warn: Warn, untouched: bool = False) -> None:
         self.folder = folder
+        self._untouched = untouched  # files that cannot be read keep their names
         self._cells = folder / "cells"
         self._plans = folder / "plans"
         self._warn = warn
@@ -159,6 +165,35 @@ class Store:
             self._set_aside(path, str(error))
             return None
 
+    def read(self, path: Path, known: Cell | None = None) -> Result:
+        """The result in a file of this store, checked, with the cell that the file itself describes.
+
+        Files of format 2 do not describe their cells completely; for these the `known` cell is used.
+        """
+        content = parsed(_text(path))
+        if not isinstance(content, dict):
+            raise Unreadable("not a table")
+        key, format_ = content.pop("key", None), content.pop("format", 2)
+        if format_ == 2 and known is not None and known.key == key:
+            return result_of_format_2(content, known)
+        if format_ != FORMAT:
+            raise Unreadable(f"its format is {format_!r:.60}, not {FORMAT}")
+        found: Result = revived(Result, content)
+        if found.key != key or path.name.partition(BESIDE)[0].removesuffix(".json") != _stem(found.cell):
+            raise Unreadable("its key is not that of its cell")
+        return found
+
+    def measurements(self) -> list[Path]:
+        """The files of all results, and then those of the measurements that lie beside them."""
+        paths = sorted(_listed(self._cells, ".json"))
+        return sorted(paths, key=lambda path: BESIDE in path.name)
+
+    def beside(self, name: str = "") -> list[Path]:
+        """The files of the measurements that lie beside the results, or beside the one with this file name."""
+        start = name.removesuffix(".json") + BESIDE if name else ""
+        paths = _listed(self._cells, ".json")
+        return sorted(path for path in paths if BESIDE in path.name and path.name.startswith(start))
+
     def save(self, result: Result, per_user: Arrays) -> None:
         """Write a result; the JSON file is written last, because it marks the cell as done."""
         path = self.path(result.cell)
@@ -172,14 +207,37 @@ class Store:
 
         Only one driver at a time may do this: otherwise a second driver could overwrite the cells of the first.
         """
-        path = self._plan_path(plan)
-        with self.claims() as claims:
-            while not claims.take(f"plan-{path.stem}"):
-                sleep(_PLAN_WAIT)
+        with self._plan_alone(plan) as path:
             earlier = self._read_plan(path)
             plan = _joined(earlier, plan) if earlier and earlier.same_question(plan) else plan
             self._write_plan(path, plan)
         return plan
+
+    def add_plan(self, plan: StoredPlan) -> None:
+        """Join a plan of another folder with the stored one; where they differ the more recent one decides."""
+        with self._plan_alone(plan) as path:
+            stored = self._read_plan(path)
+            both = sorted([stored, plan] if stored else [plan], key=lambda one: one.made)
+            if all(one.same_question(plan) for one in both):
+                self._write_plan(path, _without_answered(_joined(both[0], both[-1])))
+
+    def plan_path(self, plan: StoredPlan) -> Path:
+        """The path of a plan's file: one per profile, seed and (for a user's experiment) TOML file."""
+        own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
+        return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
+
+    def plan_like(self, plan: StoredPlan) -> StoredPlan | None:
+        """The stored plan with the same profile, seed and source as this one, or None."""
+        return self._read_plan(self.plan_path(plan))
+
+    @contextmanager
+    def _plan_alone(self, plan: StoredPlan) -> Iterator[Path]:
+        """A context in which no other driver writes this plan's file; its path."""
+        path = self.plan_path(plan)
+        with self.claims() as claims:
+            while not claims.take(f"plan-{path.stem}"):
+                sleep(_PLAN_WAIT)
+            yield path
 
     def _write_plan(self, path: Path, plan: StoredPlan) -> None:
         entries = [*(entry.cell for entry in plan.entries), *plan.trials]
@@ -195,17 +253,19 @@ class Store:
         return sorted((plan for plan in found if plan), key=lambda plan: plan.made)
 
     def files(self) -> Iterator[os.DirEntry[str]]:
-        """The files of all results, including results that belong to no plan."""
+        """The files of all results, including results that belong to no plan, one for each cell."""
         try:
             with os.scandir(self._cells) as found:
-                yield from (file for file in found if file.name.endswith(".json"))
+                yield from (file for file in found if file.name.endswith(".json") and BESIDE not in file.name)
         except OSError:
             return
 
-    def summaries(self) -> Iterator[Stored]:
-        """Summaries of all stored results, including those that belong to no plan; unreadable files are set aside."""
-        for file in self.files():
-            path = self._cells / file.name
+    def summaries(self, beside: bool = False) -> Iterator[Stored]:
+        """Summaries of all stored results, or of the measurements beside them; unreadable files are set aside.
+
+        Results that belong to no plan are included.
+        """
+        for path in self.beside() if beside else [self._cells / file.name for file in self.files()]:
             content = self._read(path)
             if content is None:
                 continue
@@ -217,11 +277,6 @@ class Store:
     def set_aside(self) -> list[str]:
         """The names of files that could not be read and were renamed."""
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
-
-    def _plan_path(self, plan: StoredPlan) -> Path:
-        """The path of a plan's file: one per profile, seed and (for a user's experiment) TOML file."""
-        own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
-        return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
 
     def _read_plan(self, path: Path) -> StoredPlan | None:
         content = self._read(path)
@@ -274,8 +329,9 @@ class Store:
         """Rename a file that cannot be read, and print one warning line."""
         aside = path.with_name(f"{path.name}.{ending}")
         try:
-            path.replace(aside)
-            what = f"set aside as {aside.name}"
+            if not self._untouched:
+                path.replace(aside)
+            what = "left out" if self._untouched else f"set aside as {aside.name}"
         except OSError as error:
             busy = error.errno in (errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
             what = f"left out: {aside.name} is in the way" if busy else f"left out: {error.strerror}"
@@ -284,9 +340,25 @@ class Store:
 
 def file_name(cell: Cell) -> str:
     """The name of a cell's result file: the solver's name and the first digits of the cell's key."""
+    return f"{_stem(cell)}.json"
+
+
+def _stem(cell: Cell) -> str:
     named = without_folder(cell.solver.name)
     plain_name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in named)
-    return f"{plain_name}-{cell.key[:16]}.json"
+    return f"{plain_name}-{cell.key[:16]}"
+
+
+def beside_name(result: Result) -> str:
+    """The name of a measurement's file beside the result of its cell: with the machine, and digits of when it ended."""
+    return f"{_stem(result.cell)}{BESIDE}{result.machine.fingerprint}-{measurement_of(result)}.json"
+
+
+def measurement_of(result: Result) -> str:
+    """Eight hex digits that tell one measurement of a cell from another: of the machine, the commit and the times."""
+    machine = result.machine
+    about = [machine.fingerprint, machine.git, machine.kernels, result.finished, result.wall, result.status]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:8]
 
 
 def values_of(folder: Path, cell: Cell) -> Arrays:
@@ -298,13 +370,14 @@ def values_of(folder: Path, cell: Cell) -> Arrays:
 class ResultsFolder:
     """The folder of all results, with one store per experiment."""
 
-    def __init__(self, out: Path, warn: Warn) -> None:
+    def __init__(self, out: Path, warn: Warn, untouched: bool = False) -> None:
         self.out = out
         self._warn = warn
+        self._untouched = untouched
 
     def store(self, experiment: str) -> Store:
         """The store of an experiment's results."""
-        return Store(self.out / experiment, self._warn)
+        return Store(self.out / experiment, self._warn, self._untouched)
 
     def names(self) -> list[str]:
         """The names of all experiments that have stored plans or results."""
@@ -320,6 +393,12 @@ def write_text(path: Path, text: str) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _asked(experiment: Experiment, measures: Sequence[Measure]) -> tuple[Any, ...]:
+    """What an experiment measures and how, whatever the data, the solvers and the descriptions."""
+    identities = tuple((measure.identity, measure.version) for measure in measures)
+    return identities, experiment.budget, experiment.every, experiment.objective, experiment.tune
 
 
 def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
@@ -341,6 +420,30 @@ def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
     return replace(plan, entries=tuple(entries.values()), trials=tuple(trials.values()), skips=tuple(skips))
 
 
+def _without_answered(plan: StoredPlan) -> StoredPlan:
+    """The plan without the skips for which another machine had what was missing."""
+    cells = [entry.cell for entry in plan.entries]
+    data = {cell.place.data.identity for cell in cells}
+    solvers = {(cell.place.data.identity, cell.place.split.identity, cell.solver.base) for cell in cells}
+
+    def answered(skip: Skip) -> bool:
+        if skip.split and skip.solver:
+            return (skip.data.identity, skip.split.identity, skip.solver.base) in solvers
+        return skip.split is None and skip.data.identity in data
+
+    return replace(plan, skips=tuple(skip for skip in plan.skips if not answered(skip)))
+
+
+def _text(path: Path) -> str:
+    """The text of a file; a file that cannot be read as UTF-8 is unreadable."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise Unreadable("not UTF-8") from None
+    except OSError as error:
+        raise Unreadable(error.strerror or type(error).__name__) from None
+
+
 def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
     """The summary of a stored result, whose file may have any format that can be read."""
     about = content["machine"]
@@ -350,7 +453,8 @@ def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
         raise Unreadable("its cell has no seed")
     arrays = path.with_suffix(".npz")
     size = path.stat().st_size + (arrays.stat().st_size if arrays.is_file() else 0)
-    return Stored(path.name, size, cell["seed"], str(content["status"]), machine)
+    known = "" if content.get("format", 2) == 2 else revived(Machine, about).fingerprint
+    return Stored(path.name, size, cell["seed"], str(content["status"]), machine, known, str(about.get("git") or ""))
 
 
 def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:

@@ -3,15 +3,20 @@
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import isfinite
 from time import perf_counter
 
+import numpy as np
+
 from rankbench.contract import Model, Solver, Step
-from rankbench.data.views import View, offer
+from rankbench.data.views import Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.names import checked_threads
 from rankbench.streams import stream
+
+_ROWS = 5000  # of the training part, about as many are scored to see whether a model is finite
 
 
 @dataclass(frozen=True)
@@ -84,10 +89,27 @@ def fit(
     threads = checked_threads(threads)  # built-in solvers check it themselves, but a user's solver may not
     budget = Budget(steps, seconds, tolerance)
     rng = stream(seed, "fit", type(solver).__name__)
-    model = None
+    step = None
     with single_threaded_blas():
         for checkpoint in checkpoints(solver.steps(offer(solver, train), rng, threads), budget):
-            model = checkpoint.step.model
-    if model is None:
-        raise UserError(f"{type(solver).__name__} yielded no model")
-    return model
+            step = checkpoint.step
+        if step is None:
+            raise UserError(f"{type(solver).__name__} yielded no model")
+        if reason := _runaway(step, train):
+            problem = f"the numbers of {type(solver).__name__} ran away, {reason}"
+            raise UserError(problem, remedy="take a smaller step or a stronger penalty, or scale the data")
+    return step.model
+
+
+def _runaway(step: Step, train: View) -> str | None:
+    """Why a model is of no use, as its objective or some scores of what it was trained on are not finite, else None.
+
+    At most some thousands of training rows are scored, at even distances.
+    """
+    if step.objective is not None and not isfinite(objective := float(step.objective())):
+        return f"its objective is {objective}"
+    rows = np.arange(0, len(train), 1 + len(train) // _ROWS)
+    users, items = train.users[rows], (train.items if isinstance(train, Ratings) else train.better)[rows]
+    with_order = train.has_order[users] if isinstance(train, Ratings) else np.ones(len(rows), bool)
+    lost = int((~np.isfinite(step.model.score(users[with_order], items[with_order]))).sum())
+    return f"{lost} of {len(rows)} training rows have no finite score" if lost else None

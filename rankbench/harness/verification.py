@@ -80,17 +80,27 @@ def _checked(stored: Result, found: Result | None, before: Arrays, after: Arrays
     cell = stored.cell
     if found is None or found.status != "ok":
         return Check(cell, "failed", why=(found.reason or found.status) if found else "it did not run")
-    differing = (*_differing_digests(stored, found), *_differing_values(stored, found, before, after))
+    differing = differences(stored, found, before, after)
     if not differing:
         return Check(cell, "same")
-    change, far = basis_change(stored.machine, found.machine), _distance(stored, found)
+    change, far = basis_change(stored.machine, found.machine), distance(stored, found)
     if "split" in differing:
         return Check(cell, "differs", differing, "it was trained on another split")
-    if cell.determinism is Determinism.RACY and cell.threads > 1:
+    if races(cell):
         return Check(cell, "close" if far <= RACY_TO else "differs", differing, f"its threads race; off by {far:.2g}")
     if change:
         return Check(cell, "close" if far <= SAME_TO else "differs", differing, f"{change}; off by {far:.2g}")
     return Check(cell, "differs", differing, f"on the same basis; off by {far:.2g}")
+
+
+def differences(stored: Result, found: Result, before: Arrays, after: Arrays) -> tuple[str, ...]:
+    """What differs between two results of one cell: the split, the model, metrics, and metrics of users."""
+    return (*_differing_digests(stored, found), *_differing_values(stored, found, before, after))
+
+
+def races(cell: Cell) -> bool:
+    """Whether the threads of a cell's solver race, so that another run gives other numbers."""
+    return cell.determinism is Determinism.RACY and cell.threads > 1
 
 
 def _differing_digests(stored: Result, found: Result) -> list[str]:
@@ -114,7 +124,7 @@ def _differing_values(stored: Result, found: Result, before: Arrays, after: Arra
     return differing
 
 
-def _distance(stored: Result, found: Result) -> float:
+def distance(stored: Result, found: Result) -> float:
     """The largest relative difference of a value on the common part of the two curves; infinite where NaN differ."""
     common = min(len(stored.curve), len(found.curve))
     old, new = (np.array([point.values for point in result.curve[:common]]) for result in (stored, found))

@@ -18,7 +18,7 @@ from rankbench.arrays import fingerprint, pack
 from rankbench.contract import Flags, Floats, Ints, Model, NeedsMore, Solver
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
-from rankbench.errors import UserError
+from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
 from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status, pairs_of
@@ -96,7 +96,14 @@ def _failure(error: BaseException) -> Ending:
     """The last message of a cell that an exception ended."""
     if isinstance(error, MemoryError):
         return Ending("memory", "out of memory")
-    return Ending("failed", printable(f"{type(error).__name__}: {error}"), printable(traceback.format_exc()))
+    return Ending("failed", _brief(error), printable(traceback.format_exc()))
+
+
+def _brief(error: BaseException) -> str:
+    """An error's class and text; a long text is cut, since the traceback that is stored beside it has it all."""
+    text = printable(f"{type(error).__name__}: {error}")
+    more = f" ... ({len(text) - LONGEST:,} more characters in `trace` of the stored result)"
+    return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
 
 
 def _run(home: Connection, task: Task) -> Ending:
@@ -108,8 +115,7 @@ def _run(home: Connection, task: Task) -> Ending:
     started = perf_counter()
     train = offer(solver, split.train)
     prepare = perf_counter() - started
-    place = cell.place
-    rng = stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
+    rng = rng_of(cell)
     memory = PeakMemory()
     scored, last = -1, None
     imported: tuple[str, ...] = ()
@@ -129,6 +135,12 @@ def _run(home: Connection, task: Task) -> Ending:
         return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported)
 
 
+def rng_of(cell: Cell) -> np.random.Generator:
+    """The random generator of a cell's solver."""
+    place = cell.place
+    return stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
+
+
 def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory: PeakMemory) -> Ending:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
@@ -144,11 +156,11 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory:
         stopped="budget" if last.spent else "solver",
         functions=leading_functions(model, split.train.feature_names),
         split=split.hash,
-        model=_digest(model),
+        model=digest_of(model),
     )
 
 
-def _digest(model: Model) -> str:
+def digest_of(model: Model) -> str:
     """SHA-256 of a model's arrays; empty where it is no record of arrays."""
     if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
         return ""

@@ -17,6 +17,7 @@ from rankbench.metrics.records import OF_COMPARISONS, Metric, metric, of_own
 from rankbench.metrics.rows import KernelRow, rated, scores_of
 from rankbench.names import checked_threads
 
+_OVERFLOWING = 1000  # at ratings from here on 2^rating, summed over many items, may overflow
 _ERRORS = {"test": Code.PAIRWISE_ERROR, "test-train": Code.TEST_TRAIN_ERROR, "both": Code.BOTH_ERROR}
 _PAIRS = {"test": Code.ORDERED_PAIRS, "test-train": Code.TEST_TRAIN_PAIRS, "both": Code.BOTH_PAIRS}
 
@@ -128,6 +129,8 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
         return f"metric {record.name!r} needs held-out comparisons, the data holds ratings (use pairwise-error)"
     if record.code in (Code.NDCG, Code.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
         return f"metric {record.name!r} needs ratings of at least 0, the lowest rating is {test.values.min():g}"
+    if record.code == Code.NDCG and (most := test.values.max(initial=0.0)) >= _OVERFLOWING:
+        return f"metric {record.name!r} has the gain 2^rating - 1, too large for a rating of {most:g} (use ndcg-linear)"
     pairs = "pairs" in record.takes and record.settings.pairs != "test"
     if isinstance(train, Comparisons) and (pairs or record.settings.part != "test"):
         return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"

@@ -35,10 +35,13 @@ class Limits:
 
     def __str__(self) -> str:
         parts = (("at least", self.low), ("at most", self.high), ("above", self.above), ("below", self.below))
-        return " and ".join(f"{word} {limit:g}" for word, limit in parts if limit is not None)
+        return " and ".join(f"{word} {show_value(limit)}" for word, limit in parts if limit is not None)
 
 
 THREADS = Limits(low=1, high=1024)  # the kernels have the same limit: each thread has memory of its own
+REPETITIONS = Limits(low=1, high=10_000)  # a plan holds every cell in memory, and so with the trials of a search
+TRIALS = Limits(low=1, high=10_000)
+STEPS = Limits(low=0, high=1_000_000)  # a curve has a point for each
 
 
 def checked_threads(threads: SupportsIndex) -> int:
@@ -137,4 +140,4 @@ def _convert_plain(value: object, hint: type, subject: str, key: str) -> Any:
             raise ValueError
         return found
     except (ValueError, TypeError, KeyError, OverflowError):
-        raise UserError(f"{key}={value} is not of type {hint.__name__}", subject=subject) from None
+        raise UserError(f"{key}={value!s:.60} is not of type {hint.__name__}", subject=subject) from None

@@ -13,7 +13,7 @@ from rankbench.contract import Dataclass
 from rankbench.errors import UserError, unknown
 from rankbench.names.checking import build, settings_of
 from rankbench.names.grammar import Settings, Spec, parse, show, show_value
-from rankbench.names.user_files import class_from_file, digest_of, is_from_file, without_folder
+from rankbench.names.user_files import class_from_file, digest_of, is_file, is_from_file, own_path, without_folder
 
 
 @runtime_checkable
@@ -96,6 +96,10 @@ class Registry:
     def knows(self, name: str) -> bool:
         """Whether the registry has the name, or the part before its colon."""
         return _key(name) in self._keys()
+
+    def offers(self, home: str) -> bool:
+        """Whether a location `module:Class` is that of a built-in entry or of an installed plug-in."""
+        return home in self.entries.values() or any(point.value == home for point in entry_points(group=self.group))
 
     def find(self, name: str) -> type:
         """The class of a name: built in, from a plug-in, or from a user's file (`path/to/file.py:Class`)."""
@@ -234,8 +238,8 @@ def _base(name: str, home: str) -> str:
 
 def _content(path: str) -> str:
     """The digest of the file at this path, or the path itself if there is no such file."""
-    file = Path(path).expanduser()
-    return f"sha256-{digest_of(file)}" if file.is_file() else path
+    file = own_path(path)
+    return f"sha256-{digest_of(file)}" if is_file(file) else path
 
 
 def _has_argument(name: str) -> bool:

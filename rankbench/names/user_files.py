@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import os
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -24,10 +25,23 @@ def without_folder(name: str) -> str:
     return f"{key}{colon}{argument.rsplit('/', 1)[-1]}"
 
 
+def own_path(text: str) -> Path:
+    """The path of a user's file, which may begin with ~."""
+    return Path(os.path.expanduser(text))  # unlike pathlib's, it leaves a ~ of nobody as it is
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file at this path, which may be no possible path at all."""
+    return os.path.isfile(path)  # unlike pathlib's, it is False for a name that is too long
+
+
 def digest_of(path: Path) -> str:
     """The first digits of the SHA-256 of a file's content."""
-    about = path.stat()
-    return _digest(str(path.resolve()), about.st_size, about.st_mtime_ns)
+    try:
+        about = path.stat()
+        return _digest(str(path.resolve()), about.st_size, about.st_mtime_ns)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
 
 
 @lru_cache(maxsize=256)
@@ -41,7 +55,7 @@ def class_from_file(name: str, kind: str) -> type:
     """The class `path/to/file.py:Class`; the file is imported again only if its content has changed."""
     path, _, attribute = name.rpartition(":")
     file = Path(path).resolve()
-    if not file.is_file():
+    if not is_file(file):
         raise UserError(f"no file {path!r} to take the {kind} {attribute!r} from")
     module = f"rankbench_user_{file.stem}_{digest_of(file)}"
     if module not in sys.modules:
@@ -63,6 +77,6 @@ def _run(file: Path, path: str, name: str) -> None:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception | SystemExit):
             raise
         raise UserError(f"cannot import {path}: {type(error).__name__}: {error}") from error

@@ -13,10 +13,11 @@ from rankbench.harness.records import Group, Measure, Study
 from rankbench.report.evidence import key_of, place_of, samples
 from rankbench.report.study import groups, mean_seconds
 from rankbench.report.tables import Sheet
-from rankbench.statistics import Contrast, Sample, contrast
+from rankbench.statistics import Contrast, Sample, contrasts
 from rankbench.statistics.permutation import holm
 from rankbench.statistics.verdicts import ALPHA
 
+Side = tuple[Group, str, Sample]  # a group, the name that it is shown by, and its values by one metric
 SAME, UNSEEN, BETTER, WORSE = "same values", "no difference seen", "better", "worse"
 
 
@@ -35,7 +36,9 @@ class Comparison:
     low: float
     high: float
     p: float  # adjusted for all comparisons of this metric on this data set
-    effect: float
+    effect: float  # that difference over the standard deviation of the users' differences, with its 95 % interval
+    effect_low: float
+    effect_high: float
     wins: int  # users for whom the second is better
     ties: int
     losses: int
@@ -49,15 +52,9 @@ def within(study: Study) -> list[Comparison]:
     members = [(group, samples(study, group)) for group in groups(study)]
     for place in dict.fromkeys(place_of(group) for group, _ in members):
         here = [(group, own) for group, own in members if place_of(group) == place]
-        pairs = list(combinations(here, 2))
         for measure in study.measures:
-            label = measure.label
-            both = [(one, other) for one, other in pairs if label in one[1] and label in other[1]]
-            found += _judged(
-                _compared(study, (one[0], other[0]), (_name(one[0]), _name(other[0])), measure,
-                          (one[1][label], other[1][label]))
-                for one, other in both
-            )  # fmt: skip
+            known = [(group, _name(group), own[measure.label]) for group, own in here if measure.label in own]
+            found += _compared(study, measure, list(combinations(known, 2)))
     return found
 
 
@@ -74,17 +71,33 @@ def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison
         for group in groups(one)
         if (known := (place_of(group), key_of(group))) in theirs
     ]
+    for group, match, *_ in pairs:
+        _check_splits(one.name, group, match, names)
     found: list[Comparison] = []
     for measure in one.measures:
         label = measure.label
         for place in dict.fromkeys(place_of(group) for group, *_ in pairs):
-            found += _judged(
-                replace(_compared(one, (group, match), names, measure, (own[label], other_own[label])),
-                        first=f"{_name(group)} in {names[0]}", second=f"{_name(match)} in {names[1]}")
+            here = [
+                ((group, f"{_name(group)} in {names[0]}", own[label]),
+                 (match, f"{_name(match)} in {names[1]}", other_own[label]))
                 for group, match, own, other_own in pairs
                 if place_of(group) == place and label in own and label in other_own
-            )  # fmt: skip
+            ]  # fmt: skip
+            found += _compared(one, measure, here)
     return found
+
+
+def _check_splits(experiment: str, one: Group, other: Group, names: tuple[str, str]) -> None:
+    """Raise an error if a repetition has other rows in the two runs, or if no repetition is in both."""
+    splits, others = ({result.cell.place.repetition: result.cell.split_hash for result in group.good}
+                      for group in (one, other))  # fmt: skip
+    common = splits.keys() & others.keys()
+    if splits and others and (not common or any(splits[number] != others[number] for number in common)):
+        raise UserError(
+            f"{names[0]} and {names[1]} have no split of {experiment} in common: {one.split.written} of "
+            f"{one.data.written} has other rows in each, or other repetitions",
+            remedy="run one of them again with the same data",
+        )
 
 
 def sheet_of(found: Sequence[Comparison]) -> Sheet:
@@ -94,7 +107,8 @@ def sheet_of(found: Sequence[Comparison]) -> Sheet:
     lines = tuple(
         (
             one.data, one.metric, f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
-            f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}", f"{one.effect:+.2f}",
+            f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}",
+            f"{one.effect:+.2f} ({one.effect_low:+.2f} to {one.effect_high:+.2f})",
             f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.verdict,
         )
         for one in found
@@ -119,27 +133,27 @@ def _name(group: Group) -> str:
     return group.solver.written
 
 
-def _compared(
-    study: Study, pair: tuple[Group, Group], names: tuple[str, str], measure: Measure, own: tuple[Sample, Sample]
-) -> Comparison:
+def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]]) -> list[Comparison]:
+    """The comparison of each pair on one data set, with p-values adjusted for their number."""
+    found = contrasts([(other[2], one[2]) for one, other in pairs], effect_intervals=False)
+    adjusted = holm(np.array([one.p for one in found])).tolist()
+    lines = [_comparison(study, measure, pair, one) for pair, one in zip(pairs, found, strict=True)]
+    return [replace(one, p=p, verdict=_verdict(one, p)) for one, p in zip(lines, adjusted, strict=True)]
+
+
+def _comparison(study: Study, measure: Measure, pair: tuple[Side, Side], found: Contrast) -> Comparison:
     """The comparison of two groups, its p-value and its verdict not adjusted yet."""
-    found: Contrast = contrast(own[1], own[0])
+    (one, first, own), (other, second, other_own) = pair
     wins, losses = (found.wins, found.losses) if measure.sign > 0 else (found.losses, found.wins)
-    seconds = [mean_seconds(group) for group in pair]
-    machines = {result.machine.fingerprint for group in pair for result in group.good}
+    seconds = [mean_seconds(group) for group in (one, other)]
+    machines = {result.machine.fingerprint for group in (one, other) for result in group.good}
     speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None
     return Comparison(
-        study.name, pair[0].data.written, *names, measure.label, own[0].mean(), own[1].mean(),
-        found.difference, found.low, found.high, found.p, found.effect, wins, found.ties, losses, speed,
+        study.name, one.data.written, first, second, measure.label, own.mean(), other_own.mean(),
+        found.difference, found.low, found.high, found.p, found.effect, found.effect_low, found.effect_high,
+        wins, found.ties, losses, speed,
         verdict=BETTER if found.difference * measure.sign > 0 else WORSE if found.difference else SAME,
     )  # fmt: skip
-
-
-def _judged(found: Iterable[Comparison]) -> list[Comparison]:
-    """The comparisons with p-values adjusted for their number, and the verdicts that follow."""
-    lines = list(found)
-    adjusted = holm(np.array([one.p for one in lines])).tolist()
-    return [replace(one, p=p, verdict=_verdict(one, p)) for one, p in zip(lines, adjusted, strict=True)]
 
 
 def _verdict(one: Comparison, p: float) -> str:

@@ -44,19 +44,19 @@ class Evidence:
         return median(known) if known else None
 
 
-_latest: list[tuple[ReferenceType[Study], Mapping[tuple[tuple[str, str], str], Evidence]]] = []
+_known: list[tuple[ReferenceType[Study], Mapping[tuple[tuple[str, str], str], Evidence]]] = []
 
 
 def evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
     """The evidence for each data set with split and each metric, where values for each user are stored.
 
-    A table asks several times, so the last few answers are kept.
+    The tables and pages ask again and again, so the answer is kept as long as the study.
     """
-    for known, found in _latest:
-        if known() is study:
+    for kept, found in _known:
+        if kept() is study:
             return found
     found = _evidence(study)
-    _latest[:] = [(ref(study), found), *_latest[:3]]
+    _known[:] = [(ref(study), found), *(one for one in _known if one[0]() is not None)]
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from rankbench.harness.records import Study
+from rankbench.report.findings import finding
 from rankbench.report.tables import Row, Sheet, rows
 
 TOTAL = "all papers"
@@ -11,17 +12,17 @@ TOTAL = "all papers"
 
 @dataclass(frozen=True)
 class Score:
-    """The published numbers of a paper, counted by what the measured numbers beside them say."""
+    """The published numbers of a paper, counted by what the measured numbers beside them say: see `Finding`."""
 
     paper: str
     published: int = 0
-    inside: int = 0  # on the paper's data at its size: the published number lies in the measured 95 % interval
-    better: int = 0  # the measured interval lies on the better side of the published number
+    inside: int = 0
+    better: int = 0
     worse: int = 0
-    smaller: int = 0  # measured at a smaller size than the paper's, in the quick profile
-    elsewhere: int = 0  # measured on other data than the paper's
-    unjudged: int = 0  # measured without an interval, because no values for users are stored
-    missing: int = 0  # not measured yet, or the solver failed
+    smaller: int = 0
+    elsewhere: int = 0
+    unjudged: int = 0
+    missing: int = 0
 
     def __add__(self, other: "Score") -> "Score":
         """The counts of both, under the name of this one."""
@@ -84,20 +85,4 @@ def in_words(scores: Sequence[Score]) -> str:
 
 def _of_row(study: Study, row: Row) -> Score:
     """The score of one published number."""
-    return Score("", 1, **{_kind(study, row): 1})
-
-
-def _kind(study: Study, row: Row) -> str:
-    """Which of the counts of a score a published number belongs to."""
-    if row.measured is None or row.published is None:
-        return "missing"
-    if row.elsewhere:
-        return "elsewhere"
-    if study.profile != "full":
-        return "smaller"
-    if row.low is None or row.high is None:
-        return "unjudged"
-    if row.low <= row.published <= row.high:
-        return "inside"
-    signs = {measure.label: measure.sign for measure in study.measures}
-    return "better" if (row.measured - row.published) * signs[row.metric] > 0 else "worse"
+    return Score("", 1, **{finding(study, row).name.lower(): 1})

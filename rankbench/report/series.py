@@ -1,21 +1,37 @@
 """The content of a figure, independent of the plotting library: panels of named lines with their spread."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
-from statistics import fmean
+from itertools import pairwise
+from math import inf, isnan, log10
+from statistics import fmean, pstdev
 
-from rankbench.experiments import Figure
 from rankbench.harness.records import Group, Study
-from rankbench.names import Named, show_settings
-from rankbench.report.published import beside
+from rankbench.report.evidence import verdict_of
+from rankbench.report.families import split_by_family
+from rankbench.report.labels import (
+    axis_label,
+    class_title,
+    data_labels,
+    data_title,
+    metric_axis,
+    setting_label,
+    solver_labels,
+    split_labels,
+)
+from rankbench.report.published import Beside, beside
 from rankbench.report.study import bound_of, groups, setting_of, several_splits, speed_ups
 
-_LONG = 40  # characters that fit beside an axis
+CROWDED = 8  # more lines than this in a panel are drawn in a panel for each family
+_DECADES = 1.5  # positive numbers that span more than this get a logarithmic axis
+_CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
+_FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
+_INTERVAL = "95 % interval over users"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One solver's points; y is the mean over repetitions, low and high are the smallest and largest value."""
+    """One solver's points: y is the mean over repetitions, from low to high goes what the drawing calls `spread`."""
 
     name: str
     x: tuple[float, ...] = ()
@@ -23,26 +39,33 @@ class Line:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     owner: str = ""  # name of the line with the same colour, for published numbers and bounds
+    what: str = ""  # what such numbers are: `published on MovieLens 1M`, `computed`, `bound`
 
     @property
     def below(self) -> list[float]:
-        """How far the smallest value lies below the mean, point by point."""
-        return [y - low for y, low in zip(self.y, self.low, strict=True)]
+        """How far low lies below the mean, point by point."""
+        return [max(0.0, y - low) for y, low in zip(self.y, self.low, strict=True)]
 
     @property
     def above(self) -> list[float]:
-        """How far the largest value lies above the mean, point by point."""
-        return [high - y for y, high in zip(self.y, self.high, strict=True)]
+        """How far high lies above the mean, point by point."""
+        return [max(0.0, high - y) for y, high in zip(self.y, self.high, strict=True)]
 
-    def at(self, x: float, values: list[float]) -> "Line":
-        """The line with one more point at x: the mean, smallest and largest of these values."""
-        return replace(
-            self,
-            x=(*self.x, x),
-            y=(*self.y, fmean(values)),
-            low=(*self.low, min(values)),
-            high=(*self.high, max(values)),
-        )
+    @property
+    def spreads(self) -> bool:
+        """Whether low and high differ anywhere, so that there is a spread to draw."""
+        return any(high > low for low, high in zip(self.low, self.high, strict=True))
+
+    def at(self, x: float, y: float, low: float | None = None, high: float | None = None) -> "Line":
+        """The line with one more point; without low and high it has no spread there."""
+        ends = (y if low is None else low, y if high is None else high)
+        return replace(self, x=(*self.x, x), y=(*self.y, y), low=(*self.low, ends[0]), high=(*self.high, ends[1]))
+
+    def ascending(self) -> "Line":
+        """The line with its points in ascending order of x."""
+        order = sorted(range(len(self.x)), key=self.x.__getitem__)
+        x, y, low, high = (tuple(values[place] for place in order) for values in (self.x, self.y, self.low, self.high))
+        return replace(self, x=x, y=y, low=low, high=high)
 
 
 @dataclass(frozen=True)
@@ -51,8 +74,16 @@ class Panel:
 
     title: str
     lines: tuple[Line, ...]
-    beside: tuple[Line, ...] = ()  # published or computed numbers, or bounds: dashed, in their solver's colour
+    beside: tuple[Line, ...] = ()  # published or computed numbers, or bounds: open diamonds in their solver's colour
     curves: tuple[Line, ...] = ()  # reference lines that are not measured
+    context: tuple[Line, ...] = ()  # the lines of the panels beside it, in grey and without names
+    shares: str = ""  # panels with the same text here have the same range of values
+    gap: tuple[float, float] | None = None  # no value lies between these two: the axis is broken here
+
+    @property
+    def all_lines(self) -> tuple[Line, ...]:
+        """Everything that is drawn in the panel, but for the grey lines."""
+        return (*self.lines, *self.beside, *self.curves)
 
 
 @dataclass(frozen=True)
@@ -65,146 +96,291 @@ class Drawing:
     better: str
     panels: tuple[Panel, ...]
     log_x: bool = False
+    log_y: bool = False  # of the axis of values, in whatever direction it is drawn
+    spread: str = ""  # what low and high of the lines are; empty if no line has a spread
+
+    @property
+    def in_families(self) -> bool:
+        """Whether the solvers are spread over panels, so that each panel needs a legend of its own."""
+        return any(panel.context for panel in self.panels)
+
+    @property
+    def looks(self) -> list[Mapping[str, int]]:
+        """For each panel the number of each line, which decides colour, marker and dashes."""
+        own = [[line.name for line in panel.lines] for panel in self.panels]
+        if self.in_families:
+            return [{name: number for number, name in enumerate(names)} for names in own]
+        every = dict.fromkeys(name for names in own for name in names)
+        return [{name: number for number, name in enumerate(every)}] * len(own)
 
 
-def drawing(study: Study) -> Drawing | None:
-    """The content of the experiment's figure, or None if there are no results to draw."""
+@dataclass(frozen=True)
+class _Question:
+    """What is drawn: the groups that ended well, by one metric, with the names of their solvers."""
+
+    study: Study
+    good: tuple[Group, ...]
+    label: str
+    names: Mapping[str, str]
+    over_users: bool  # whether the spread is the interval over users, not the range over repetitions
+
+    def name(self, group: Group) -> str:
+        """The name of a group's solver."""
+        names = self.names
+        return names[group.solver.written]
+
+    def extended(self, line: Line, x: float, group: Group) -> Line:
+        """The line with the group's value at x, if it has one."""
+        values = group.values(self.label)
+        if not values:
+            return line
+        found = verdict_of(self.study, group, self.label) if self.over_users else None
+        ends = (found.interval.low, found.interval.high) if found else (min(values), max(values))
+        return line.at(x, fmean(values), *ends)
+
+
+def drawings(study: Study) -> dict[str, Drawing]:
+    """The figure by each metric that it can show, its own metric first; a figure of speed-ups has only one."""
+    several = study.experiment.figure.kind != "speedup"
+    labels = [own_metric(study), *(measure.label for measure in study.measures if several)]
+    found = ((label, drawing(study, label)) for label in dict.fromkeys(labels))
+    return {label: drawn for label, drawn in found if drawn}
+
+
+def own_metric(study: Study) -> str:
+    """The metric that the experiment's figure shows."""
+    return study.experiment.figure.metric or study.measures[0].label
+
+
+def drawing(study: Study, metric: str = "") -> Drawing | None:
+    """The content of the experiment's figure, or None if there are no results to draw.
+
+    Another metric than the figure's own may be asked for; reference lines belong to the figure's own.
+    """
     wanted = study.experiment.figure
-    good = [group for group in groups(study) if group.good]
-    if not good:
-        return None
-    if wanted.kind == "speedup":
-        found = _speed_ups(study, good)
-        return Drawing("speedup", "threads", "speed-up (higher is better)", "higher", found) if found else None
-    label = wanted.metric or study.measures[0].label
-    make = {"curve": _curves, "sweep": _sweeps, "bars": _bars}[wanted.kind]
-    panels = tuple(panel for panel in make(study, good, label) if any(line.x for line in panel.lines))
+    good = tuple(group for group in groups(study) if group.good)
+    label = metric or own_metric(study)
+    question = _Question(study, good, label, solver_labels(study), _over_users(study, good, label))
+    make = {"curve": _curves, "sweep": _sweeps, "bars": _dots, "speedup": _speed_ups}[wanted.kind]
+    panels = [panel for panel in make(question) if any(line.x for line in panel.lines)]
     if not panels:
         return None
+    if wanted.kind in ("curve", "speedup"):
+        panels = [part for panel in panels for part in _in_families(question, panel, wanted.kind == "speedup")]
     better = next((measure.better for measure in study.measures if measure.label == label), "higher")
-    log_x = wanted.kind == "curve" and wanted.x == "seconds"
-    return Drawing(wanted.kind, _axis(wanted), _labelled(label, better), better, panels, log_x)
+    if wanted.kind in ("sweep", "bars"):
+        panels = [replace(panel, gap=_gap(panel)) for panel in panels]
+    broken = any(panel.gap for panel in panels)
+    log_y = wanted.kind != "speedup" and not broken and _wide(panels, wanted.kind == "curve" and better == "lower")
+    faster = wanted.kind == "speedup"
+    return Drawing(
+        wanted.kind,
+        "" if wanted.kind == "bars" else axis_label(study, "threads" if faster else wanted.x),
+        "speed-up\n(higher is better)" if faster else metric_axis(study, label),
+        "higher" if faster else better,
+        tuple(panels),
+        log_x=_log_x(study, panels),
+        log_y=log_y,
+        spread=_spread(question, panels),
+    )
 
 
-def _labelled(name: str, better: str) -> str:
-    """An axis label for a metric; the metric's settings go on a second line if the label is long."""
-    label = f"{name} ({better} is better)"
-    base, bracket, settings = name.partition("[")
-    return label if len(label) <= _LONG or not bracket else f"{base} ({better} is better)\n{bracket}{settings}"
+def _over_users(study: Study, good: Iterable[Group], label: str) -> bool:
+    """Whether the figure shows intervals over users: the last models' values are drawn, and all have an interval."""
+    if study.experiment.figure.kind not in ("sweep", "bars"):
+        return False
+    found = [verdict_of(study, group, label) for group in good if group.values(label)]
+    return all(one is not None and 0 < one.interval.high - one.interval.low < inf for one in found)
 
 
-def _names(found: list[Group]) -> dict[str, str]:
-    """For each solver's text, the shortest name that is unique among the solvers."""
-    solvers = {group.solver.written: group.solver for group in found}
-    return {
-        text: _name(solver, [other for other in solvers.values() if other.name == solver.name])
-        for text, solver in solvers.items()
-    }
+def _spread(question: _Question, panels: Iterable[Panel]) -> str:
+    """What low and high of the lines are."""
+    if not any(line.spreads for panel in panels for line in panel.lines):
+        return ""
+    most = max(len(group.good) for group in question.good)
+    return _INTERVAL if question.over_users else f"smallest to largest of {most} repetitions"
 
 
-def _name(solver: Named, namesakes: list[Named]) -> str:
-    others = [dict(other.given) for other in namesakes]
-    telling = {name: value for name, value in solver.given if any(other.get(name) != value for other in others)}
-    return f"{solver.name} {show_settings(telling)}".strip()
+def _log_x(study: Study, panels: Sequence[Panel]) -> bool:
+    """Whether the horizontal axis is logarithmic: for seconds and threads, and values that grow by a factor."""
+    figure = study.experiment.figure
+    if figure.kind in ("bars", "speedup"):
+        return figure.kind == "speedup"
+    if figure.kind == "curve":
+        return figure.x == "seconds"
+    found = sorted({x for panel in panels for line in panel.lines for x in line.x})
+    if len(found) < 3 or found[0] <= 0 or found[-1] < 4 * found[0]:
+        return False
+    steps, factors = ([b - a for a, b in pairwise(values)] for values in (found, list(map(log10, found))))
+    return pstdev(factors) / fmean(factors) < pstdev(steps) / fmean(steps)
 
 
-def _by_place(study: Study, good: list[Group]) -> list[tuple[str, list[Group]]]:
+def _wide(panels: Iterable[Panel], error_curves: bool) -> bool:
+    """Whether the values are positive and span so much that the axis of values is logarithmic."""
+    measured = [value for panel in panels for line in panel.lines for value in (*line.y, *line.low, *line.high)]
+    found = [*measured, *(y for panel in panels for line in panel.all_lines for y in line.y)]
+    return min(found) > 0 and log10(max(found) / min(found)) > (_CURVE_DECADES if error_curves else _DECADES)
+
+
+def _gap(panel: Panel) -> tuple[float, float] | None:
+    """Where the axis of a panel is broken, since two lines or more would lie flat, far from the others."""
+    ends = sorted((min(*line.y, *line.low), max(*line.y, *line.high)) for line in panel.all_lines if line.x)
+    low, high = ends[0][0], max(end for _, end in ends)
+    reached, best = -inf, None
+    for number, (start, end) in enumerate(ends):
+        flat = ((reached - low, number), (high - start, len(ends) - number))
+        for span, lines in flat if start > reached > -inf else ():
+            if lines > 1 and 0 < span < min(_FLAT * (high - low), start - reached):
+                best = (reached, start)
+        reached = max(reached, end)
+    return best
+
+
+def _by_place(question: _Question) -> list[tuple[str, list[Group]]]:
     """The groups of each data set and split, with the title of their panel."""
+    study = question.study
+    data, splits = data_labels(study), split_labels(study)
     several = several_splits(study)
     found: dict[tuple[str, str], tuple[str, list[Group]]] = {}
-    for group in good:
-        split = f" {group.split.written}" if several else ""
+    for group in question.good:
+        split = f", {splits[group.split.written]}" if several else ""
         key = (group.data.identity, group.split.identity)
-        found.setdefault(key, (_short(f"{group.data.written}{split}"), []))[1].append(group)
+        found.setdefault(key, (_capital(f"{data[group.data.written]}{split}"), []))[1].append(group)
     return list(found.values())
 
 
-def _curves(study: Study, good: list[Group], label: str) -> list[Panel]:
-    names, x = _names(good), study.experiment.figure.x
+def _curves(question: _Question) -> list[Panel]:
     return [
-        Panel(title, tuple(_curve(names[group.solver.written], group, label, x) for group in members))
-        for title, members in _by_place(study, good)
+        Panel(
+            title,
+            lines := tuple(_curve(question, group) for group in members),
+            tuple(_published(question, zip(members, (line.x[-1:] for line in lines), strict=True))),
+        )
+        for title, members in _by_place(question)
     ]
 
 
-def _curve(name: str, group: Group, label: str, x: str) -> Line:
+def _curve(question: _Question, group: Group) -> Line:
     """The mean training curve over repetitions, up to the last step that all repetitions reached."""
-    line = Line(name)
+    line = Line(question.name(group))
+    seconds = question.study.experiment.figure.x == "seconds"
     for points in zip(*(result.curve for result in group.good), strict=False):
-        values = [result.value_at(point, label) for result, point in zip(group.good, points, strict=True)]
+        values = [result.value_at(point, question.label) for result, point in zip(group.good, points, strict=True)]
         known = [value for value in values if not isnan(value)]
         if known:
-            line = line.at(fmean(point.seconds if x == "seconds" else point.step for point in points), known)
+            x = fmean(point.seconds if seconds else point.step for point in points)
+            line = line.at(x, fmean(known), min(known), max(known))
     return line
 
 
-def _sweeps(study: Study, good: list[Group], label: str) -> list[Panel]:
-    """Each solver's metric against a setting of the data or the split; one panel per value of the settings in `by`."""
-    names = _names(good)
-    parts: dict[str, list[Group]] = {}
-    for group in good:
-        own = {setting: f"{setting_of(group, setting):g}" for setting in study.experiment.figure.by}
-        parts.setdefault(show_settings(own), []).append(group)
-    return [_swept(study, part, members, names, label) for part, members in parts.items()]
+def _sweeps(question: _Question) -> list[Panel]:
+    """Each solver's metric against a setting of the data or the split, in a panel for each of the other settings."""
+    figure = question.study.experiment.figure
+    parts: dict[tuple[object, ...], list[Group]] = {}
+    for group in question.good:
+        own = tuple((key, setting_of(group, key)) for key in figure.by)
+        fixed = tuple((key, value) for key, value in group.data.settings if key not in (figure.x, *figure.by))
+        parts.setdefault((own, group.data.name, fixed, group.split.name), []).append(group)
+    return [_swept(question, members) for members in parts.values()]
 
 
-def _swept(study: Study, part: str, members: list[Group], names: dict[str, str], label: str) -> Panel:
+def _swept(question: _Question, members: Sequence[Group]) -> Panel:
     """One panel of a sweep, with its reference lines."""
-    figure = study.experiment.figure
+    study, figure = question.study, question.study.experiment.figure
     lines: dict[str, Line] = {}
-    others: dict[str, Line] = {}
     for group in members:
-        x, name = setting_of(group, figure.x), names[group.solver.written]
-        lines.setdefault(name, Line(name))
-        if values := group.values(label):
-            lines[name] = lines[name].at(x, values)
-        if number := beside(study, group, label):
-            title = f"{name}, {number.heading}"
-            others[title] = others.get(title, Line(title, owner=name)).at(x, [number.value])
-    data = ", ".join(dict.fromkeys(group.data.name for group in members))
+        name = question.name(group)
+        lines[name] = question.extended(lines.get(name, Line(name)), setting_of(group, figure.x), group)
     curves = tuple(
         Line(curve.name, curve.x, curve.y, curve.y, curve.y)
         for curve in figure.curves
-        if all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
+        if question.label == own_metric(study)
+        and all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
     )
-    return Panel(_short(part or data), tuple(lines.values()), tuple(others.values()), curves)
+    parts = [setting_label(study, key, setting_of(members[0], key)) for key in figure.by]
+    found = _published(question, ((group, (setting_of(group, figure.x),)) for group in members))
+    measured = tuple(line.ascending() for line in lines.values())
+    return Panel(_capital(", ".join(parts) or _data_of(study, members)), measured, tuple(found), curves, shares="all")
 
 
-def _bars(study: Study, good: list[Group], label: str) -> list[Panel]:
-    """One panel per data set and split; each solver is a bar of its own."""
-    names = _names(good)
+def _data_of(study: Study, members: Sequence[Group]) -> str:
+    """What the data of these groups are called, which may differ in the setting on the axis."""
+    texts = {group.data.written for group in members}
+    return data_labels(study)[texts.pop()] if len(texts) == 1 else class_title(members[0].data)
+
+
+def _dots(question: _Question) -> list[Panel]:
+    """One panel per data set and split; each solver is a point of its own, at its number."""
     panels = []
-    for title, members in _by_place(study, good):
-        measured = [(names[group.solver.written], values) for group in members if (values := group.values(label))]
-        lines = (Line(name).at(number, values) for number, (name, values) in enumerate(measured))
-        panels.append(Panel(title, tuple(lines)))
+    for title, members in _by_place(question):
+        places = {group: (float(number),) for number, group in enumerate(members)}
+        lines = tuple(question.extended(Line(question.name(group)), *places[group], group) for group in members)
+        found = _published(question, places.items())
+        panels.append(Panel(title, tuple(line for line in lines if line.x), tuple(found)))
     return panels
 
 
-def _speed_ups(study: Study, good: list[Group]) -> tuple[Panel, ...]:
+def _published(question: _Question, places: Iterable[tuple[Group, tuple[float, ...]]]) -> list[Line]:
+    """The published and computed numbers for these groups, each at the given x; none where there is no x."""
+    found: dict[tuple[str, str], Line] = {}
+    for group, x in places:
+        number = beside(question.study, group, question.label)
+        if number and x and group.values(question.label):
+            owner, what = question.name(group), _heading(number)
+            line = found.get((owner, what), Line(f"{owner}, {what}", owner=owner, what=what))
+            sd = number.sd or 0.0
+            found[owner, what] = line.at(x[0], number.value, number.value - sd, number.value + sd)
+    return [line.ascending() for line in found.values()]
+
+
+def _heading(number: Beside) -> str:
+    """What a reference number is, with the name for people of the data set that it belongs to."""
+    return f"published on {data_title(number.on)}" if number.elsewhere and not number.computed else number.heading
+
+
+def _speed_ups(question: _Question) -> list[Panel]:
     """One panel per data set, with each solver's speed-up and its upper bound against the number of threads."""
-    names = _names(good)
     panels = []
-    for title, members in _by_place(study, good):
+    for title, members in _by_place(question):
         lines: dict[str, Line] = {}
         bounds: dict[str, Line] = {}
         for group in members:
-            name = names[group.solver.written]
-            if found := speed_ups(study, group):
-                lines[name] = lines.get(name, Line(name)).at(group.threads, found)
+            name, threads = question.name(group), group.threads
+            if found := speed_ups(question.study, group):
+                lines[name] = lines.get(name, Line(name)).at(threads, fmean(found), min(found), max(found))
                 if (bound := bound_of(group)) is not None:
-                    known = bounds.get(name, Line(f"{name}, bound", owner=name))
-                    bounds[name] = known.at(group.threads, [bound])
-        panels.append(Panel(title, tuple(lines.values()), tuple(bounds.values())))
-    return tuple(panel for panel in panels if panel.lines)
+                    known = bounds.get(name, Line(f"{name}, bound", owner=name, what="bound of the schedule"))
+                    bounds[name] = known.at(threads, bound)
+        counts = tuple(sorted({float(group.threads) for group in members}))
+        ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
+        panels.append(Panel(title, tuple(lines.values()), tuple(bounds.values()), (ideal,), shares=title))
+    return panels
 
 
-def _short(text: str) -> str:
-    """A title cut to the length that fits above a panel."""
-    return text if len(text) <= 48 else f"{text[:45]}..."
+def _in_families(question: _Question, panel: Panel, always: bool) -> list[Panel]:
+    """The panel in parts, each with a family of solvers, if it is crowded (or always)."""
+    if len(panel.lines) <= CROWDED and not always:
+        return [panel]
+    solvers = {question.name(group): group.solver for group in question.good}
+    families = split_by_family([solvers[line.name] for line in panel.lines])
+    if len(families) < 2:
+        return [panel]
+    names = {solver.written: name for name, solver in solvers.items()}
+    parts = []
+    for title, members in families:
+        own = {names[solver.written] for solver in members}
+        parts.append(
+            replace(
+                panel,
+                title=f"{panel.title}: {title}",
+                lines=tuple(line for line in panel.lines if line.name in own),
+                beside=tuple(line for line in panel.beside if line.owner in own),
+                context=tuple(line for line in panel.lines if line.name not in own),
+                shares=panel.shares or panel.title,
+            )
+        )
+    return parts
 
 
-def _axis(wanted: Figure) -> str:
-    if wanted.kind == "bars":
-        return ""
-    return {"seconds": "training seconds"}.get(wanted.x, wanted.x)
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

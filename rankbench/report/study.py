@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from rankbench.harness.records import Cell, Entry, Group, Point, Result, Study
-from rankbench.harness.store import ResultsFolder, Store, StoredPlan, file_name
+from rankbench.harness.store import BESIDE, ResultsFolder, Store, StoredPlan, file_name
 from rankbench.names import without_settings
 
 
@@ -29,6 +29,14 @@ def study(
     """
     store = folder.store(name)
     plans = store.plans()
+    chosen = chosen_plan(plans, seed, full, source)
+    return study_of(store, chosen, plans) if chosen else None
+
+
+def chosen_plan(
+    plans: Sequence[StoredPlan], seed: int | None = None, full: bool | None = None, source: str | None = None
+) -> StoredPlan | None:
+    """The latest of these plans of one experiment that has this seed, profile and source, as `study` says."""
     fitting = [
         plan
         for plan in plans
@@ -37,8 +45,7 @@ def study(
         and source in (None, plan.experiment.source)
     ]
     own = [plan for plan in fitting if not plan.experiment.source]
-    chosen = (own or fitting)[-1:]
-    return study_of(store, chosen[0], plans) if chosen else None
+    return next(iter((own or fitting)[-1:]), None)
 
 
 def study_of(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> Study:
@@ -46,7 +53,7 @@ def study_of(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> Stu
     entries = tuple(_entry(store, planned.cell, planned.failure) for planned in plan.entries)
     trials = tuple(_entry(store, trial) for trial in plan.trials)
     about = (plan.experiment, plan.profile, plan.seed, plan.measures)
-    notes = tuple(_hidden(store, plan, plans))
+    notes = (*_hidden(store, plan, plans), *_beside(store, entries))
     return Study(*about, entries, plan.skips, trials, notes, str(store.cells))
 
 
@@ -154,6 +161,20 @@ def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list
     runs = f" ({', '.join(others)})" if others else ""
     name = plan.experiment.name
     return [f"{count} more results of {name} are stored and not shown here{runs}: rankbench status {name} lists them"]
+
+
+def _beside(store: Store, entries: Sequence[Entry]) -> list[str]:
+    """A note on the measurements of other machines that lie beside the results shown; empty if there are none."""
+    shown = {file_name(entry.cell): entry.result for entry in entries if entry.result}
+    files = [path for path in store.beside() if f"{path.stem.partition(BESIDE)[0]}.json" in shown]
+    if not files:
+        return []
+    others = sorted({path.stem.partition(BESIDE)[2].partition("-")[0] for path in files})
+    machines = sorted({result.machine.fingerprint for result in shown.values() if result})
+    return [
+        f"Times are those of machine {', '.join(machines)}. Beside them lie {len(files)} more measurements of these "
+        f"cells, from machine {', '.join(others)}: table --machine shows those of one machine."
+    ]
 
 
 def _group(members: tuple[Entry, ...]) -> Group:

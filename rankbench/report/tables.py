@@ -9,12 +9,14 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from rankbench.contract import Determinism
+from rankbench.errors import safe
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.harness.records import Group, Skip, Study
 from rankbench.metrics import RULES
 from rankbench.names import show_settings
 from rankbench.names.grammar import written
 from rankbench.report.evidence import evidence, verdict_of
+from rankbench.report.labels import data_labels, metric_labels, split_labels
 from rankbench.report.published import LOOKALIKE, Beside, beside, joined, joined_settings, remarks
 from rankbench.report.study import (
     bound_of,
@@ -34,6 +36,7 @@ COLUMNS = tuple(
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
 _FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
 _DISTURBED = "*"  # marks unreliable times
+_MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
 VERDICTS = (
     "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
     "users: a BCa bootstrap over users, each drawn with all of their repetitions. Bold: not distinguishable from the "
@@ -87,6 +90,12 @@ class Sheet:
     numeric: tuple[bool, ...]
     lines: tuple[tuple[str, ...], ...]
     best: frozenset[tuple[int, int]]  # (line, column) of what is not distinguishable from the best on the same data
+    solvers: tuple[str, ...] = ()  # the solver of each line as the user wrote it, where every line has one
+
+    def __post_init__(self) -> None:
+        """Make all texts safe to show, so that no form of a table can forget it."""
+        object.__setattr__(self, "headings", tuple(map(safe, self.headings)))
+        object.__setattr__(self, "lines", tuple(tuple(map(safe, line)) for line in self.lines))
 
     def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
         """The lines, with what is in `best` formatted by `bold` and all other texts by `plain`."""
@@ -150,7 +159,9 @@ def verdict_notes(study: Study) -> list[str]:
 
 def definitions(study: Study) -> list[str]:
     """What the numbers of a table mean: a line per metric, and the rules that all share."""
-    lines = [f"*{measure.label}*: {measure.formula}." for measure in study.measures] + [RULES]
+    names = metric_labels(study)
+    told = {one.label: "" if names[one.label] == one.label else f" (`{one.label}`)" for one in study.measures}
+    lines = [f"*{names[one.label]}*{told[one.label]}: {one.formula}." for one in study.measures] + [RULES]
     return [*lines, *([VERDICTS] if evidence(study) else [])]
 
 
@@ -168,6 +179,7 @@ def sheet(study: Study) -> Sheet:
         numeric=(*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False),
         lines=tuple(_line(by_metric, columns, len(names) > 2, costs) for by_metric in lines.values()),
         best=_best(list(lines.values()), columns, len(names)),
+        solvers=tuple(solver for _, _, solver, *_ in lines),
     )
 
 
@@ -201,11 +213,12 @@ def to_latex(table: Sheet) -> str:
 def _columns(study: Study, table: list[Row]) -> list[Column]:
     """The columns of numbers: for each metric the measured one, then published and computed ones if there are any."""
     columns: list[Column] = []
+    names = metric_labels(study)
     for measure in study.measures:
         own = [row for row in table if row.metric == measure.label]
-        columns.append(Column(measure.label, measure.label, _measured, measured=True))
+        columns.append(Column(names[measure.label], measure.label, measured_text, measured=True))
         if any(row.low is not None for row in own):
-            columns.append(Column("95 %", measure.label, _interval))
+            columns.append(Column("95 %", measure.label, interval_text))
         if published := [row for row in own if row.published is not None]:
             heading, number = _published_column(published)
             columns.append(Column(heading, measure.label, number))
@@ -219,8 +232,8 @@ def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
     elsewhere = {row.published_on if row.elsewhere else "" for row in published}
     if len(elsewhere) == 1:
         (name,) = elsewhere
-        return f"published on {name}" if name else "published", _published_number
-    return "published", lambda row: _published_number(row) + (f" ({row.published_on})" if row.elsewhere else "")
+        return f"published on {name}" if name else "published", published_text
+    return "published", lambda row: published_text(row) + (f" ({row.published_on})" if row.elsewhere else "")
 
 
 def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
@@ -264,15 +277,18 @@ def _promise(row: Row) -> str:
     return told.get(row.determinism, "")
 
 
-def _measured(row: Row) -> str:
+def measured_text(row: Row) -> str:
+    """The measured number with its spread between repetitions."""
     return _rounded(row.measured, 4) + (f" ± {row.sd:.4f}" if row.sd is not None and row.n > 1 else "")
 
 
-def _interval(row: Row) -> str:
+def interval_text(row: Row) -> str:
+    """The 95 % interval of the measured number; empty if there is none."""
     return "" if row.low is None else f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}"
 
 
-def _published_number(row: Row) -> str:
+def published_text(row: Row) -> str:
+    """The published number with its spread, if one was published."""
     return _rounded(row.published, 4) + ("" if row.published_sd is None else f" ± {row.published_sd:.4f}")
 
 
@@ -284,6 +300,21 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> 
         for number, by_metric in enumerate(lines)
         if column.measured and column.label in by_metric and by_metric[column.label].bold
     )
+
+
+def place_text(study: Study, group: Group) -> str:
+    """The data set of a group as the user wrote it, with the split where the study has several."""
+    return f"{group.data.written} {group.split.written}" if several_splits(study) else group.data.written
+
+
+def place_labels(study: Study) -> Mapping[str, str]:
+    """The name for people of each data set, or of each data set and split, by its text in `place_text`."""
+    data, splits, several = data_labels(study), split_labels(study), several_splits(study)
+    return {
+        place_text(study, group): f"{data[one]}, {splits[group.split.written]}" if several else data[one]
+        for group in groups(study)
+        for one in [group.data.written]
+    }
 
 
 def _row(study: Study, group: Group, several: bool) -> Row:
@@ -304,7 +335,7 @@ def _row(study: Study, group: Group, several: bool) -> Row:
         unscored=mean_of(result.unscored for result in good),
         prepare=mean_of(result.prepare for result in good),
         load=mean_of(result.load for result in good),
-        shown=(f"{group.data.written} {group.split.written}" if several else group.data.written, group.solver.written),
+        shown=(place_text(study, group), group.solver.written),
         chosen=_chosen(study, group),
         pace=pace,
         disturbed=any(result.disturbed for result in good),
@@ -420,7 +451,13 @@ def _pipe_safe(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+_TEX = str.maketrans(
+    {letter: "\\" + letter for letter in "&%$#_{}"}
+    | {sign: f"${command}$" for sign, command in _MATHS.items()}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+
+
 def _tex(text: str) -> str:
-    for letter in "&%$#_{}":
-        text = text.replace(letter, "\\" + letter)
-    return text.replace("±", r"$\pm$")
+    """Text with the letters escaped that LaTeX would take for commands."""
+    return text.translate(_TEX)

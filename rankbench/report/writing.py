@@ -1,15 +1,18 @@
 """Writing the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study
 from rankbench.harness.store import ResultsFolder, write_text
+from rankbench.report.facts import facts
+from rankbench.report.findings import published_sheet
 from rankbench.report.ranking_functions import bases, draw_basis
+from rankbench.report.ranks import draw_ranks, ranks
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
-from rankbench.report.sections import Section
+from rankbench.report.sections import Section, by_paper
 from rankbench.report.series import drawing
 from rankbench.report.study import studies
 from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
@@ -71,12 +74,14 @@ def _write_files(section: Section, folder: Path) -> Section:
         draw(drawn, folder / "figures", name)
     for number, basis in enumerate(bases(study), 1):
         draw_basis(basis, (), folder / "figures", f"{name}-basis-{number}")
-    return Section(study, name, drawn)
+    if ranked := ranks(study):
+        draw_ranks(ranked, folder / "figures", f"{name}-ranks")
+    return Section(study, name, drawn, ranks=ranked)
 
 
 def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
     """Write the Markdown pages and, if `page`, the HTML page; returns the path of the main page."""
-    for paper, members in _by_paper(sections).items():
+    for paper, members in by_paper(sections).items():
         title = f"# {members[0].study.experiment.paper}\n\n"
         write_text(folder / f"{paper}.md", title + "\n".join(map(_markdown, members)))
     write_text(folder / "README.md", _index(sections))
@@ -88,17 +93,9 @@ def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
     return folder / "index.html"
 
 
-def _by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:
-    """The sections grouped by paper, which is the first word of their names."""
-    papers: dict[str, list[Section]] = {}
-    for one in sections:
-        papers.setdefault(one.name.partition("-")[0], []).append(one)
-    return papers
-
-
 def _index(sections: Sequence[Section]) -> str:
     lines = ["# The reproduction as last run", "", *_scores(sections)]
-    for paper, members in _by_paper(sections).items():
+    for paper, members in by_paper(sections).items():
         lines.append(f"- [{members[0].study.experiment.paper}]({paper}.md)")
         lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
     return "\n".join([*lines, "", "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""])
@@ -143,18 +140,28 @@ def _markdown(section: Section) -> str:
     title = f"{experiment.title} ({study.profile} profile{seed})."
     lines = [f"## {name}", title, experiment.about.strip()]
     if section.problem:
-        return "\n\n".join([*lines, f"{section.problem}."]) + "\n"
+        return "\n\n".join([*lines, f"{_without_tags(section.problem)}."]) + "\n"
     lines += notes(study)
     if section.drawing:
         lines.append(f"![{experiment.title}](figures/{name}.png)")
-    lines.append(to_markdown(sheet(study)).rstrip())
+    if published := published_sheet(study):
+        lines.append(f"Measured beside published:\n\n{to_markdown(published).rstrip()}")
+    lines.append(f"All measurements:\n\n{to_markdown(sheet(study)).rstrip()}")
+    lines.append("\n".join(f"- {fact.name}: {'; '.join(fact.lines)}" for fact in facts(study)))
+    if section.ranks:
+        lines += [section.ranks.text, f"![Critical-difference diagram](figures/{name}-ranks.png)"]
     for number, basis in enumerate(bases(study), 1):
         picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
         lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")
-    lines += [f"{'Failed' if skip.failed else 'Skipped'}: {skip.text}." for skip in study.skips]
+    lines += [f"{'Failed' if skip.failed else 'Skipped'}: {_without_tags(skip.text)}." for skip in study.skips]
     lines += definitions(study)
     if study.trials:
         table = to_markdown(trial_sheet(trials(study)))
         count = len(study.trials)
         lines.append(f"<details><summary>All trials of the tuning ({count})</summary>\n\n{table}\n</details>")
     return "\n\n".join(lines) + "\n"
+
+
+def _without_tags(text: str) -> str:
+    """Text whose brackets Markdown does not take for HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")

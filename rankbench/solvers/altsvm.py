@@ -17,6 +17,7 @@ from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Count, Rank, Weight
 
 _RACES = ("hogwild", "atomic")  # schedules in which threads may write to the same items
 
@@ -45,10 +46,10 @@ class AltSVM:
     does, on one thread; the slowest, kept for comparison.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 1.0
+    rank: Rank = 10
+    lam: Weight = 1.0
     loss: Literal["squared-hinge", "hinge"] = "squared-hinge"
-    inner: Annotated[int, Limits(low=1)] = 1
+    inner: Count = 1
     schedule: Literal["tournament", "partitioned", "hogwild", "atomic", "random"] = "tournament"
     groups: Annotated[int, Limits(low=1, high=128)] = 16
     learns_from: ClassVar = Comparisons
@@ -159,10 +160,20 @@ class Machines:
         """The duality gap of the half just fitted, lam (1/2 |w|^2 + C sum L - dual value).
 
         It holds for one half with the other side's vectors fixed. The joint problem is not convex and has no
-        duality gap, so steps report none.
+        duality gap, so steps report none. The dual value needs the vectors that the duals give: these differ from
+        the model's where threads have overwritten each other's items, so the items' are computed anew.
         """
         linear, square = kernel.sums(duals=self.duals if side == "users" else self.plan.records["dual"])
-        return self.losses() + self.solver.lam * (self.size(side) + _ridge(self.solver) / 2 * square - linear)
+        by_duals = self.size("users") if side == "users" else squared_norm(self._items_by_duals()[self.known["items"]])
+        sizes = (self.size(side) + by_duals) / 2
+        return self.losses() + self.solver.lam * (sizes + _ridge(self.solver) / 2 * square - linear)
+
+    def _items_by_duals(self) -> Floats:
+        """The items' vectors that the duals of the items' half give for these users' vectors."""
+        items = np.zeros_like(self.items)
+        vectors = kernel.Vectors(users=self.users, items=items)
+        kernel.items_from_duals(tasks=self.tasks, rounds=self.plan.rounds, vectors=vectors, threads=self.threads)
+        return items
 
     def losses(self) -> float:
         """The sum of the losses of all comparisons."""

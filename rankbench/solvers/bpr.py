@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isnan
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from rankbench.arrays import LARGEST
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern
@@ -20,6 +19,7 @@ from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Decay, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class BPR:
     users with every item as a positive, score 0 for all items.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 0.01
-    step: Annotated[float, Limits(above=0)] = 0.05
-    decay: Annotated[float, Limits(low=0)] = 0.0
-    least: float | None = None
+    rank: Rank = 10
+    lam: Weight = 0.01
+    step: StepSize = 0.05
+    decay: Decay = 0.0
+    least: Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None = None
     parts: Annotated[int, Limits(low=1, high=128)] = 8
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
@@ -53,8 +53,6 @@ class BPR:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.least is not None and isnan(self.least):
-            raise UserError("least=nan is not a number: leave it out to make every rating a positive", subject="BPR")
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all positives."""

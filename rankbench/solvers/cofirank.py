@@ -16,6 +16,7 @@ from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Count, PositiveTolerance, Rank, Weight
 
 _LOSSES = {"ndcg": kernel.Loss.NDCG, "ordinal": kernel.Loss.ORDINAL, "regression": kernel.Loss.REGRESSION}
 _SPREAD = 0.3  # standard deviation of users' vectors at the start around their common one
@@ -42,12 +43,12 @@ class CofiRank:
     so that the lowest is 0. Users and items without a rating score NaN.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 10.0
+    rank: Rank = 10
+    lam: Weight = 10.0
     loss: Literal["ndcg", "ordinal", "regression"] = "ndcg"
-    k: Annotated[int, Limits(low=1)] = 10
-    tolerance: Annotated[float, Limits(above=0)] = 1e-3
-    planes: Annotated[int, Limits(low=2)] = 100
+    k: Count = 10
+    tolerance: PositiveTolerance = 1e-3
+    planes: Annotated[int, Limits(low=2, high=1000)] = 100
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT

@@ -15,6 +15,7 @@ from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Weight
 
 _SPARE = 4  # singular vectors sought beyond the rank of X
 _POWERS = 2  # iterations of a subspace iteration, from a warm start
@@ -48,12 +49,13 @@ class ConvexERM:
     by Fenchel's equality, the duality gap: the dual of the slopes is -sum L*(-a) - radius sigma_1(G).
     """
 
-    lam: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
+    lam: Weight = 1.0
     loss: Literal["logistic", "smooth-hinge", "squared-hinge"] = "logistic"
-    corrections: Annotated[int, Limits(low=0)] = 10
+    corrections: Annotated[int, Limits(low=0, high=1000)] = 10
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "Convex ERM"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Count, Rank, Weight
 
 _CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
 _SPARE, _ITERATIONS = 8, 3  # extra columns, and iterations, of the spectral start's subspace iteration
@@ -52,11 +53,11 @@ class FRSVM:
     rating to be scored; with `features=none` those that are in no pair score NaN.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    C: Annotated[float, Limits(above=0)] = 1.0
+    rank: Rank = 10
+    C: Weight = 1.0
     features: Literal["given", "none"] = "given"
-    newton: Annotated[int, Limits(low=1)] = 1
-    cg: Annotated[int, Limits(low=1)] = 10
+    newton: Count = 1
+    cg: Count = 10
     forcing: Annotated[float, Limits(low=0, below=1)] = 0.1
     start: Literal["spectral", "random"] = "spectral"
     fallback: Literal["zero", "mean"] = "zero"

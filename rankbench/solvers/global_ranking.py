@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse.linalg
@@ -14,7 +14,8 @@ from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Weight
 
 _CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
 _ROUNDING = 1e-14  # relative change of the objective that may be a rounding error
@@ -35,11 +36,12 @@ class GlobalRanking:
     falls: the iterations then continue until the gap stops falling. Items in no comparison score NaN.
     """
 
-    lam: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
+    lam: Weight = 1.0
     loss: Literal["squared-hinge", "logistic"] = "squared-hinge"
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "Global ranking"
     version: ClassVar = 2
 
     def __post_init__(self) -> None:

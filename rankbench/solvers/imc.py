@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -18,7 +18,8 @@ from rankbench.methods.factors import whole_lanes
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import Centre, checked_features, ordered, targets
 from rankbench.models import FeatureFactors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Count, Rank, Weight
 
 _POWERS = 3  # iterations of the subspace iteration on X^T R^T, at the start
 _SOLVED = 1e-10  # residual, relative to the right-hand side, at which conjugate gradients end
@@ -37,9 +38,9 @@ class IMC:
     different ratings contribute nothing and have v = 0: all items score zero.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 1.0
-    inner: Annotated[int, Limits(low=1)] = 10
+    rank: Rank = 10
+    lam: Weight = 1.0
+    inner: Count = 10
     centre: Centre = "user"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True

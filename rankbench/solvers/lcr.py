@@ -13,6 +13,7 @@ from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.factors import check_rank
 from rankbench.models import BlendedFactors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Rank, Weight
 
 _START = 0.1  # standard deviation of the random start
 _POWERS = 8  # iterations of the subspace iteration for the preliminary factors
@@ -38,12 +39,12 @@ class LCR:
     Users and items that are in no comparison score NaN.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 5
-    anchors: Annotated[int, Limits(low=0)] = 10
-    lam: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
-    width: Annotated[float, Limits(above=0, high=np.pi)] = 0.8
-    everywhere: Annotated[float, Limits(above=0, below=np.inf)] = 1.0
-    prior_rank: Annotated[int, Limits(low=1)] = 5
+    rank: Rank = 5
+    anchors: Annotated[int, Limits(low=0, high=1000)] = 10
+    lam: Weight = 1.0
+    width: Annotated[float, Limits(low=1e-6, high=np.pi)] = 0.8
+    everywhere: Weight = 1.0
+    prior_rank: Rank = 5
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from rankbench.kernels.methods import als as kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Rank, Weight
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class MF:
     nothing and score zero for every item; users and items in no training row score NaN.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 1.0
+    rank: Rank = 10
+    lam: Weight = 1.0
     centre: Centre = "user"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False

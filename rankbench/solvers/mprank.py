@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +15,8 @@ from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels.solvers import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Degree, Weight, Width
 
 _GRID = 2.0 ** np.arange(-6, 7)  # the multiples of C to choose from
 
@@ -37,10 +38,10 @@ class MPRank:
     Users with fewer than two ratings have no order to learn from, and score NaN.
     """
 
-    C: Annotated[float, Limits(above=0)] = 1.0
+    C: Weight = 1.0
     kernel: KernelName = "linear"
-    width: Annotated[float, Limits(above=0)] = 1.0
-    degree: Annotated[int, Limits(low=1)] = 2
+    width: Width = 1.0
+    degree: Degree = 2
     form: Literal["auto", "primal", "dual"] = "auto"
     choose: Literal["nothing", "C-per-user", "C-for-all"] = "nothing"
     learns_from: ClassVar = Ratings

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import checked_features
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Weight
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ class RankSVMJoint:
     item has a score, and it is the same for every user, those without a pair included.
     """
 
-    C: Annotated[float, Limits(above=0)] = 1.0
+    C: Weight = 1.0
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "RankSVM, joint"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -19,7 +19,8 @@ from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Weight
 
 _CONVERGED = 1e-10  # the relative gap at which to stop
 _STALLED = 0.05  # relative decrease below which a larger subspace is tried
@@ -49,10 +50,11 @@ class RankSVMNuclear:
     A task without a pair contributes nothing and has w = 0: all items score zero.
     """
 
-    C: Annotated[float, Limits(above=0)] = 1.0
+    C: Weight = 1.0
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "RankSVM, nuclear norm"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

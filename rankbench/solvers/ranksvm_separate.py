@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Weight
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,11 @@ class RankSVMSeparate:
     has w = 0: all items score zero.
     """
 
-    C: Annotated[float, Limits(above=0)] = 1.0
+    C: Weight = 1.0
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
+    title: ClassVar = "RankSVM, separate"
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

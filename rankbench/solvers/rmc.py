@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.isotonic import Blocks, OrderGraphs
 from rankbench.methods.completion import Completion, Descent, Pull, Target
 from rankbench.methods.entries import Entries
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Rank, Tolerance, Weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +78,11 @@ class RMC:
     influence. For users and items without an observed entry the optimum is X = 0 and the score 0.
     """
 
-    lam: Annotated[float, Limits(above=0)] = 16.0
-    eps: Annotated[float, Limits(above=0)] = 1.0
+    lam: Weight = 16.0
+    eps: Weight = 1.0
     graphs: Literal["as-they-are", "as-levels"] = "as-they-are"
-    rank: Annotated[int, Limits(low=1)] | None = None  # at most this, to save memory; if too low, the gap stays large
-    tolerance: Annotated[float, Limits(low=0)] = 1e-5
+    rank: Rank | None = None  # at most this, to save memory; if too low, the gap stays large
+    tolerance: Tolerance = 1e-5
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Count, Decay, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,11 @@ class RobiRank:
     NaN; users with ratings but no competitors, or only the lowest rating, score 0 for all.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 1.0
-    step: Annotated[float, Limits(above=0)] = 0.5
-    decay: Annotated[float, Limits(low=0)] = 1e-5
-    draws: Annotated[int, Limits(low=1)] = 4
+    rank: Rank = 10
+    lam: Weight = 1.0
+    step: StepSize = 0.5
+    decay: Decay = 1e-5
+    draws: Count = 4
     among: Literal["rated", "catalogue"] = "rated"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
@@ -179,9 +180,9 @@ def wishes_of(train: Ratings, among: str) -> Wishes:
 
 
 def _gains(values: Floats) -> Floats:
-    """The gain (2^r - 2^low) / (2^high - 2^low) of each rating r, without overflow; 0 if all are equal."""
-    if not len(values) or values.min() == values.max():
+    """The gain (2^r - 2^low) / (2^high - 2^low) of each rating r, without overflow; 0 if all 2^r are equal."""
+    least = np.exp2(values.min() - values.max()) if len(values) else 1.0
+    if least == 1:
         return np.zeros(len(values))
-    least = np.exp2(values.min() - values.max())
     gains: Floats = (np.exp2(values - values.max()) - least) / (1 - least)
     return gains

@@ -17,6 +17,7 @@ from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Decay, Rank, StepSize, Weight
 
 Pass = Callable[[int], None]  # visits every comparison once; its argument is the number of updates before
 Passes = tuple[Pass, float | None]  # a pass, and the schedule's upper bound on the speed-up by threads
@@ -43,10 +44,10 @@ class SGD:
     items have no locks, as in the report's random SGD but user by user. At most half as many threads as parts are busy.
     """
 
-    rank: Annotated[int, Limits(low=1)] = 10
-    lam: Annotated[float, Limits(above=0)] = 0.1
-    step: Annotated[float, Limits(above=0)] = 0.05
-    decay: Annotated[float, Limits(low=0)] = 1e-5
+    rank: Rank = 10
+    lam: Weight = 0.1
+    step: StepSize = 0.05
+    decay: Decay = 1e-5
     loss: Literal["squared-hinge", "logistic"] = "squared-hinge"
     schedule: Literal["serial", "tournament", "hogwild", "nomad"] = "serial"
     parts: Annotated[int, Limits(low=1, high=128)] = 8

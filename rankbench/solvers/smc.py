@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from rankbench.data.views import Ratings
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull
 from rankbench.methods.entries import Entries
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Rank, Tolerance, Weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +41,10 @@ class SMC:
     the objective. For users and items without a rating, the optimum is X = 0 and the score 0 or the mean.
     """
 
-    lam: Annotated[float, Limits(above=0)] = 16.0
+    lam: Weight = 16.0
     centred: bool = False
-    rank: Annotated[int, Limits(low=1)] | None = None  # at most this, to save memory; if too low, the gap stays large
-    tolerance: Annotated[float, Limits(low=0)] = 1e-5
+    rank: Rank | None = None  # at most this, to save memory; if too low, the gap stays large
+    tolerance: Tolerance = 1e-5
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
@@ -17,7 +17,8 @@ from rankbench.kernels.solvers import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.models import UserWeights
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Degree, Margin, PositiveTolerance, Weight, Width
 
 _ROUNDS = 5  # rounds of coordinate ascent on the pair dual in a step
 _PATIENCE = 5  # steps on the pair dual before users who have not converged change to residuals
@@ -42,13 +43,13 @@ class SVRank:
     ratings have no order to learn from, and score NaN.
     """
 
-    C: Annotated[float, Limits(above=0)] = 1.0
-    eps: Annotated[float, Limits(low=0)] = 0.1
+    C: Weight = 1.0
+    eps: Margin = 0.1
     kernel: KernelName = "linear"
-    width: Annotated[float, Limits(above=0)] = 1.0
-    degree: Annotated[int, Limits(low=1)] = 2
+    width: Width = 1.0
+    degree: Degree = 2
     form: Literal["auto", "pairs", "residuals"] = "auto"
-    tolerance: Annotated[float, Limits(above=0)] = 1e-5
+    tolerance: PositiveTolerance = 1e-5
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT

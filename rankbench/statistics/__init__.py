@@ -4,6 +4,6 @@ Rankings over data sets are in `rankbench.statistics.across`, which takes SciPy'
 """
 
 from rankbench.statistics.samples import Sample
-from rankbench.statistics.verdicts import Contrast, Interval, Verdict, contrast, verdicts
+from rankbench.statistics.verdicts import Contrast, Interval, Verdict, contrast, contrasts, verdicts
 
-__all__ = ["Contrast", "Interval", "Sample", "Verdict", "contrast", "verdicts"]
+__all__ = ["Contrast", "Interval", "Sample", "Verdict", "contrast", "contrasts", "verdicts"]

@@ -46,15 +46,16 @@ def counts(n_users: int, resamples: int = RESAMPLES, seed: int = 0) -> Iterator[
 def resampled(numerators: Floats, denominators: Floats, resamples: int | None = None, seed: int = 0) -> Floats:
     """The resampled ratios, resamples x columns, of sums over users; both matrices are users x columns."""
     resamples = affordable(len(numerators)) if resamples is None else resamples
-    distinct, places = np.unique(denominators, axis=1, return_inverse=True)
-    constant = np.all(distinct == distinct[:1], axis=0)  # such a sum is the same in every resample
+    constant = np.all(denominators == denominators[:1], axis=0)  # such a sum is the same in every resample
+    varying = denominators[:, ~constant]
+    distinct, places = np.unique(varying, axis=1, return_inverse=True) if varying.size else (varying, np.zeros(0, int))
     found = []
     for block in counts(len(numerators), resamples, seed):
-        totals = np.empty((len(block), distinct.shape[1]))
-        totals[:, constant] = distinct[0, constant] * len(numerators)
-        totals[:, ~constant] = block @ distinct[:, ~constant]
+        totals = np.empty((len(block), denominators.shape[1]))
+        totals[:, constant] = denominators[0, constant] * len(numerators)
+        totals[:, ~constant] = (block @ distinct)[:, places.ravel()]
         with np.errstate(invalid="ignore", divide="ignore"):
-            found.append((block @ numerators) / totals[:, places.ravel()])
+            found.append((block @ numerators) / totals)
     return np.concatenate(found)
 
 

@@ -82,7 +82,7 @@ def intervals(samples: Sequence[Sample]) -> list[Interval]:
 
 def contrast(one: Sample, other: Sample) -> Contrast:
     """The first solver against the second one, user by user."""
-    return _contrasts([one], other)[0]
+    return contrasts([(one, other)])[0]
 
 
 def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
@@ -94,7 +94,7 @@ def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
     best = max(names, key=lambda name: sign * samples[name].mean())
     others = [name for name in names if name != best]
     measured = dict(zip(names, intervals([samples[name] for name in names]), strict=True))
-    against = dict(zip(others, _contrasts([samples[name] for name in others], samples[best]), strict=True))
+    against = dict(zip(others, contrasts([(samples[name], samples[best]) for name in others]), strict=True))
     adjusted = dict(zip(others, holm(np.array([against[name].p for name in others])).tolist(), strict=True))
     found = {best: Verdict(measured[best], None, 1.0, True, alone=not others)}
     for name in others:
@@ -102,42 +102,44 @@ def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
     return {name: found[name] for name in names}
 
 
-def _contrasts(samples: Sequence[Sample], other: Sample) -> list[Contrast]:
-    """Each sample against the same other one; users that are counted alike share their resamples."""
-    shares = [paired(sample, other) for sample in samples]
+def contrasts(pairs: Sequence[tuple[Sample, Sample]], effect_intervals: bool = True) -> list[Contrast]:
+    """The first solver of each pair against the second one; users that are counted alike share their resamples.
+
+    Without `effect_intervals`, those are NaN: they take half of the time.
+    """
+    shares = [paired(one, other) for one, other in pairs]
     by_users: dict[int, list[int]] = {}
     for place, share in enumerate(shares):
         by_users.setdefault(len(share), []).append(place)
     found: dict[int, Contrast] = {}
     for places in by_users.values():
         columns = np.stack([shares[place] for place in places], axis=1)
-        found |= zip(places, _of_columns(columns), strict=True)
-    return [found[place] for place in range(len(samples))]
+        found |= zip(places, _of_columns(columns, effect_intervals), strict=True)
+    return [found[place] for place in range(len(pairs))]
 
 
-def _of_columns(shares: Floats) -> list[Contrast]:
+def _of_columns(shares: Floats, effect_intervals: bool) -> list[Contrast]:
     """A contrast per column of users x columns, each entry what a user adds to a difference of means."""
     n, width = shares.shape
     if n == 0:
         return [_UNKNOWN] * width
     values = shares * n  # the difference of the means is the mean of these
-    sums = resampled(np.concatenate([values, values**2], axis=1), np.ones((n, 2 * width)))
+    powers = np.concatenate([values, values**2], axis=1) if effect_intervals else values
+    sums = resampled(powers, np.ones_like(powers))
     tests = p_values(shares)
-    return [
-        _contrast_of(values[:, column], sums[:, column], sums[:, width + column], float(tests[column]))
-        for column in range(width)
-    ]
+    return [_contrast_of(values[:, column], sums[:, column::width], float(tests[column])) for column in range(width)]
 
 
-def _contrast_of(values: Floats, means: Floats, squares: Floats, p: float) -> Contrast:
-    """The contrast of users' differences, given their resampled means and mean squares."""
+def _contrast_of(values: Floats, sums: Floats, p: float) -> Contrast:
+    """The contrast of users' differences, given their resampled means and, for the effect's interval, mean squares."""
+    means = sums[:, 0]
     mean, deviation = float(values.mean()), float(values.std())
     low, high = bca(mean, means, (values - mean) / len(values))
     effect = mean / deviation if deviation > 0 else 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
-    ends = (effect, effect)
-    if deviation > 0:
+    ends = (effect, effect) if sums.shape[1] > 1 else (nan, nan)
+    if deviation > 0 and sums.shape[1] > 1:
         with np.errstate(invalid="ignore", divide="ignore"):
-            ends = bca(effect, means / np.sqrt(squares - means**2), effect_influences(values))
+            ends = bca(effect, means / np.sqrt(sums[:, 1] - means**2), effect_influences(values))
     return Contrast(
         mean, low, high, p, effect, *ends,
         wins=int((values > 0).sum()), ties=int((values == 0).sum()), losses=int((values < 0).sum()),

@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from rankbench.data.fetching import fetch
+from rankbench.cli.describe import describe
+from rankbench.data.fetching import Limits, fetch
 from rankbench.data.origins import Download
 from rankbench.data.publications import Publication
 from rankbench.errors import UserError
@@ -79,6 +80,55 @@ def answer(code):
     return send
 
 
+def send_as(kind, content, code=200):
+    """Send something of this content type, without a length."""
+
+    def send(handler):
+        handler.send_response(code)
+        handler.send_header("Content-Type", kind)
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return send
+
+
+def drip(handler):
+    """Send one byte after another until nobody listens any more."""
+    handler.send_response(200)
+    handler.end_headers()
+    send_until_closed(handler, b"x", 0.002)
+
+
+def drip_headers(handler):
+    """Send headers that do not end."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
+    send_until_closed(handler, b"x", 0.002)
+
+
+def send_endless(handler):
+    """Send zeros until nobody listens any more."""
+    handler.send_response(200)
+    handler.end_headers()
+    send_until_closed(handler, bytes(1 << 16), 0)
+
+
+def send_until_closed(handler, piece, wait):
+    try:
+        for _ in range(100_000):
+            handler.wfile.write(piece)
+            handler.wfile.flush()
+            threading.Event().wait(wait)
+    except OSError:
+        handler.close_connection = True
+
+
+def send_huge(handler):
+    """Promise more than any limit."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(10**15))
+    handler.end_headers()
+
+
 def redirect_to(url):
     def send(handler):
         handler.send_response(302)
@@ -103,7 +153,7 @@ def server():
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         known.port = http.server_address[1]
-        threading.Thread(target=http.serve_forever, daemon=True).start()
+        threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
         yield known
         http.shutdown()
 
@@ -119,9 +169,9 @@ def no_waiting(monkeypatch):
 def get(tmp_path):
     """Fetch a file from these addresses, telling a list."""
 
-    def run(*urls, sha256=DIGEST, told=None):
+    def run(*urls, sha256=DIGEST, told=None, **limits):
         tell = (lambda *what: told.append(what)) if told is not None else (lambda *what: None)
-        return fetch(Download("thing.zip", urls, sha256), tmp_path / "data", tell, BY_HAND)
+        return fetch(Download("thing.zip", urls, sha256), tmp_path / "data", tell, BY_HAND, Limits(**limits))
 
     return run
 
@@ -262,3 +312,46 @@ def test_what_has_no_address_says_how_to_get_it():
     thing = Publication("thing", "", "", "", (("thing.zip",),), how="ask its owner")
     with pytest.raises(UserError, match=r"cannot be downloaded: ask its owner; then rankbench data import thing PATH"):
         thing.fetch(lambda *what: None)
+
+
+# ---- limits ----
+
+QUICK = {"seconds": 30.0, "silence": 5.0, "grace": 0.05}
+BAD = {
+    "drops": (drip, {"rate": 10_000_000.0}, "slower than 1e+07 bytes per second"),
+    "drops until the deadline": (drip, {"seconds": 0.1, "rate": 0.0}, "not complete within 0.1 seconds"),
+    "headers that do not end": (drip_headers, {"seconds": 0.1}, "not complete within 0.1 seconds"),
+    "bytes without end": (send_endless, {"size": 10**6}, "larger than 1,000,000 bytes"),
+    "a promise of too many bytes": (send_huge, {}, "larger than 10,000,000,000 bytes"),
+    "a page": (send_as("text/html; charset=utf-8", b"Sorry"), {}, "a page of HTML in place of the file"),
+    "a page by another name": (send_as("application/zip", b"\n<!DOCTYPE html><p>"), {}, "a page of HTML in place"),
+    "a part unasked": (send_as("application/zip", b"PK", 206), {}, "206 Partial Content, which was not asked for"),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "limits", "message"), BAD.values(), ids=BAD)
+def test_what_comes_without_end_or_is_no_file_is_refused(server, get, tmp_path, behaviour, limits, message):
+    with leaves_nothing(tmp_path) as caught:
+        get(server.url(behaviour), sha256=None, **{**QUICK, **limits})
+    assert message in str(caught.value) and BY_HAND in str(caught.value)
+    assert len(server.asked) <= 1  # none of it is tried again
+
+
+def test_after_a_refusal_the_next_mirror_is_asked(server, get):
+    assert get(server.url(send_as("text/html", b"Sorry")), server.url(send_all), sha256=None).read_bytes() == CONTENT
+
+
+def test_a_part_that_is_another_one_than_asked_is_refused(server, get, tmp_path):
+    def send_wrong_part(handler):
+        handler.send_response(206)
+        handler.send_header("Content-Range", "bytes 7-9/10")
+        handler.end_headers()
+
+    with leaves_nothing(tmp_path) as caught:
+        get(server.url(send_half, send_wrong_part), sha256=None)
+    assert "206 Partial Content, which was not asked for" in str(caught.value)
+
+
+def test_info_says_which_files_have_no_published_hash():
+    assert "no published hash, so only their content is checked: BX-CSV-Dump.zip" in describe("book-crossing")
+    assert "no published hash" not in describe("ml-1m")

@@ -136,3 +136,23 @@ def test_the_stamp_changes_with_any_file(copy, tmp_path):
     assert THING.files().stamp() == before
     (tmp_path / "cache/data/thing/items.txt").write_text("2 Too")
     assert THING.files().stamp() != before
+
+
+def test_what_is_checked_is_what_was_given_and_not_what_lies_elsewhere(copy, tmp_path):
+    own = tmp_path / "own/thing"
+    own.mkdir(parents=True)
+    for name in ("ratings.txt", "items.txt"):
+        (own / name).write_text("right")
+    (copy / "ratings.txt").write_text("wrong")
+    read = []
+
+    def load():
+        read.append(THING.files().find("ratings.txt").read())
+        raise UserError("line 1: wrong")
+
+    with pytest.raises(UserError, match="line 1: wrong"):
+        take("thing", THING, copy, load)
+    with pytest.raises(UserError, match="does not complete thing"):
+        take("thing", THING, copy / "ratings.txt", load)
+    assert read == [b"wrong"] and content(tmp_path) is None
+    assert THING.files().find("ratings.txt").read() == b"right"  # as before

@@ -26,6 +26,7 @@ BAD_RATINGS = {
     "item beyond the last": (([0, 2], [0, 3], [5.0, 1.0], 3), "item id 3 is out of range: ids run from 0 to 2"),
     "NaN": (([0, 2], [0, 1], [5.0, np.nan], 3), "rating 1 is nan: ratings must be finite"),
     "infinity": (([0, 1], [0], [-np.inf], 3), "rating 0 is -inf: ratings must be finite"),
+    "huge rating": (([0, 2], [0, 1], [5.0, -2e30], 3), "rating 1 is -2e+30: ratings must be within 1e+30: scale them"),
     "text for a rating": (([0, 1], [0], ["good"], 3), "values must be numbers, but they are texts such as 'good'"),
     "duplicate pair": (([0, 1, 3], [1, 1, 1], [1.0, 2.0, 3.0], 3), "user 1 rates item 1 twice: keep one of the two"),
     "unsorted items": (
@@ -45,8 +46,10 @@ BAD_RATINGS = {
     "features too short": (([0], [], [], 4, FEATURES), "shape (3, 2): expected a row for each of 4 items"),
     "a vector of features": (([0], [], [], 3, np.ones(3)), "shape (3,): expected a row for each of 3 items"),
     "features with NaN": (([0], [], [], 3, FEATURES * np.nan), "NaN or infinite values: fill or drop them first"),
+    "huge features": (([0], [], [], 3, FEATURES * 1e200), "item features hold 1e+200: they must be within 1e+30"),
     "features of text": (([0], [], [], 3, [["a"]] * 3), "item_features must be numbers, but they are texts"),
     "sparse features too short": (([0], [], [], 4, scipy.sparse.csr_array(FEATURES)), "each of 4 items"),
+    "huge sparse features": (([0], [], [], 3, scipy.sparse.csr_array(-1e200 * FEATURES)), "hold -1e+200: they must be"),
     "sparse features with NaN": (([0], [], [], 3, scipy.sparse.csr_array(FEATURES * np.nan)), "NaN or infinite"),
 }
 BAD_COMPARISONS = {

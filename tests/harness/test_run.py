@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import psutil
@@ -24,7 +25,7 @@ from rankbench.harness import materials
 from rankbench.harness.isolation import Caps, Outcome
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Result, Selection
-from rankbench.harness.run import result_of
+from rankbench.harness.run import _from_own_place, result_of
 from rankbench.harness.store import ResultsFolder, Store, write_text
 from rankbench.harness.training import checkpoints
 from rankbench.metrics import evaluate
@@ -621,12 +622,12 @@ def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):
 SLOW = "RANKBENCH_TEST_SLOW"  # set for a driver whose cells take long
 
 
-def driver(folder, solver, slow=False):
+def driver(folder, solver, *options, slow=False):
     """A driver that runs the tiny experiment with a solver of one's own, in a process of its own."""
     out = folder / "out"
     command = [sys.executable, "-m", "rankbench", "run", tiny_toml(folder), "-s", solver, "-r", "6", "--no-report"]
     return subprocess.Popen(
-        [*command, "--out", str(out)],
+        [*command, "--out", str(out), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -649,6 +650,14 @@ def trainings(folder):
     """How many trainings have begun so far."""
     log = folder / "log"
     return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def until(condition):
+    """Wait for an event; the limit is for a test that fails."""
+    limit = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.02)
 
 
 def ended(process):
@@ -679,22 +688,58 @@ def test_two_drivers_on_one_folder_run_each_cell_once_and_both_show_all(tmp_path
 def test_when_one_of_two_drivers_is_killed_the_other_finishes_everything(tmp_path):
     solver = noting(tmp_path)
 
-    def wait_for(number):
-        deadline = time.monotonic() + 60
-        while trainings(tmp_path) < number and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert trainings(tmp_path) == number
-
     doomed = driver(tmp_path, solver, slow=True)
-    wait_for(1)
+    until(lambda: trainings(tmp_path) == 1)
     other = driver(tmp_path, solver)
-    wait_for(1 + 5)
+    until(lambda: trainings(tmp_path) == 1 + 5)
     os.kill(doomed.pid, signal.SIGKILL)
     code, said = ended(other)
     ended(doomed)
     assert code == 0 and shows_all(said), said
     assert trainings(tmp_path) == 7  # the one that was under way is run again
     assert len(stamps(tmp_path)) == 6
+
+
+def test_of_drivers_that_join_one_is_killed_one_leaves_and_one_stays_for_the_last_cell(tmp_path):
+    solver = noting(tmp_path)
+    doomed = driver(tmp_path, solver, "--join", slow=True)
+    until(lambda: trainings(tmp_path) == 1)
+    leaving = driver(tmp_path, solver, "--join", "--timeout", "5s")
+    staying = driver(tmp_path, solver, "--join", "--exit-when-done")
+    code, said = ended(leaving)
+    assert code == 0 and "|" not in said, said  # no table, no scoreboard
+    until(lambda: trainings(tmp_path) == 6)
+    assert staying.poll() is None and doomed.poll() is None
+    os.kill(doomed.pid, signal.SIGKILL)
+    code, said = ended(staying)
+    ended(doomed)
+    assert code == 0 and "6 of 6 cells ended well" in said
+    assert trainings(tmp_path) == 7
+    assert len(stamps(tmp_path)) == 6
+
+
+def test_drivers_that_join_begin_at_different_splits_and_keep_each_splits_cells_together(monkeypatch, tmp_path):
+    cells = prepared(tmp_path, tiny(repetitions=5)).plan.cells
+    orders = []
+    for pid in range(40):
+        monkeypatch.setattr(os, "getpid", lambda pid=pid: pid)
+        orders.append(_from_own_place(cells))
+        assert set(orders[-1]) == set(cells)
+        places = [cell.place for cell in orders[-1]]
+        assert len(list(groupby(places))) == 5
+    assert {order[0].place.repetition for order in orders} == set(range(5))
+
+
+def test_a_folder_with_another_experiment_of_the_same_name_is_not_joined(tmp_path):
+    drivers = [driver(tmp_path, "global")]
+    assert ended(drivers[0])[0] == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    arguments = ("run", tiny_toml(other, every="3"), "-s", "global", "--join", "--out", str(tmp_path / "out"))
+    command = [sys.executable, "-m", "rankbench", *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert found.returncode == 1 and found.stderr.count("\n") == 1
+    assert "has a run of another tiny" in found.stderr and "join it with the same file" in found.stderr
 
 
 def test_results_of_another_driver_are_taken_over_as_they_come(tmp_path):

@@ -42,7 +42,7 @@ def training(clock, seconds, objectives=None):
     """Steps that take so long each; evaluating an objective takes 1000 seconds more."""
     for index, took in enumerate(seconds):
         clock.pass_time(took)
-        yield Step(ItemScores(np.array([float(index)])), objective(clock, objectives, index))
+        yield Step(ItemScores(np.full(4, float(index))), objective(clock, objectives, index))
 
 
 def objective(clock, objectives, index):
@@ -179,7 +179,7 @@ class Recorder:
         """Models that say how many came before them, with objectives that halve."""
         self.handed.append((train, rng.random(), threads))
         for index in islice(count(), self.length):
-            yield Step(ItemScores(np.array([float(index)])), lambda index=index: 0.5**index + 1)
+            yield Step(ItemScores(np.full(4, float(index))), lambda index=index: 0.5**index + 1)
 
 
 def last(model):

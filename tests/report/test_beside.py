@@ -58,9 +58,9 @@ def test_what_was_published_on_other_data_says_so_wherever_it_stands(study, tmp_
     assert "& published on ml-1m &" in to_latex(sheet(found))
     assert lines_of(found)["sgd"]["published"] == "0.75" and lines_of(found)["sgd"]["published_on"] == "ml-1m"
     assert lines_of(found)["global"]["published"] == lines_of(found)["global"]["published_on"] == ""
-    assert legend(found) == ["sgd, published on ml-1m"]
+    assert legend(found) == ["SGD, published on MovieLens 1M"]
     html = page([Section(found, "tiny", drawing(found))])
-    assert '"name": "sgd, published on ml-1m"' in html and "measured here on low-rank" in html
+    assert '"name":"SGD, published on MovieLens 1M"' in html and "measured here on low-rank" in html
     draw(drawing(found), tmp_path, "tiny")
 
 
@@ -69,7 +69,7 @@ def test_what_was_published_on_the_same_data_stands_there_without_a_word(study, 
     found = study(of_sgd(on))
     assert not [line for line in notes(found) if "Published on" in line]
     assert [heading for heading in sheet(found).headings if "published" in heading] == ["published"]
-    assert legend(found) == ["sgd, published"]
+    assert legend(found) == ["SGD, published"]
     assert lines_of(found)["sgd"]["published_on"] == HERE
 
 
@@ -106,7 +106,7 @@ def test_a_computed_number_is_never_called_published(study):
     assert "& computed &" in to_latex(table)
     line = lines_of(found)["sgd"]
     assert (line["published"], line["published_on"], line["computed"]) == ("", "", "0.75")
-    assert legend(found) == ["sgd, computed"]
+    assert legend(found) == ["SGD, computed"]
     assert "Computed: Theorem 1, with probability 0.95." in notes(found)
 
 
@@ -120,7 +120,7 @@ def test_published_and_computed_numbers_have_columns_of_their_own(study):
     bound = Published(Pattern("global"), "ndcg@5", 0.9, computed="a formula")
     found = study(of_sgd("ml-1m"), bound)
     table = sheet(found)
-    assert table.headings[3:6] == ("ndcg@5", "published on ml-1m", "computed")
+    assert table.headings[3:6] == ("NDCG@5", "published on ml-1m", "computed")
     assert [line[4:6] for line in table.lines] == [("", "0.9000"), ("0.7500", "")]
 
 
@@ -128,5 +128,5 @@ def test_the_figure_of_the_page_is_json_also_with_quotes_in_a_remark(study):
     found = study(of_sgd("ml-1m", remark='by "them" </script>'))
     html = page([Section(found, "tiny", drawing(found))])
     assert "by &quot;them&quot; &lt;/script&gt;" in html
-    (figures,) = re.findall(r"\{\"figure-tiny\".*\}", html)
-    assert json.loads(figures.replace("<\\/", "</"))["figure-tiny"]["data"]
+    (figures,) = re.findall(r'<script type="application/json" class="figures">(.*?)</script>', html)
+    assert json.loads(figures)["ndcg@5"]["data"]

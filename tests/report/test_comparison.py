@@ -136,7 +136,7 @@ def test_the_verb_compares_an_experiment_or_two_folders(monkeypatch, capsys, tmp
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("a", "b", "c"), "cannot compare 3 things"),
+        (("a", "b", "c"), "'a' is no folder and no archive"),
         (("nothing-here",), "nothing-here"),
         (("one", "empty"), "no experiment in common"),
         (("bare", "bare"), "nothing to compare"),

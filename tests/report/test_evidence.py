@@ -1,5 +1,7 @@
 """Intervals, bold and what could be seen: from the values for each user that are stored beside results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import around, made_up, prepared, ran, tiny
@@ -28,6 +30,14 @@ def study(tmp_path):
     return made
 
 
+def test_the_evidence_of_a_study_is_computed_once_however_many_others_are_asked_for_meanwhile(study, monkeypatch):
+    first = study()
+    studies = [first, *(replace(first, notes=(str(number),)) for number in range(6))]
+    before = [evidence(one) for one in studies]
+    monkeypatch.setattr("rankbench.report.evidence._evidence", lambda study: pytest.fail("computed again"))
+    assert all(evidence(one) is found for one, found in zip(studies, before, strict=True))
+
+
 def nothing(cell, value):
     """No values for users, as of results that an older version wrote."""
     return {}
@@ -49,7 +59,7 @@ def test_what_cannot_be_told_from_the_best_is_bold_too(study):
 
     found = study((0.5, 0.7, 0.701), arrays=noisy)
     table = sheet(found)
-    column = table.headings.index("ndcg@5")
+    column = table.headings.index("NDCG@5")
     assert {line for line, place in table.best if place == column} == {1, 2}
     assert not any("ndcg@5" in line for line in notes(found))  # one of the three is told apart
 

@@ -84,4 +84,4 @@ def test_a_bare_table_names_it_in_every_line_with_numbers(report, name):
 
 
 def test_a_figures_panel_is_titled_by_it(study):
-    assert drawing(study(DATA)).panels[0].title.startswith("lookalike:ml-10m")
+    assert drawing(study(DATA)).panels[0].title == "Lookalike of ml-10m"

@@ -36,12 +36,12 @@ FAILED = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
 def study(tmp_path):
     """Makes a study of the tiny experiment of made-up results, by default global 0.5 and 0.7, sgd 0.6 and 0.6."""
 
-    def made(values=(0.5, 0.6, 0.7, 0.6), changes=None, **of_experiment):
+    def made(values=(0.5, 0.6, 0.7, 0.6), changes=None, arrays=True, **of_experiment):
         run = prepared(tmp_path, tiny(**{"published": PUBLISHED, **of_experiment}))
         run.open()
         for number, (cell, value) in enumerate(zip(run.plan.cells, values, strict=False)):
             if value is not None:
-                run.keep(made_up(cell, value, **(changes or {}).get(number, {})), around(cell, value))
+                run.keep(made_up(cell, value, **(changes or {}).get(number, {})), around(cell, value) if arrays else {})
         return run.study()
 
     return made
@@ -115,7 +115,7 @@ def test_csv_can_be_read_back_to_the_last_digit(study):
 def test_the_sheet_marks_the_better_solver_by_each_metrics_direction(study):
     found = sheet(study((0.5, 0.9, 0.5, 0.9)))
     assert found.headings[:7] == (
-        "data", "solver", "pairwise-error", "95 %", "ndcg@5", "95 %", "published on ml-1m"
+        "data", "solver", "pairwise error", "95 %", "NDCG@5", "95 %", "published on ml-1m"
     )  # fmt: skip
     assert found.best == {(0, 2), (1, 4)}  # global errs less, sgd has the higher ndcg
 
@@ -193,23 +193,45 @@ def axes_of(monkeypatch, tmp_path):
 
 
 def traces_of(study):
-    """What the page draws, by the names in its legend, and the layout."""
-    (text,) = re.findall(r"\{\"figure-tiny\".*\}", html_of(study))
-    found = json.loads(text.replace("<\\/", "</"))["figure-tiny"]
+    """What the page draws at first, by the names in its legend, and the layout."""
+    found = next(iter(figures_of(study).values()))
     return {trace["name"]: trace for trace in found["data"]}, found["layout"]
+
+
+def figures_of(study):
+    """The figures of the page by metric."""
+    (text,) = re.findall(r'<script type="application/json" class="figures">(.*?)</script>', html_of(study))
+    return json.loads(text)
 
 
 UNEVEN = {"values": (0.5, 0.6, 0.5, 0.6, 0.8, 0.6), "repetitions": 3}  # of global: its mean is 0.6
 
 
-def test_bars_reach_from_the_least_repetition_to_the_greatest(study, axes_of):
-    uneven = study(figure=Figure("bars", metric="ndcg@5"), **UNEVEN)
-    (axis,) = axes_of(drawing(uneven))
-    bars = next(one for one in axis.containers if one.get_label() == "global")  # its error bars belong to it
-    ((low, high),) = [[y for _, y in segment] for segment in bars.errorbar.lines[2][0].get_segments()]
-    assert (bars[0].get_height(), low, high) == pytest.approx((0.6, 0.5, 0.8))
-    error = traces_of(uneven)[0]["global"]["error_y"]
-    assert (error["arrayminus"], error["array"]) == (pytest.approx([0.1]), pytest.approx([0.2]))
+def test_dots_have_the_interval_over_users_that_the_table_has(study, axes_of):
+    uneven = study(figure=Figure("bars", metric="ndcg@5"), published=(), **UNEVEN)
+    drawn = drawing(uneven)
+    (axis,) = axes_of(drawn)
+    row = next(row for row in rows(uneven) if (row.solver, row.metric) == ("global", "ndcg@5"))
+    ((low, high),) = [[x for x, _ in segment] for segment in axis.containers[0].lines[2][0].get_segments()]
+    assert (axis.lines[0].get_xdata()[0], low, high) == pytest.approx((0.6, row.low, row.high))
+    assert low < 0.6 < high and drawn.spread == "95 % interval over users"
+    error = traces_of(uneven)[0]["Global ranking"]["error_x"]
+    assert (error["arrayminus"], error["array"]) == (pytest.approx([0.6 - low]), pytest.approx([high - 0.6]))
+
+
+def test_dots_without_values_for_users_reach_from_the_least_repetition_to_the_greatest(study, axes_of):
+    drawn = drawing(study(figure=Figure("bars", metric="ndcg@5"), arrays=False, **UNEVEN))
+    (axis,) = axes_of(drawn)
+    ((low, high),) = [[x for x, _ in segment] for segment in axis.containers[0].lines[2][0].get_segments()]
+    assert (low, high) == pytest.approx((0.5, 0.8)) and drawn.spread == "smallest to largest of 3 repetitions"
+
+
+@pytest.mark.parametrize("kind", ["bars", "sweep", "curve"])
+def test_one_repetition_without_values_for_users_has_no_whiskers_and_no_band(study, axes_of, kind):
+    figure = Figure(kind, x="n" if kind == "sweep" else "step")
+    drawn = drawing(study((0.5, 0.6), repetitions=1, arrays=False, figure=figure))
+    (axis,) = axes_of(drawn)
+    assert drawn.spread == "" and not axis.containers and not axis.collections
 
 
 def test_the_band_of_a_curve_reaches_from_the_least_repetition_to_the_greatest(study, axes_of):
@@ -222,9 +244,8 @@ def test_the_band_of_a_curve_reaches_from_the_least_repetition_to_the_greatest(s
 @pytest.mark.parametrize(
     ("figure", "scale", "label"),
     [
-        (Figure("curve", x="seconds"), "log", "training seconds"),
+        (Figure("curve", x="seconds"), "log", "training time (s)"),
         (Figure("curve", x="step"), "linear", "step"),
-        (Figure("bars"), "linear", ""),
         (Figure("sweep", x="n"), "linear", "n"),
     ],
 )
@@ -241,25 +262,21 @@ def test_published_points_are_drawn_in_the_colour_of_their_solver_and_curves_of_
     found = study(figure=figure)
     (axis,) = axes_of(drawing(found))
     drawn = {line.get_label(): (line.get_color(), list(line.get_ydata())) for line in axis.lines}
-    assert drawn["sgd, published on ml-1m"] == (COLOURS[1], [0.75]) and drawn["theory"] == (COLOURS[-1], [0.3, 0.2])
+    assert drawn["SGD, published on MovieLens 1M"] == (COLOURS[1], [0.75]) and drawn["theory"] == (
+        COLOURS[-1],
+        [0.3, 0.2],
+    )
     shown = traces_of(found)[0]
     colours = {name: trace["line"]["color"] for name, trace in shown.items()}
-    assert colours["sgd"] == colours["sgd, published on ml-1m"] == COLOURS[1]
-    assert (colours["global"], colours["theory"]) == (COLOURS[0], COLOURS[-1])
+    assert colours["SGD"] == colours["SGD, published on MovieLens 1M"] == COLOURS[1]
+    assert (colours["Global ranking"], colours["theory"]) == (COLOURS[0], COLOURS[-1])
     assert shown["theory"]["y"] == [0.3, 0.2]
-
-
-def test_each_name_stands_once_in_the_legend_of_several_panels(study):
-    two = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=20,items=31,per_user=20]")
-    (text,) = re.findall(r"\{\"figure-tiny\".*\}", html_of(study([0.5] * 8, data=two, figure=Figure("bars"))))
-    shown = [trace["showlegend"] for trace in json.loads(text.replace("<\\/", "</"))["figure-tiny"]["data"]]
-    assert shown == [True, True, False, False]
 
 
 def test_a_sweep_puts_the_setting_on_the_axis_and_published_beside_it(study):
     drawn = drawing(study(figure=Figure("sweep", metric="ndcg@5", x="n")))
     assert drawn.panels[0].lines[0].x == (8.0,)
-    assert [(line.name, line.y) for line in drawn.panels[0].beside] == [("sgd, published on ml-1m", (0.75,))]
+    assert [(line.name, line.y) for line in drawn.panels[0].beside] == [("SGD, published on MovieLens 1M", (0.75,))]
 
 
 def test_a_sweep_has_a_panel_for_each_value_of_what_parts_it_with_the_curves_of_that_part(study, tmp_path):
@@ -268,14 +285,16 @@ def test_a_sweep_has_a_panel_for_each_value_of_what_parts_it_with_the_curves_of_
     figure = Figure("sweep", x="n", by=("rank", "users"), curves=curves)
     swept = study([0.5] * 8, data=two, figure=figure, published=())
     drawn = drawing(swept)
-    assert [panel.title for panel in drawn.panels][1:] == ["rank=3,users=20"]
+    assert [panel.title for panel in drawn.panels][1:] == ["Rank 3, 20 users"]
     assert [len(panel.lines) for panel in drawn.panels] == [2, 2]
     found = [[(line.name, line.x, line.y) for line in panel.curves] for panel in drawn.panels]
     theory, noise = ("theory", (8.0,), (0.3,)), ("noise", (8.0, 9.0), (0.2, 0.1))
     assert found == [[theory], [noise, theory]]
     draw(drawn, tmp_path, "x")
-    html = html_of(swept)
-    assert html.count('"name": "noise"') == 1 and html.count('"name": "theory"') == 2
+    first, second = figures_of(swept).values()
+    names = [trace["name"] for trace in first["data"]]
+    assert names.count("noise") == 1 and names.count("theory") == 2
+    assert not {trace["name"] for trace in second["data"]} & {"noise", "theory"}  # they belong to the figure's metric
 
 
 @pytest.mark.parametrize(
@@ -308,8 +327,8 @@ def test_the_page_needs_no_network_and_says_what_failed(study):
 def test_the_page_counts_what_ended_well_and_names_the_seed(study):
     found = study((0.5, 0.6, 0.7, None), {0: FAILED})
     assert "1 experiments, 2 of 4 cells ended well." in html_of(found)
-    assert "quick profile · no paper" in html_of(found)
-    assert "quick profile · seed 3 · no paper" in html_of(replace(found, seed=3))
+    assert "tiny · quick profile</p>" in html_of(found)
+    assert "tiny · quick profile · seed 3</p>" in html_of(replace(found, seed=3))
 
 
 def test_a_part_that_is_broken_is_a_failed_row_and_one_that_is_not_at_hand_a_skipped_one(study, tmp_path):
@@ -367,4 +386,5 @@ def test_every_table_of_the_page_scrolls_by_itself(tmp_path):
     for cell in run.plan.cells:
         run.keep(made_up(cell, 0.5), {})
     text = page([Section(run.study(), "tiny")])
-    assert text.count("<table>") == text.count('<div class="wide"><table>') == 2  # the experiment's, the machines'
+    boxes = re.findall(r'<div class="wide" role="region" aria-label="[^"]+" tabindex="0"><table>', text)
+    assert len(boxes) == text.count("<table>") == 2  # the experiment's, the machines'

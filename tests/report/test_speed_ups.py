@@ -53,17 +53,17 @@ def test_scripts_find_the_threads_among_the_settings(study):
     assert [line["settings"].rpartition(",")[2] for line in found] == ["threads=1", "threads=3"] * 2
 
 
-def test_the_figure_has_a_line_per_solver_and_its_bound_dashed(study, tmp_path):
+def test_the_figure_has_a_line_per_solver_and_its_bound_beside_it(study, tmp_path):
     drawn = drawing(study())
     (panel,) = drawn.panels
     by_name = {line.name: line for line in panel.lines}
-    assert (by_name["sgd"].x, by_name["global"].y) == ((1, 3), (1, 1))
-    assert by_name["sgd"].y == pytest.approx([1, 3])
-    assert (by_name["sgd"].low[1], by_name["sgd"].high[1]) == pytest.approx((2, 4))
-    assert [(line.name, line.owner, line.x, line.y) for line in panel.beside] == [("sgd, bound", "sgd", (3,), (2.5,))]
+    assert (by_name["SGD"].x, by_name["Global ranking"].y) == ((1, 3), (1, 1))
+    assert by_name["SGD"].y == pytest.approx([1, 3])
+    assert (by_name["SGD"].low[1], by_name["SGD"].high[1]) == pytest.approx((2, 4))
+    assert [(line.name, line.owner, line.x, line.y) for line in panel.beside] == [("SGD, bound", "SGD", (3,), (2.5,))]
     draw(drawn, tmp_path, "tiny")
     assert colours(tmp_path / "tiny.png") > 10
-    assert '"sgd, bound"' in page([Section(study(), "tiny", drawn)])
+    assert '"SGD, bound"' in page([Section(study(), "tiny", drawn)])
 
 
 def test_each_solver_is_as_fast_as_on_its_own_data_split_and_settings(tmp_path):

@@ -92,7 +92,7 @@ def test_another_seed_hides_no_run_and_each_can_be_seen(run, printed, tmp_path, 
     assert status.startswith(f"tiny: 5 results, {size / 1e6:.1f} MB\n")
     for seed, cells in ((0, 4), (1, 1)):
         assert re.search(rf"quick profile, seed {seed}, .*: {cells} of {cells} cells are stored: {cells} ok", status)
-    assert re.search(r"made on .* cores, Python .*: 5 results", status)
+    assert re.search(r"made on .* cores, Python .* \(machine [0-9a-f]{12}.*\): 5 results", status)
 
 
 def test_the_command_that_status_gives_shows_that_run(run, printed, tmp_path):
@@ -240,11 +240,11 @@ def test_the_report_names_what_made_the_results_and_when(run, monkeypatch, tmp_p
     assert "kernels fedcba9876543210; 2031-05-04" in own and "numpy " in own and "rankbench " in own
     assert any(line.endswith("; 2031-05-05 to 2031-05-07") for line in made_on)
     html = (report / "index.html").read_text()
-    machines = html[html.index("<th>fingerprint</th>") :]
+    machines = html[html.index('<section id="machines">') : html.index("<footer>")]
     for heading in ("commit", "kernels", "rankbench", "NumPy", "SciPy", "last result"):
-        assert f"<th>{heading}</th>" in machines
+        assert f">{heading}</button></th>" in machines
     for text in ("0a1b2c3d4e5f", "fedcba9876543210", "2031-05-04", "2031-05-07"):
-        assert f"<td>{text}</td>" in machines
+        assert f">{text}</td>" in machines
 
 
 def test_results_without_a_noted_run_are_no_unknown_experiment(monkeypatch, capsys, tmp_path):

@@ -84,7 +84,7 @@ def test_many_choices_are_shown_as_a_range(tmp_path):
 
 def test_the_best_of_a_column_is_marked_in_its_place(tmp_path):
     table = sheet(stored(tmp_path, value=lambda cell: 0.9 if cell.solver.name == "sgd" else 0.5))
-    assert {(number, table.headings[column]) for number, column in table.best} == {(0, "pairwise-error"), (1, "ndcg@5")}
+    assert {(number, table.headings[column]) for number, column in table.best} == {(0, "pairwise error"), (1, "NDCG@5")}
 
 
 def test_a_published_number_stands_beside_a_solver_whose_choices_differ(tmp_path):
@@ -101,8 +101,8 @@ def test_a_sweep_has_published_points_of_solvers_whose_choices_differ(tmp_path):
     published = (Published(Pattern("global"), "ndcg@5", 0.75),)
     figure = Figure("sweep", metric="ndcg@5", x="n")
     drawn = drawing(stored(tmp_path, published=published, figure=figure))
-    assert [line.name for line in drawn.panels[0].lines] == ["global", "sgd"]
-    assert [(line.name, line.y) for line in drawn.panels[0].beside] == [("global, published", (0.75,))]
+    assert [line.name for line in drawn.panels[0].lines] == ["Global ranking", "SGD"]
+    assert [(line.name, line.y) for line in drawn.panels[0].beside] == [("Global ranking, published", (0.75,))]
 
 
 def test_solvers_that_were_given_the_same_settings_keep_their_rows(tmp_path):

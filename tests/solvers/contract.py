@@ -281,7 +281,8 @@ def refused_values(cls: type) -> Iterator[tuple[str, Any]]:
     for field in fields(cls):
         hint = _without_none(hints[field.name])
         plain, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        values = {int: ["many", 1.5], float: ["much", float("nan")], bool: ["perhaps"]}.get(plain, [])
+        not_finite = [float(text) for text in ("nan", "inf", "-inf")]
+        values = {int: ["many", 1.5], float: ["much", *not_finite], bool: ["perhaps"]}.get(plain, [])
         if get_origin(plain) is Literal:
             values = ["no-such-value"]
         for limits in (note for note in notes if isinstance(note, Limits)):
@@ -298,11 +299,11 @@ def _without_none(hint: Any) -> Any:
 
 
 def _below(limit: float | None) -> float | None:
-    return None if limit is None else limit - 1
+    return None if limit is None else limit - max(1, abs(limit))
 
 
 def _above(limit: float | None) -> float | None:
-    return None if limit is None else limit + 1
+    return None if limit is None else limit + max(1, abs(limit))
 
 
 def ratings() -> Ratings:

@@ -408,3 +408,14 @@ def test_the_partition_names_the_extra_that_brings_it(train, monkeypatch):
     steps = AltSVM(rank=2, schedule="partitioned", groups=2).steps(train, np.random.default_rng(0))
     with pytest.raises(UserError, match=r"pip install 'rankbench\[partition\]'"):
         next(steps)
+
+
+@pytest.mark.parametrize("side", ["items", "users"])
+def test_the_gap_of_a_half_holds_where_threads_lost_updates(side, train):
+    machines = Machines.of(AltSVM(rank=3, lam=0.5, schedule="hogwild"), train, np.random.default_rng(0), 1)
+    (machines.fit_items if side == "items" else machines.fit_users)(np.random.default_rng(1))
+    before, objective_before = machines.gap(side), machines.objective()
+    if side == "items":
+        machines.items[machines.known["items"]] *= 1.5  # as if other updates had been written over
+        assert machines.gap(side) - before == pytest.approx(machines.objective() - objective_before, rel=1e-9)
+    assert before >= 0

@@ -132,5 +132,5 @@ def test_a_rank_above_both_sides_is_refused(ratings):
 
 
 def test_a_penalty_must_be_above_zero():
-    with pytest.raises(UserError, match="lam=0 is out of range: must be above 0"):
+    with pytest.raises(UserError, match="lam=0 is out of range: must be at least 1e-12"):
         BPR(lam=0)

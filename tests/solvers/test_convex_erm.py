@@ -234,5 +234,5 @@ def test_idle_users_and_items_change_nothing_and_have_no_score(train):
 
 
 def test_a_bound_without_bound_is_refused():
-    with pytest.raises(UserError, match="ConvexERM: lam=inf is out of range: must be above 0 and below inf"):
+    with pytest.raises(UserError, match="ConvexERM: lam=inf is out of range: must be at least 1e-12"):
         ConvexERM(lam=float("inf"))

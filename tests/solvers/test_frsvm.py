@@ -228,7 +228,7 @@ def test_features_that_are_all_zero_are_refused(kind):
 
 @pytest.mark.parametrize("C", [0, -1.0])
 def test_a_penalty_that_is_not_positive_is_refused(C):
-    with pytest.raises(UserError, match=r"FRSVM: C=.* above 0"):
+    with pytest.raises(UserError, match=r"FRSVM: C=.* at least 1e-12"):
         FRSVM(C=C)
 
 

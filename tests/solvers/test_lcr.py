@@ -146,7 +146,7 @@ def test_a_rank_above_both_sides_is_refused(train):
 
 @pytest.mark.parametrize("setting", ["lam", "everywhere"])
 def test_a_setting_without_bound_is_refused(setting):
-    with pytest.raises(UserError, match=f"LCR: {setting}=inf is out of range: must be above 0 and below inf"):
+    with pytest.raises(UserError, match=f"LCR: {setting}=inf is out of range: must be at least 1e-12"):
         LCR(**{setting: float("inf")})
 
 

@@ -184,6 +184,13 @@ def test_a_system_that_rounding_spoilt_names_its_user(train):
         table(MPRank(form="dual", C=1e6), view)
 
 
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_a_system_that_rounding_spoilt_is_reported_when_the_best_weight_is_chosen_too(train, form):
+    view = replace(train, item_features=1e12 * train.item_features)
+    with pytest.raises(UserError, match=r"system of user \d+ is not positive definite"):
+        table(MPRank(form=form, choose="C-per-user", C=1e9), view)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_first_failure_is_reported_whichever_thread_meets_it(threads):
     users, items = np.repeat(np.arange(200), 60), np.tile(np.arange(60), 200)

@@ -75,10 +75,10 @@ def value(weights: Floats, rows: Floats, C: float) -> float:
     return 0.5 * weights @ weights + C * np.square(np.maximum(0, 1 - rows @ weights)).sum()
 
 
-def last(solver: Any, view: View) -> Step:
+def last(solver: Any, view: View, threads: int = 1) -> Step:
     """Where the solver ends."""
     with single_threaded_blas():
-        *_, step = solver.steps(view, np.random.default_rng(0))
+        *_, step = solver.steps(view, np.random.default_rng(0), threads)
     return step
 
 
@@ -131,6 +131,33 @@ def test_objective_and_gap_are_those_of_the_double_sum_at_every_step(solver, tra
         assert step.objective() >= losses * (1 - 1e-12)
         assert step.objective() - best <= step.gap() * (1 + 1e-9) + 1e-10 * best
     assert step.gap() <= 1e-8 * step.objective()
+
+
+def with_few_features_each(seed: int = 0) -> View:
+    """Ratings of items that have three of forty features each, so that tasks lack most features."""
+    rng = np.random.default_rng(seed)
+    features = scipy.sparse.csr_array(np.where(rng.random((60, 40)) < 0.08, rng.standard_normal((60, 40)), 0.0))
+    users, items = np.repeat(np.arange(30), 6), np.concatenate([rng.permutation(60)[:6] for _ in range(30)])
+    values = rng.integers(1, 6, 180).astype(float)
+    return Ratings.from_triples(users, items, values, n_users=30, n_items=60, item_features=features)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_deviations_are_unknown_only_where_a_tasks_items_have_the_feature(listed):
+    view = with_few_features_each()
+    view = view.comparisons() if listed else view
+    solver = RankSVMVar(C=2.0, shared=0.3)
+    sparse = [last(solver, view, threads) for threads in (1, 2, 3)]
+    assert len({step.model.weights.tobytes() for step in sparse}) == 1
+    whole = last(solver, replace(view, item_features=dense(view)))
+    assert sparse[0].objective() == pytest.approx(whole.objective(), rel=1e-10)
+    np.testing.assert_allclose(sparse[0].model.weights, whole.model.weights, atol=1e-6)
+    pairs = pairs_of(view)
+    has = np.zeros((view.n_users, 40), bool)
+    np.logical_or.at(has, pairs.users, (dense(view)[pairs.better] != 0) | (dense(view)[pairs.worse] != 0))
+    weights = sparse[0].model.weights
+    shared = np.array([weights[~has[:, feature], feature][0] for feature in range(40)])
+    assert has.mean() < 0.5 and (weights == shared)[~has].all() and not (weights == shared)[has].all()
 
 
 def test_extreme_penalties_leave_jointly_or_separately(train):

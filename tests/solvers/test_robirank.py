@@ -170,5 +170,11 @@ def test_a_rank_above_both_sides_is_refused(ratings):
 
 
 def test_a_penalty_must_be_above_zero():
-    with pytest.raises(UserError, match="lam=0 is out of range: must be above 0"):
+    with pytest.raises(UserError, match="lam=0 is out of range: must be at least 1e-12"):
         RobiRank(lam=0)
+
+
+def test_ratings_that_differ_by_rounding_alone_have_no_gain():
+    values = np.array([1e-99, 2e-99])
+    view = Ratings.from_triples([0, 0], [0, 1], values)
+    assert len(wishes_of(view, "rated")) == 0

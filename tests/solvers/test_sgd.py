@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -263,7 +264,7 @@ def test_a_rank_above_both_sides_is_refused(train):
 
 @pytest.mark.parametrize("lam", [0, -1])
 def test_a_penalty_must_be_above_zero(lam):
-    with pytest.raises(UserError, match=f"lam={lam} is out of range: must be above 0"):
+    with pytest.raises(UserError, match=f"lam={lam} is out of range: must be at least 1e-12"):
         SGD(lam=lam)
 
 
@@ -389,3 +390,28 @@ def test_without_comparisons_there_is_the_start_and_nothing_to_lose():
         np.full(40, 7.0)  # memory that an unfilled array would show
         (step,) = SGD().steps(nothing, np.random.default_rng(0))
         assert step.objective() == 0
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_rare_items_do_not_run_away_under_a_large_penalty(loss):
+    """Each item is in one comparison, so that step lam / |Omega_j| = 45: the old vectors count for nothing."""
+    train = Comparisons([0, 1, 2], [0, 2], [1, 3], n_items=4)
+    solver = SGD(rank=2, lam=900, step=0.05, loss=loss)
+    steps = islice(solver.steps(train, np.random.default_rng(0)), 50)
+    sizes = [np.abs(step.model.items).max() for step in steps]
+    assert np.isfinite(sizes).all()
+    assert max(sizes[2:]) <= max(sizes[:2])
+
+
+def test_an_update_keeps_nothing_of_a_row_whose_shrinkage_is_above_one():
+    users, items = np.full((1, 4), 2.0), np.array([[1.0] * 4, [3.0] * 4])
+    factors = DescentFactors(
+        users=users, items=items, user_shrink=np.array([20.0]), item_shrink=np.array([0.5, 20.0]), step=0.1, decay=0.0
+    )
+    descent = kernel.Descent(factors=factors, loss=CODES["squared-hinge"])
+    train = Comparisons([0, 1], [0], [1], n_items=2)
+    kernel.serial_pass(descent=descent, comparisons=train.rows, updates=0, rng=np.random.default_rng(0))
+    g = 0.1 * -2 * (1 - -16.0)  # the margin is 2 (1 - 3) over four lanes
+    np.testing.assert_allclose(users[0], -g * (1.0 - 3.0))
+    np.testing.assert_allclose(items[0], 0.95 * 1.0 - g * 2.0)
+    np.testing.assert_allclose(items[1], g * 2.0)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from rankbench import statistics
 from rankbench.errors import UserError
-from rankbench.statistics import Sample
+from rankbench.statistics import Sample, contrast, contrasts
 from rankbench.statistics.across import ranking
 from rankbench.statistics.permutation import detectable, holm, p_values
 from rankbench.statistics.resampling import affordable, bca, counts, resampled
@@ -322,3 +322,16 @@ def test_what_is_detectable_follows_from_the_unbiased_variance():
     differences = np.array([0.1, 0.3, -0.2, 0.4, 0.0])
     expected = (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * np.sqrt(5) * np.sqrt(differences.var() * 5 / 4)
     assert detectable(differences) == pytest.approx(expected, rel=1e-12)
+
+
+def test_contrasts_of_many_pairs_are_those_of_each_alone():
+    rng = np.random.default_rng(3)
+    known = [Sample.of({number: rng.random(30) for number in range(2)}) for _ in range(4)]
+    known.append(Sample.of({number: np.where(np.arange(30) < 5, np.nan, rng.random(30)) for number in range(2)}))
+    pairs = list(combinations(known, 2))
+    for pair, quick, whole in zip(pairs, contrasts(pairs, effect_intervals=False), contrasts(pairs), strict=True):
+        alone = contrast(*pair)
+        for name in ("difference", "low", "high", "p", "effect", "wins", "ties", "losses", "detectable"):
+            assert getattr(quick, name) == pytest.approx(getattr(alone, name), rel=1e-12)
+            assert getattr(whole, name) == pytest.approx(getattr(alone, name), rel=1e-12)
+        assert np.isnan(quick.effect_low) and whole.effect_low == pytest.approx(alone.effect_low, rel=1e-9)

@@ -65,6 +65,7 @@ class BookCrossing:
     """
 
     edition: Literal["full", "first", "filtered"] = "full"
+    title: ClassVar = "Book-Crossing"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from rankbench.data.sources.own_files import (
     IdKind,
     OwnFile,
     Separator,
+    Shape,
     item_features,
     layout_of,
     numbered_together,
@@ -27,11 +28,16 @@ _LAYOUT = Layout(names=("user", "better", "worse"), valued=False)
 
 @dataclass(frozen=True)
 class OwnPairs:
-    """A file of `user,better,worse` in that order, gzipped if its name ends in .gz; further columns are ignored.
+    """A text file with a user, a better and a worse item on each line, gzipped if its name ends in .gz.
 
-    The separator and the header line are detected unless set; if the ids are text, only `user,better,worse` is
-    detected as a header. With `ids=auto`, ids are integers if all of them are. The same comparison may occur
-    several times. `features` is a second file with an item and its numbers on each line.
+    A header decides which column is which by the usual names: user, userId, judge; better, winner, chosen; worse,
+    loser, rejected. Case and punctuation do not matter, and all other columns are ignored. With other names, say
+    which is which, by name or by number: pairs:PATH[user=who,better=first,worse=second,sep=;]. A file without a
+    header has the user, the better and the worse item in its first three columns. Separator and header are detected
+    unless set by `sep` (a character, tab or space) and `header` (yes or no).
+
+    With `ids=auto`, ids are integers if all of them are, without leading zeros. The same comparison may occur several
+    times. `features` is a second file with an item and its numbers on each line.
     """
 
     path: str
@@ -39,7 +45,11 @@ class OwnPairs:
     header: Header = "auto"
     ids: IdKind = "auto"
     features: str | None = None
-    version: ClassVar[int] = 1
+    user: str | None = None
+    better: str | None = None
+    worse: str | None = None
+    sep: str | None = None
+    version: ClassVar[int] = 2
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:
@@ -56,7 +66,10 @@ class OwnPairs:
 
     def _parse(self, files: Files) -> Comparisons:
         file = File(files.paths[0])
-        view = _comparisons(read_own(file, layout_of(file, _LAYOUT, self.separator, self.header), self.ids))
+        given = {"user": self.user, "better": self.better, "worse": self.worse}
+        columns = {role: name for role, name in given.items() if name is not None}
+        shape = Shape(self.separator, self.sep, self.header, columns, "pairs:PATH")
+        view = _comparisons(read_own(file, layout_of(file, _LAYOUT, shape), self.ids))
         if self.features is None:
             return view
         block = item_features(files.paths[1], view.item_ids)

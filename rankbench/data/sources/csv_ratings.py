@@ -8,7 +8,16 @@ import numpy as np
 from rankbench.data.building import Repeats, ratings
 from rankbench.data.files import File, Files
 from rankbench.data.parsed import parsed
-from rankbench.data.sources.own_files import Header, IdKind, OwnFile, Separator, item_features, layout_of, read_own
+from rankbench.data.sources.own_files import (
+    Header,
+    IdKind,
+    OwnFile,
+    Separator,
+    Shape,
+    item_features,
+    layout_of,
+    read_own,
+)
 from rankbench.data.tables import Layout
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
@@ -17,11 +26,17 @@ from rankbench.names import check
 
 @dataclass(frozen=True)
 class OwnRatings:
-    """A file of `user,item,rating` in that order, gzipped if its name ends in .gz; further columns are ignored.
+    """A text file with a user, an item and a rating on each line, gzipped if its name ends in .gz.
 
-    The separator and the header line are detected unless set. With `ids=auto`, ids are integers if all of them
-    are. `low` and `high` limit the ratings. A pair that occurs twice is an error; with `repeats=last` its last
-    rating is kept. `features` is a second file with an item and its numbers on each line.
+    A header decides which column is which by the usual names: user, userId, reviewer; item, movieId, isbn; rating,
+    stars, score. Case and punctuation do not matter, and all other columns are ignored, timestamps too. With other
+    names, say which is which, by name or by number: csv:PATH[user=who,item=film,rating=points,sep=;]. A file without
+    a header has the user, the item and the rating in its first three columns. Separator and header are detected
+    unless set by `sep` (a character, tab or space) and `header` (yes or no).
+
+    With `ids=auto`, ids are integers if all of them are, without leading zeros. `low` and `high` limit the ratings. A
+    pair that occurs twice is an error; with `repeats=last` its last rating is kept. `features` is a second file with
+    an item and its numbers on each line.
     """
 
     path: str
@@ -32,7 +47,11 @@ class OwnRatings:
     high: float | None = None
     repeats: Repeats = "error"
     features: str | None = None
-    version: ClassVar[int] = 1
+    user: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    sep: str | None = None
+    version: ClassVar[int] = 2
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:
@@ -52,7 +71,10 @@ class OwnRatings:
     def _parse(self, files: Files) -> Ratings:
         file = File(files.paths[0])
         scale = (-np.inf if self.low is None else self.low, np.inf if self.high is None else self.high)
-        rows = read_own(file, layout_of(file, Layout(scale=scale), self.separator, self.header), self.ids)
+        given = {"user": self.user, "item": self.item, "rating": self.rating}
+        columns = {role: name for role, name in given.items() if name is not None}
+        shape = Shape(self.separator, self.sep, self.header, columns)
+        rows = read_own(file, layout_of(file, Layout(scale=scale), shape), self.ids)
         view = ratings(rows, repeats=self.repeats)
         if self.features is None:
             return view

@@ -67,6 +67,7 @@ class HetRecMovieLens2K:
 
     edition: Literal["full", "slice"] = "full"
     features: str = "genres+directors"
+    title: ClassVar = "HetRec 2011"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -31,6 +31,7 @@ class MovieLens100K:
 
     features: str = "genres"
     folds: Literal["u", "ab"] = "u"
+    title: ClassVar = "MovieLens 100K"
     version: ClassVar[int] = 1
     origin: ClassVar[Publication] = Publication(
         name="ml-100k",

@@ -27,6 +27,7 @@ class MovieLens10M:
     """
 
     features: str = "genres"
+    title: ClassVar = "MovieLens 10M"
     version: ClassVar[int] = 1
     origin: ClassVar[Publication] = Publication(
         name="ml-10m",

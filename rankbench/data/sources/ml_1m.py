@@ -28,6 +28,7 @@ class MovieLens1M:
     """
 
     features: str = "genres"
+    title: ClassVar = "MovieLens 1M"
     version: ClassVar[int] = 1
     origin: ClassVar[Publication] = Publication(
         name="ml-1m",

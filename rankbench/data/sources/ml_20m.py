@@ -26,6 +26,7 @@ class MovieLens20M:
     """
 
     features: str = "genres"
+    title: ClassVar = "MovieLens 20M"
     version: ClassVar[int] = 1
     origin: ClassVar[Publication] = Publication(
         name="ml-20m",

@@ -141,6 +141,7 @@ class MovieLensLatestSmall:
     least: Annotated[int, Limits(low=1)] = 1
     edition: Literal["2016", "2018"] = "2016"
     features: str = "genres+decades"
+    title: ClassVar = "MovieLens latest-small"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

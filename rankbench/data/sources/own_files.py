@@ -1,8 +1,9 @@
 """Reading a user's own text files: detecting separator and header, and reading rows and item features."""
 
 import csv
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -12,13 +13,18 @@ from rankbench.data.building import numbered
 from rankbench.data.features import Block
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
-from rankbench.data.tables import Ids, Layout, Rows, read, records
+from rankbench.data.sources.headers import chosen_in, found_in, named, shown
+from rankbench.data.tables import Ids, Layout, Rows, is_padded, lines, read, records, unreadable
 from rankbench.errors import UserError
+from rankbench.names.user_files import is_file, own_path
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]
 Header = Literal["auto", "yes", "no"]
 IdKind = Literal["auto", "integer", "text"]
 _SEPARATORS = {"double-colon": "::", "tab": "\t", "semicolon": ";", "comma": ","}
+_UNQUOTED = ("\t", "::")  # in files with these separators a quote is a letter
+_PACKED = {"zip": b"PK\x03\x04", "gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ", "zstd": b"\x28\xb5\x2f\xfd"}
+_NEVER = "\"'.+-_\r\n\0"  # characters that cannot separate fields
 _ENCODING = "utf-8-sig"  # with or without the byte order mark that spreadsheet programs write
 
 
@@ -34,7 +40,7 @@ class OwnFile:
     def size(self) -> str:
         """The size of the file of rows, as text."""
         path = self._paths()[0]
-        return f"{path.stat().st_size:,} bytes" if path.is_file() else "unknown: there is no such file"
+        return f"{path.stat().st_size:,} bytes" if is_file(path) else "unknown: there is no such file"
 
     @property
     def home(self) -> str:
@@ -43,12 +49,12 @@ class OwnFile:
 
     def missing(self) -> str | None:
         """What to do about a missing file, or None if all files exist."""
-        absent = [path for path in self._paths() if not path.is_file()]
+        absent = [path for path in self._paths() if not is_file(path)]
         return f"no file {str(absent[0])!r}: check the path" if absent else None
 
     def held(self) -> list[Held]:
         """The files that exist, without published hashes."""
-        return [Held(path, None) for path in self._paths() if path.is_file()]
+        return [Held(path, None) for path in self._paths() if is_file(path)]
 
     def fetch(self, tell: Tell) -> None:
         """Raise an error if a file is missing, since a user's file cannot be downloaded."""
@@ -61,37 +67,94 @@ class OwnFile:
         return Files(name, self._paths())
 
     def _paths(self) -> tuple[Path, ...]:
-        return tuple(Path(path).expanduser() for path in (self.path, self.features) if path is not None)
+        return tuple(own_path(path) for path in (self.path, self.features) if path is not None)
 
 
-def layout_of(file: File, base: Layout, separator: Separator, header: Header) -> Layout:
-    """The layout of a file, with the separator and header detected from its first lines unless set."""
+@dataclass(frozen=True)
+class Shape:
+    """What the user has said about a file: its separator, whether it has a header, and names of its columns."""
+
+    separator: Separator = "auto"
+    sep: str | None = None  # the separator itself, in place of its name
+    header: Header = "auto"
+    columns: Mapping[str, str] = field(default_factory=dict)  # user, item, ... -> a name in the header, or a number
+    command: str = "csv:PATH"  # the name of such a data set, for errors
+
+    def letter(self) -> str | None:
+        """The separator that is set, or None if it is to be detected."""
+        if self.sep is None:
+            return _SEPARATORS.get(self.separator)
+        if self.separator != "auto":
+            raise UserError(f"sep={self.sep} and separator={self.separator} say the same thing: give only one")
+        letter = {**_SEPARATORS, "space": " "}.get(self.sep, self.sep)
+        if letter == "::" or (len(letter) == 1 and letter.isascii() and not letter.isalnum() and letter not in _NEVER):
+            return letter
+        raise UserError(
+            f"sep={self.sep} cannot separate fields: give one character such as ; or |, or tab, space or ::"
+        )
+
+
+def layout_of(file: File, base: Layout, shape: Shape) -> Layout:
+    """The layout of a file, with separator, header and columns detected from its first lines unless set."""
     head = _head(file)
     number, first = head[0]
-    letter = _SEPARATORS[separator] if separator != "auto" else _sniffed(file, number, first, base)
-    layout = replace(base, separator=letter, encoding=_ENCODING, quoted=letter in ",;")
+    letter = shape.letter() or _sniffed(file, number, first, base)
+    layout = replace(base, separator=letter, encoding=_ENCODING, quoted=letter not in _UNQUOTED, strict=True)
     rows = [_split(text, layout) for _, text in head]
-    is_header = header == "yes" or (header == "auto" and _is_header(rows, layout))
-    return replace(layout, header=number if is_header else 0)
+    try:
+        return _with_columns(layout, rows, shape, number)
+    except UserError as error:
+        raise error.within(f"{file}, line {number}") from None
+
+
+def _with_columns(layout: Layout, rows: list[list[str]], shape: Shape, number: int) -> Layout:
+    """The layout with the columns to read, and with the number of its header line, or 0 if there is no header."""
+    first, roles = rows[0], layout.names
+    has_header = replace(layout, header=number, width=len(first))
+    if shape.columns:
+        fields = chosen_in(first, roles, shape.columns)
+        by_name = not all(text.isdecimal() for text in shape.columns.values())
+        if by_name and shape.header == "no":
+            raise UserError("header=no leaves the columns without names: give their numbers, counted from 1")
+        is_header = by_name or _is_header(rows, replace(layout, fields=fields), shape.header)
+        return replace(has_header if is_header else layout, fields=fields)
+    if shape.header != "no" and (known := found_in(first, roles)):
+        return replace(has_header, fields=known)
+    if not _is_header(rows, layout, shape.header):
+        return layout
+    if any(map(_is_number, first)):  # header=yes is set above a line of numbers: they are no names
+        return has_header
+    wanted = ",".join(f"{role}=NAME" for role in roles)
+    raise UserError(
+        f"the header {shown(first)} does not say which column is which of {', '.join(roles)}: "
+        f"write {shape.command}[{wanted}], or header=no if this is a row"
+    )
 
 
 def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
-    """The rows of a file; with `ids=auto`, ids are integers if all of them are, else text."""
-    if ids != "text":
-        try:
-            return read(file, layout)
-        except UserError:
-            if ids == "integer":
-                raise
-    return read(file, replace(layout, text_ids=True))  # raises the error if more than the ids is wrong
+    """The rows of a file; with `ids=auto`, ids are integers if all of them are and none has leading zeros, else text.
+
+    Without leading zeros each integer has only one spelling, so that `007` and `7` stay two ids.
+    """
+    as_text = replace(layout, text_ids=True)
+    if ids == "text":
+        return read(file, as_text)
+    try:
+        rows = read(file, layout)
+    except UserError:
+        if ids == "integer":
+            raise
+        return read(file, as_text)  # raises the error if more than the ids is wrong
+    if ids == "integer" or not rows.padded:
+        return rows
+    texts = read(file, as_text)
+    return texts if any(is_padded(column) for column in texts.ids) else rows
 
 
 def item_features(path: Path, item_ids: Ids) -> Block:
     """The features of these items, from the columns after the item's id."""
     file = File(path)
-    base = Layout(fields=(0, 1), names=("item", "feature"))
-    layout = layout_of(file, base, "auto", "auto")
-    _, columns = next(records(file, layout.separator, 2, layout.encoding, 0, layout.quoted))
+    layout, columns = _features_layout(file)
     names = columns[1:] if layout.header else [f"f{number}" for number in range(1, len(columns))]
     table = _feature_rows(file, layout, len(columns), item_ids.dtype.kind == "U")
     if absent := [item for item in item_ids.tolist() if item not in table]:
@@ -105,59 +168,60 @@ def numbered_together(*columns: Ids) -> tuple[Ids, list[np.ndarray]]:
     return distinct, np.split(numbers, np.cumsum([len(column) for column in columns])[:-1])
 
 
+def _features_layout(file: File) -> tuple[Layout, list[str]]:
+    """The layout of a file of item features, whose first column is the item, and the fields of its first line."""
+    head = _head(file)
+    number, first = head[0]
+    base = Layout(fields=(0, 1), names=("item", "feature"), encoding=_ENCODING, strict=True)
+    letter = _sniffed(file, number, first, base)
+    layout = replace(base, separator=letter, quoted=letter not in _UNQUOTED)
+    columns = _split(first, layout)
+    if not _is_header([columns], layout, "auto"):
+        return layout, columns
+    if (items := named(columns, "item")) and items[0] != 0:
+        raise UserError(f"{file}, line {number}: {columns[items[0]]!r} must be the first column, before the features")
+    return replace(layout, header=number), columns
+
+
 def _feature_rows(file: File, layout: Layout, width: int, is_text: bool) -> dict[object, list[float]]:
     """The feature values of every item, with each line checked."""
     table: dict[object, list[float]] = {}
-    lines: dict[object, int] = {}
+    at: dict[object, int] = {}
     for number, fields in records(file, layout.separator, width, layout.encoding, layout.header, layout.quoted):
+        if len(fields) > width:
+            raise UserError(f"{file}, line {number}: {len(fields)} fields where {width} are needed")
         item = fields[0] if is_text else _integer(fields[0])
-        if item in lines:
-            raise UserError(f"{file}, line {number}: item {item!r} is on line {lines[item]} already: keep one")
-        lines[item] = number
-        table[item] = [_number(field, f"{file}, line {number}: feature") for field in fields[1:width]]
+        if item in at:
+            raise UserError(f"{file}, line {number}: item {item!r} is on line {at[item]} already: keep one")
+        at[item] = number
+        table[item] = [_number(text, f"{file}, line {number}: feature") for text in fields[1:width]]
     return table
 
 
 def _integer(text: str) -> int | str:
-    """The text as an integer if possible; other text matches no item, because all item ids are integers."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
+    """The text as an integer if it is written as one; other text matches no item, because all item ids are integers."""
+    return text if unreadable(text, "id") or is_padded(np.array([text])) else int(text)
 
 
 def _number(text: str, where: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise UserError(f"{where} {text!r} is no number") from None
-    if not np.isfinite(number):
+    reason = unreadable(text, "number")
+    if text.strip().lower() in ("nan", "inf", "-inf") or (not reason and not np.isfinite(float(text))):
         raise UserError(f"{where} {text!r} is not finite")
-    return number
+    if reason:
+        raise UserError(f"{where} {text!r} {reason}")
+    return float(text)
 
 
 def _head(file: File) -> list[tuple[int, str]]:
     """The first two lines that are not blank, with their numbers."""
-    head = []
-    for number, text in _decoded(file):
-        if text.strip():
-            head.append((number, text))
-        if len(head) == 2:
-            break
+    with file.open() as stream:
+        start = stream.read(6)
+    if kind := next((kind for kind, letters in _PACKED.items() if start.startswith(letters)), None):
+        raise UserError(f"{file} is compressed ({kind}): unpack it, or pack it with gzip under a name ending in .gz")
+    head = list(islice(lines(file, _ENCODING, strict=True), 2))
     if not head:
         raise UserError(f"{file} holds no rows")
     return head
-
-
-def _decoded(file: File) -> Iterator[tuple[int, str]]:
-    """The lines of a file as (number, text), read lazily."""
-    with file.open() as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                yield number, line.decode(_ENCODING).rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                byte = error.object[error.start]
-                raise UserError(f"{file}, line {number}: not utf-8 (byte {byte:#04x}): save it as UTF-8") from None
 
 
 def _sniffed(file: File, number: int, text: str, base: Layout) -> str:
@@ -171,24 +235,26 @@ def _sniffed(file: File, number: int, text: str, base: Layout) -> str:
     )
 
 
-def _split(text: str, layout: Layout) -> list[str]:
+def _split(text: str, layout: Layout) -> Sequence[str]:
     return next(csv.reader([text], delimiter=layout.separator)) if layout.quoted else text.split(layout.separator)
 
 
-def _is_header(rows: list[list[str]], layout: Layout) -> bool:
-    """Whether the first line is a header: it has the expected names, or no numbers in the fields that are read.
+def _is_header(rows: list[Sequence[str]], layout: Layout, header: Header) -> bool:
+    """Whether the first line is a header: as the user says, or else if it has no numbers in the fields that are read.
 
-    Without values, such a line is a header only if the fields of the next line are numbers. A first line with a
-    numeric id and a wrong value is not a header, so that reading it reports the error.
+    Without values, such a line is a header only if it has a usual name, or the fields of the next line are numbers.
+    A first line with a numeric id and a wrong value is not a header, so that reading it reports the error.
     """
+    if header != "auto":
+        return header == "yes"
     if any(len(row) <= max(layout.fields) for row in rows):
         return False  # reading the rows will raise an error that names the line
-    first, *below = ([row[index].strip().lower() for index in layout.fields] for row in rows)
-    if first == list(layout.names):
-        return True
-    if any(_is_number(field) for field in first):
+    first, *below = ([row[index] for index in layout.fields] for row in rows)
+    if any(_is_number(text) for text in first):
         return False
-    return layout.valued or (bool(below) and all(_is_number(field) for field in below[0]))
+    if layout.valued or any(named(first, role) for role in layout.names):
+        return True
+    return bool(below) and all(_is_number(text) for text in below[0])
 
 
 def _is_number(text: str) -> bool:

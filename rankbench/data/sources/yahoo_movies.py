@@ -39,6 +39,7 @@ class YahooMovies:
     scale: Literal["13", "5"] = "13"
     features: Literal["words", "none"] = "words"
     repeats: Repeats = "error"
+    title: ClassVar = "Yahoo! Movies"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class Binary:
 
     C: Annotated[int, Limits(low=1)] = 1000
     test: Share = 0.1
+    title: ClassVar = "binary comparisons"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -68,6 +69,7 @@ class DrawnComparisons:
     n: Annotated[int, Limits(low=2)] = 500
     of: Literal["pairs", "items"] = "pairs"
     test: Share = 0.2
+    title: ClassVar = "drawn comparisons"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ class GivenFolds:
 
     fold: Annotated[int, Limits(low=1)] | None = None
     least: Annotated[int, Limits(low=0)] = 1
+    title: ClassVar = "given folds"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

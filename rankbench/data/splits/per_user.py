@@ -23,6 +23,7 @@ class NPerUser:
 
     n: Count = 20
     least: Count = 10
+    title: ClassVar = "ratings per user"
     version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
@@ -46,6 +47,7 @@ class ItemsPerTask:
 
     n: Annotated[int, Limits(low=2)] = 41
     test: Count = 20
+    title: ClassVar = "items per task"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -65,6 +67,7 @@ class PerUser:
     """
 
     test: Annotated[float, Limits(above=0, below=1)] = 0.2
+    title: ClassVar = "a share of each user"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -90,6 +93,7 @@ class LeaveOneOut:
 
     n: Count = 1
     least: Count = 1
+    title: ClassVar = "one item of each user"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

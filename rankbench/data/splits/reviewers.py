@@ -28,6 +28,7 @@ class HalfPerUser:
     references: Annotated[int, Limits(low=0)] = 0
     low: Annotated[int, Limits(low=1)] = 20
     high: Annotated[int, Limits(low=1)] = 40
+    title: ClassVar = "half of each user"
     version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
@@ -65,6 +66,7 @@ class LeaveReviewerOut:
 
     least: Annotated[int, Limits(low=2)] = 200
     raters: Annotated[int, Limits(low=1)] = 10
+    title: ClassVar = "one reviewer left out"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -26,6 +26,7 @@ class Entries:
     test: Share = 0.2
     validation: Annotated[float, Limits(low=0, below=1)] = 0.0
     train: Share | None = None
+    title: ClassVar = "a share of all entries"
     version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
@@ -54,6 +55,7 @@ class ColdItems:
     """
 
     test: Share = 0.2
+    title: ClassVar = "unseen items"
     version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:

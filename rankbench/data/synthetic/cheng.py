@@ -42,6 +42,7 @@ class FeatureLowRank:
     per_user: Pairable = 61
     pairs: Annotated[int, Limits(low=0)] = 0
     noise: Amount = 0.0
+    title: ClassVar = "low rank in features"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -24,6 +24,7 @@ class Magnitudes:
     per_user: Pairable = 100
     bend: Amount = 1.0
     noise: Amount = 0.3
+    title: ClassVar = "magnitudes"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -42,6 +42,7 @@ class LowRank:
     per_user: Pairable = 50
     levels: Levels = 5
     noise: Amount = 0.3
+    title: ClassVar = "low-rank ratings"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -81,6 +82,7 @@ class Monotone:
     levels: Levels = 0
     spread: Amount = 0.5
     noise: Amount = 0.3
+    title: ClassVar = "monotone ratings"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -126,6 +128,7 @@ class PartialOrders:
     per_user: Pairable = 20
     density: Annotated[float, Limits(above=0, high=1)] = 0.2
     noise: Amount = 0.3
+    title: ClassVar = "partial orders"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

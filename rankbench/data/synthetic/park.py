@@ -26,6 +26,7 @@ class BTL:
     rank: Count = 3
     comparisons: Count = 100
     scale: Amount = 5.0
+    title: ClassVar = "Bradley-Terry-Luce"
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -63,11 +63,21 @@ def test_any_separator_with_or_without_header(write, separator, header, rows):
     assert rows_of(view_of(OwnPairs(path, separator=separator))) == rows
 
 
-def test_any_words_over_numbers_are_a_header_and_over_texts_only_our_own(write):
+def test_a_header_of_usual_names_decides_which_column_is_which(write):
+    swapped = [(worse, user, better) for user, better, worse in ROWS]
     assert rows_of(view_of(OwnPairs(write(lines(ROWS, header="judge,winner,loser\n"))))) == ROWS
-    path = write(lines(TEXTS, header="judge,winner,loser\n"))
-    assert ("judge", "winner", "loser") in rows_of(view_of(OwnPairs(path)))
-    assert rows_of(view_of(OwnPairs(path, header="yes"))) == TEXTS
+    assert rows_of(view_of(OwnPairs(write(lines(TEXTS, header="judge,winner,loser\n"), "b.csv")))) == TEXTS
+    assert rows_of(view_of(OwnPairs(write(lines(swapped, header="Loser,User ID,better_item\n"), "c.csv")))) == ROWS
+
+
+def test_a_header_that_does_not_say_which_is_which_is_shown_with_the_syntax(write):
+    path = write(lines(ROWS, header="who,first,second\n"))
+    found = refused(path)
+    assert "line 1: the header 'who', 'first', 'second' does not say which column is which" in found
+    assert "pairs:PATH[user=NAME,better=NAME,worse=NAME]" in found
+    assert rows_of(view_of(OwnPairs(path, user="who", better="first", worse="second"))) == ROWS
+    assert "does not say" in refused(write(lines(TEXTS, header="judge,first,second\n"), "b.csv"))
+    assert ("judge", "b", "c") in rows_of(view_of(OwnPairs(write("judge,b,c\n", "c.csv"), header="no")))
 
 
 def test_items_are_numbered_together_whichever_side_they_stand_on(write):

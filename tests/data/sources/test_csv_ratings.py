@@ -1,6 +1,8 @@
 """A user's own ratings: every separator, with and without a header, both kinds of ids, features, malformed lines."""
 
+import bz2
 import gzip
+import lzma
 import os
 
 import numpy as np
@@ -9,7 +11,9 @@ from data.sources.at_hand import triples, view_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import rankbench
 from rankbench.arrays import fingerprint
+from rankbench.data import DATASETS, files
 from rankbench.data.sources import csv_ratings
 from rankbench.data.sources.csv_ratings import OwnRatings
 from rankbench.errors import UserError
@@ -114,6 +118,119 @@ def test_a_header_can_be_asserted_or_denied(write):
 
 def test_a_slip_in_the_first_row_is_no_header(write):
     assert refused(write("1,2,five\n1,3,4\n")).endswith("own.csv, line 1: rating 'five' is no number")
+
+
+# ---- the header ----
+
+SAME = [(7, 1, 10, 4.5), (8, 1, 20, 3.0), (9, 7, 10, 1.0)]  # timestamp, user, item, rating
+ORDERS = {
+    "item,user,rating": (2, 1, 3),
+    "movieId,userId,rating": (2, 1, 3),
+    "user,item,timestamp,rating": (1, 2, 0, 3),
+    "timestamp,User-ID,ISBN,Book-Rating": (0, 1, 2, 3),
+    '"Stars","asin","reviewer_id"': (3, 2, 1),
+    ",user,item,rating": (0, 1, 2, 3),
+    "reviewTime,overall,product_id,customer_id,1995": (0, 3, 2, 1, 0),
+    "# user,item,rating": (1, 2, 3),
+}
+
+
+@pytest.mark.parametrize("header", ORDERS)
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_names_in_the_header_decide_which_column_is_which(write, header, separator):
+    rows = [tuple(row[column] for column in ORDERS[header]) for row in SAME]
+    path = write(lines(rows, separator, header.replace(",", separator) + "\n"))
+    assert triples(view_of(OwnRatings(path))) == ROWS
+
+
+UNKNOWN = {
+    "no rating": "user,item,timestamp\n",
+    "nothing known": "who,what,points\n",
+    "two users": "user,username,item,rating\n",
+    "texts, and no header at all": "anna,b-1,good\n",
+}
+
+
+@pytest.mark.parametrize("header", UNKNOWN.values(), ids=UNKNOWN)
+def test_an_unknown_header_is_an_error_that_shows_it_and_the_syntax(write, header):
+    found = refused(write(header + "1,10,4.5,3\n"))
+    assert "line 1: the header " + ", ".join(map(repr, header.strip().split(","))) in found
+    assert "csv:PATH[user=NAME,item=NAME,rating=NAME], or header=no if this is a row" in found
+
+
+def test_columns_are_chosen_by_name_or_number(write):
+    path = write("points|who|what|user\n4.5|1|10|x\n3|1|20|x\n1|7|10|x\n")
+    assert triples(view_of(OwnRatings(path, user="who", item="WHAT", rating="points", sep="|"))) == ROWS
+    assert triples(view_of(OwnRatings(path, user="2", item="3", rating="1", sep="|"))) == ROWS
+    bare = write("4.5;x;1;10\n3;x;1;20\n1;x;7;10\n", "bare.csv")
+    assert triples(view_of(OwnRatings(bare, user="3", item="4", rating="1"))) == ROWS
+    half = write("rating,who,item\n4.5,1,10\n3,1,20\n1,7,10\n", "half.csv")
+    assert triples(view_of(OwnRatings(half, user="who"))) == ROWS
+    assert "user=nobody: no column of 'rating', 'who', 'item' has this name or number" in refused(half, user="nobody")
+    assert "must be different columns" in refused(half, user="who", item="2")
+    assert "no column for the item" in refused(bare, user="3")
+    assert "give their numbers" in refused(half, user="who", header="no")
+
+
+def test_the_settings_of_a_name_choose_columns_and_leave_older_names_as_they_were(write):
+    path = write("points;who;what\n4.5;1;10\n3;1;20\n1;7;10\n")
+    view = rankbench.load(f"csv:{path}[user=who,item=what,rating=points,sep=;]")
+    assert triples(view) == ROWS
+    content = DATASETS.resolve(f"csv:{path}").identity.partition("[")[2]
+    assert content == "separator=auto,header=auto,ids=auto,repeats=error]"
+
+
+@pytest.mark.parametrize(("sep", "message"), [(";;", "cannot separate"), ("a", "cannot separate"), (".", "cannot")])
+def test_a_separator_that_cannot_be_is_refused(write, sep, message):
+    assert message in refused(write(lines(ROWS)), sep=sep)
+    assert "say the same thing" in refused(write(lines(ROWS)), sep=";", separator="comma")
+
+
+def test_ids_with_leading_zeros_stay_apart_from_those_without(write):
+    assert triples(view_of(OwnRatings(write("007,1,5\n7,1,3\n")))) == [("007", "1", 5.0), ("7", "1", 3.0)]
+    padded = "1,10,4.5,0123\n1,20,3,05\n7,10,1,00\n"  # zeros in a column that is not read change nothing
+    assert triples(view_of(OwnRatings(write(padded, "b.csv")))) == ROWS
+    far = "".join(f"{user},1,0.5\n" for user in range(200_000)) + "0199999,1,3\n"
+    assert view_of(OwnRatings(write(far, "c.csv"))).n_users == 200_001
+    assert len(view_of(OwnRatings(write("007,1,5\n", "d.csv"), ids="integer"))) == 1
+
+
+@pytest.mark.parametrize("letter", ["\x00", "\x01", "\x1b", "\x1f", "\x7f", "\x85"])
+def test_control_characters_are_refused_with_their_line(write, letter):
+    for row in (f"9,1{letter},4\n", f"9,10,4,a{letter}b\n"):
+        assert "own.csv, line 5" in refused(write(HEAD + row))
+        assert "own.csv, line 4" in refused(write(lines(TEXTS) + row))
+    many = "".join(f"{user}::1::5\n" for user in range(300_000))
+    assert "line 300001: control character" in refused(write(many + f"1::2::3::{letter}\n"))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_are_counted_with_every_kind_of_end(write, end):
+    text = lines(ROWS, header="user,item,rating\n").replace("\n", end)
+    assert triples(view_of(OwnRatings(write(text)))) == ROWS
+    assert "line 5: rating 'x' is no number" in refused(write(text + f"8,8,x{end}"))
+
+
+def test_a_quoted_field_may_hold_line_ends_and_lines_are_still_counted(write):
+    text = 'user,item,rating,remark\n1,10,4.5,"two\nlines"\n1,20,3,"a ""quote"""\n7,10,1,\n'
+    assert triples(view_of(OwnRatings(write(text)))) == ROWS
+    assert "line 6: rating 'x' is no number" in refused(write(text + "8,8,x,\n"))
+
+
+def test_a_row_with_more_fields_than_the_header_is_named(write):
+    text = "user,title,item,rating\n1,a,10,4.5\n1,b,20,3\n7,c,10,1\n"
+    assert triples(view_of(OwnRatings(write(text)))) == ROWS
+    assert "line 5: 5 fields where the header has 4" in refused(write(text + "8,Oh, 11, 5,2\n"))
+
+
+def test_numbers_that_python_would_read_and_pandas_not_are_named(write):
+    head = "user,item,rating\n1,2,3\n"
+    assert "line 3: rating '４' is not written with the digits 0 to 9" in refused(write(head + "1,3,４\n"))
+    assert "line 3: item '３' is not written with the digits 0 to 9" in refused(write(head + "1,３,4\n"), ids="integer")
+    assert "write a decimal point instead of the comma" in refused(write("1;2;3\n1;3;4,5\n"))
+    assert "line 3: item 'x" in (found := refused(write(head + f"1,{'x' * 5000},4\n")))
+    assert "has 5,000 characters: at most 1,000 are allowed" in found
+    assert "line 3: field larger than" in refused(write(head + f'1,y,4x,"{"z" * 200_000}"\n'))
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -278,6 +395,25 @@ def test_a_damaged_archive_is_named(write):
     whole = gzip.compress(HEAD.encode() * 100)
     assert "own.csv.gz is cut or damaged" in refused(write(whole[:-20], "own.csv.gz"))
     assert "own.csv.gz is cut or damaged" in refused(write(b"not gzip", "own.csv.gz"))
+
+
+def test_a_file_that_unpacks_beyond_the_limit_stops_there(write, monkeypatch):
+    rows = "".join(f"{user},1,5\n" for user in range(150_000)).encode()
+    path = write(gzip.compress(rows), "own.csv.gz")
+    monkeypatch.setenv("RANKBENCH_UNPACKED", "1M")
+    assert "own.csv.gz unpacks to more than 1,000,000 bytes" in refused(path)
+    monkeypatch.setenv("RANKBENCH_UNPACKED", "2M")
+    assert len(view_of(OwnRatings(path))) == 150_000
+    monkeypatch.setenv("RANKBENCH_UNPACKED", "lots")
+    assert "RANKBENCH_UNPACKED='lots' cannot be read; write it like 500M or 50G" in refused(path, ids="text")
+    monkeypatch.delenv("RANKBENCH_UNPACKED")
+    monkeypatch.setattr(files, "_FREE", 1000)
+    assert "unpacks to more than" in refused(write(gzip.compress(b"1,2,3\n" * 500_000), "bomb.csv.gz"))
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, gzip.compress, lzma.compress])
+def test_a_file_that_is_packed_in_another_way_is_named(write, pack):
+    assert "own.csv is compressed" in refused(write(pack(HEAD.encode())))
 
 
 def test_a_separator_that_is_set_wrongly_is_named(write):

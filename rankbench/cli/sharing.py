@@ -1,0 +1,191 @@
+"""The commands that join, pass on and use stored results: merge, archive and model."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankbench.cli.opening import is_archive, stored_in
+from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
+from rankbench.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rankbench.harness.merging import Merge
+    from rankbench.harness.records import Result
+    from rankbench.harness.store import ResultsFolder
+
+# Each command imports what it needs when it runs, so that --help and completion stay fast.
+# ruff: noqa: PLC0415
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for verb in (merge, archive, model):
+        app.command()(verb)
+
+
+def merge(
+    sources: Annotated[list[Path], typer.Argument(metavar="FROM...", help="Folders of results, or archives.")],
+    out: Out = RESULTS,
+    dry_run: Annotated[bool, option("--dry-run", None, "Say what would be copied, and write nothing.")] = False,
+) -> None:
+    """Join the results of several machines in one folder. Exit code 1 if numbers contradict each other.
+
+    Nothing is overwritten: a result that contradicts the folder's is named and left out, and another machine's times
+    of a cell are kept beside the folder's own.
+
+    Example: rankbench merge laptop server.zip --out all
+    """
+    from rankbench.cli.printer import complain, show
+    from rankbench.cli.session import results_in
+    from rankbench.harness.merging import carry_out, check_apart, survey
+
+    check_apart(out, sources)
+    told: list[str] = []
+
+    def warn(text: str) -> None:
+        told.append(text)
+        complain(text)
+
+    known = [(str(source), _readable(source, warn)) for source in sources]
+    merges = survey(results_in(out, untouched=True, warn=warn), known, warn)
+    for one in merges:
+        if not dry_run:
+            carry_out(results_in(out), one, warn)
+        show(_summary(one, dry_run))
+        for conflict in one.conflicts:
+            show(f"conflict: {conflict.file}: {conflict.what} is {conflict.kept} in {out}, {conflict.other} in "
+                 f"{conflict.source}")  # fmt: skip
+    clashes = len({conflict.file for one in merges for conflict in one.conflicts})
+    show(f"{out}: {clashes} conflicts, {len(told)} files left out" + (" (dry run: nothing written)" if dry_run else ""))
+    if clashes or told:
+        raise typer.Exit(1)
+
+
+def _readable(source: Path, warn: "Callable[[str], None]") -> "ResultsFolder":
+    """The results in a source, which stay as they are; an error if there are none."""
+    results = stored_in(source, untouched=True, warn=warn)
+    if not source.exists() or not results.names():
+        raise UserError(f"{source} holds no results: name folders with results, or archives")
+    return results
+
+
+def _summary(merge: "Merge", dry_run: bool) -> str:
+    """One line about what was copied of an experiment, or would be."""
+    done = "would be " if dry_run else ""
+    parts = [f"{merge.count('new', 'instead')} results {done}added"]
+    if beside := merge.count("beside"):
+        parts.append(f"{beside} measurements {done}kept beside those of other machines or times")
+    if instead := merge.count("instead"):
+        parts.append(f"{instead} of them in place of results that did not end well, which {done or 'are '}kept beside")
+    parts.append(f"{merge.present} there already")
+    return f"{merge.name}: {', '.join(parts)}"
+
+
+def archive(
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default EXPERIMENT.zip.")] = None,
+    licence: Annotated[str, option("--licence", "TEXT", "The licence of the results, in words or as an address.")] = "",
+    seed: OfSeed = None,
+    full: OfFull = None,
+    out: Out = RESULTS,
+) -> None:
+    """Write a run into one file: plan, splits by name and hash, results, versions, the page and RO-Crate metadata.
+
+    Most verbs take the file in place of a folder: rankbench table FILE, verify FILE, compare FILE FILE.
+
+    Example: rankbench archive park2015-table1 -o park.zip
+    """
+    from rankbench.cli.looking import stored_study
+    from rankbench.cli.printer import show
+    from rankbench.cli.session import results_in
+    from rankbench.harness.archives import write
+    from rankbench.report.crate import NO_LICENCE, files_of, there
+    from rankbench.report.study import chosen_plan
+
+    if is_archive(name):
+        raise UserError(f"{name} is an archive already: name an experiment")
+    study = stored_study(out, name, seed, full)
+    store = results_in(out).store(study.name)
+    plan = chosen_plan(store.plans(), study.seed, study.profile == "full", study.experiment.source)
+    assert plan is not None, "its study was read from it"
+    path = to or Path(f"{study.name}.zip")
+    files = files_of(store, plan, study, licence or NO_LICENCE)
+    write(path, files)
+    have, total = there(plan, store)
+    show(f"{path}: {have} of {total} results of {study.name} ({study.profile} profile, seed {study.seed}), "
+         f"{len(files)} files, {path.stat().st_size / 1e6:.1f} MB")  # fmt: skip
+
+
+def model(
+    what: Annotated[str, typer.Argument(metavar="KEY|EXPERIMENT", help="Digits of a cell's key; or with --best.")],
+    to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default SOLVER-KEY.npz.")] = None,
+    best: Annotated[bool, typer.Option("--best", help="The best solver of an experiment, or of an archive.")] = False,
+    metric: Annotated[str, option("--metric", "METRIC", "Best by this metric, instead of the first.")] = "",
+    data: Annotated[str, option("-d/--data", "DATA", "Only on this data set.")] = "",
+    solver: Annotated[str, option("-s/--solver", "SOLVER", "Only of this solver.")] = "",
+    anyway: Annotated[bool, typer.Option("--anyway", help="Write a model too that is not the stored one.")] = False,
+    out: Stored = RESULTS,
+) -> None:
+    """Train the model of a stored cell again, check that it has the same bytes, and save it with the data's own ids.
+
+    `rankbench.models.load` reads it. With --best, it is the first repetition of the solver with the best mean.
+
+    Example: rankbench model park2015-table1 --best -d low-rank -o best.npz
+    """
+    from rankbench.cli.printer import show
+    from rankbench.harness.remaking import remade
+    from rankbench.harness.store import file_name
+    from rankbench.models import save
+
+    if not best and (metric or data or solver):
+        raise UserError("--metric, -d and -s choose among the solvers of an experiment: give --best with them")
+    result = _best(out, what, metric, (data, solver)) if best else _of_key(out, what)
+    path = to or Path(file_name(result.cell).replace(".json", ".npz"))
+    if path.exists():
+        raise UserError(f"{path} exists already: choose another file with -o, or remove it first")
+    made = remade(result)
+    if made.difference and not anyway:
+        problem = f"the model of {result.cell.label} is not the stored one: {made.difference}"
+        raise UserError(problem, remedy="nothing was written (--anyway writes it)")
+    try:
+        save(made.model, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}; choose another file with -o") from None
+    check = f"not the stored model: {made.difference}" if made.difference else f"SHA-256 {result.model[:12]}, as stored"
+    ids = "with the data's own ids" if made.has_ids else "users and items are numbered from 0, as the data has no ids"
+    show(f"{path}: {result.cell.label}; {check}; {ids}")
+
+
+def _of_key(out: Path, digits: str) -> "Result":
+    """The result whose key starts with these digits."""
+    from rankbench.harness.remaking import FEWEST, by_key
+
+    if not re.fullmatch(r"[0-9a-f]{1,64}", digits):
+        raise UserError(f"{digits!r} is no key: give the digits of a cell's key, or an experiment with --best")
+    if len(digits) < FEWEST:
+        raise UserError(f"the key {digits!r} is too short: give at least {FEWEST} digits")
+    return by_key(stored_in(out), digits)
+
+
+def _best(out: Path, name: str, metric: str, asked: tuple[str, str]) -> "Result":
+    """The result that is meant by `--best`; `asked` is the data set and the solver, or empty texts."""
+    from rankbench.cli.looking import stored_study
+    from rankbench.errors import unknown
+    from rankbench.harness.remaking import best_of
+    from rankbench.report.study import groups
+
+    study = stored_study(out, name, None, None)
+    measures = {measure.label: measure for measure in study.measures}
+    if metric and metric not in measures:
+        raise unknown(f"metric of {study.name}", metric, measures)
+    found = groups(study)
+    for kind, text in zip(("data", "solver"), asked, strict=True):
+        known = {group: getattr(group, kind) for group in found}
+        found = [group for group, of in known.items() if text in ("", of.written, *of.names)]
+        if not found:
+            raise unknown(f"{kind} of {study.name}", text, {of.written for of in known.values()})
+    return best_of(found, measures[metric or study.measures[0].label])

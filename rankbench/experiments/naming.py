@@ -1,0 +1,51 @@
+"""The `[names]` of an experiment: what its solvers, data sets, splits, metrics and axes are called in figures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from rankbench.errors import UserError, unknown
+from rankbench.names import check
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names for people, by the text that the experiment has; what is not named gets a generated name."""
+
+    solvers: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    splits: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    axes: Mapping[str, str] = field(default_factory=dict)  # by the setting on the axis: `n`, `seconds`, `threads`
+    units: Mapping[str, str] = field(default_factory=dict)  # of a metric or an axis
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+KINDS = tuple(f.name for f in fields(Names))
+
+
+def read_names(file: str, table: object, known: Mapping[str, Mapping[str, str]]) -> Names:
+    """The names in a `[names]` table; `known` has, for each kind, the texts of the experiment that may be named.
+
+    A text may have several spellings, as `precision@5` and `precision@5[relevant=4]`: `known` has the one to keep.
+    """
+    if not isinstance(table, dict):
+        raise UserError("[names] must be a table", subject=file)
+    for kind in table:
+        if kind not in KINDS:
+            raise unknown(f"key in {file}: [names]", kind, KINDS)
+    return Names(**{kind: _named(file, kind, entries, known[kind]) for kind, entries in table.items()})
+
+
+def _named(file: str, kind: str, entries: object, known: Mapping[str, str]) -> Mapping[str, str]:
+    """The names of one kind, by the text that they stand for."""
+    place = f"{file}: [names.{kind}]"
+    if not isinstance(entries, dict):
+        raise UserError(f"[names.{kind}] must be a table", subject=file)
+    for text, name in entries.items():
+        if text not in known:
+            raise unknown(f"key in {place}", text, known)
+        if not isinstance(name, str) or not name.strip() or "\n" in name:
+            raise UserError(f"the name of {text!r} must be a line of text, not {name!r}", subject=place)
+    return {known[text]: name.strip() for text, name in entries.items()}

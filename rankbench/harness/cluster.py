@@ -1,0 +1,258 @@
+"""Running cells on the workers of a Dask cluster, under the same limits and in processes of their own as here.
+
+The driver hands a worker one cell at a time, and prefetches none. A worker makes the split of a cell by itself from
+its names, and the driver sends the split only to a worker that lacks the data. A worker with another rankbench or
+other kernels, or whose data differs, gets no cells. A cell whose worker goes away is handed to another worker, and
+is `lost` after `_ATTEMPTS` attempts.
+"""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from uuid import uuid4
+
+from distributed import Client, Event, Future
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+
+from rankbench.errors import UserError
+from rankbench.harness import machine
+from rankbench.harness.cluster_worker import Introduction, Order, Refusal, carry_out, introduce
+from rankbench.harness.isolation import Caps, Interrupted, Outcome
+from rankbench.harness.records import Cell, Machine
+from rankbench.harness.worker import Task
+from rankbench.names.user_files import is_from_file
+
+_ATTEMPTS = 3  # how many workers a cell may lose
+_CONNECT = 5.0  # seconds to reach the scheduler
+_AWAY = 60.0  # seconds in which a scheduler that went away may come back
+_LOOK = 0.5  # seconds between two looks at a running cell
+_GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
+_DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
+
+Warn = Callable[[str], None]
+
+
+class _Gone(Exception):
+    """The worker of a cell went away, or the scheduler did."""
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A worker that may get cells."""
+
+    address: str
+    node: str
+    machine: Machine
+
+
+class Cluster:
+    """The workers of a Dask cluster, at most `per_node` of them on a node busy at a time.
+
+    With one cell per node, cells are timed: all of them run on workers of one fingerprint, that of most workers.
+    """
+
+    def __init__(self, scheduler: str, per_node: int, warn: Warn) -> None:
+        self._scheduler, self._per_node, self._warn = scheduler, per_node, warn
+        self._client = _connected(scheduler)
+        self._mine = machine.describe()
+        self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
+        self._busy: dict[str, str] = {}  # node by address
+        self._change = threading.Condition()
+        self._reconnecting = threading.Lock()
+        self._stop = f"rankbench-stop-{uuid4().hex}"
+
+    @property
+    def places(self) -> int:
+        """How many cells can run at this moment; at least 1."""
+        with self._change:
+            nodes = Counter(worker.node for worker in self._usable())
+        return max(1, sum(min(count, self._per_node) for count in nodes.values()))
+
+    def close(self) -> None:
+        """Tell workers to end what they still run for this driver, and leave the cluster."""
+        with suppress(Exception):
+            Event(self._stop, client=self._client).set()
+        with suppress(Exception):
+            self._client.close(timeout=_CONNECT)
+
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
+        """Run one cell on a free worker and wait for it."""
+        order = Order(task.cell, caps, own_files(task.cell), self._stop)
+        lost = 0
+        while lost < _ATTEMPTS:
+            with self._free_worker(stop) as worker:
+                try:
+                    if outcome := self._run_on(worker, order, task.parts, stop):
+                        return outcome, worker.machine
+                except _Gone:
+                    lost += 1
+        return Outcome("lost", f"{lost} workers went away while they ran it"), self._mine
+
+    def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Outcome | None:
+        """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
+        answer = self._answer(worker.address, order, stop)
+        if isinstance(answer, Refusal) and answer.lacks_data:
+            self._warn(f"note: {worker.address} is sent the split {order.cell.place.written}: {answer.reason}")
+            answer = self._answer(worker.address, replace(order, split=parts.read_bytes()), stop)
+        if isinstance(answer, Refusal):
+            self._refuse(worker.address, answer.reason)
+            return None
+        return answer
+
+    # The workers
+
+    @contextmanager
+    def _free_worker(self, stop: threading.Event) -> Iterator[_Worker]:
+        """A context with a worker that is kept free of other cells."""
+        with self._change:
+            while not (free := self._free()):
+                if stop.is_set():
+                    raise Interrupted
+                self._change.wait(_LOOK)
+            worker = free[0]
+            self._busy[worker.address] = worker.node
+        try:
+            yield worker
+        finally:
+            with self._change:
+                self._busy.pop(worker.address, None)
+                self._change.notify_all()
+
+    def _free(self) -> list[_Worker]:
+        """The workers that may get a cell now."""
+        nodes = Counter(self._busy.values())
+        return [
+            worker
+            for worker in self._usable()
+            if worker.address not in self._busy and nodes[worker.node] < self._per_node
+        ]
+
+    def _usable(self) -> list[_Worker]:
+        """The present workers that are not refused; for timed cells only those of the most frequent fingerprint."""
+        present = self._present()
+        for address in present:
+            if address not in self._known:
+                self._known[address] = self._met(address)
+        found = [worker for address in present if (worker := self._known[address])]
+        if present and not found:
+            raise UserError(f"no worker of {self._scheduler} can run cells", remedy="each says above what it lacks")
+        if self._per_node > 1 or not found:
+            return found
+        usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
+        return [worker for worker in found if worker.machine.fingerprint == usual]
+
+    def _present(self) -> list[str]:
+        """The addresses of the workers that the scheduler knows."""
+        try:
+            return list(self._client.scheduler_info(n_workers=-1)["workers"])
+        except Exception:  # the scheduler went away
+            self._come_back()
+            return []
+
+    def _met(self, address: str) -> _Worker | None:
+        """A new worker, or None with a warning if it can run no cells for this driver."""
+        try:
+            future = self._client.submit(introduce, workers=[address], key=f"introduce-{uuid4().hex}", pure=False)
+            told: Introduction = future.result(timeout=_CONNECT)
+        except Exception as error:
+            self._warn(f"worker {address} gets no cells: it cannot describe itself ({type(error).__name__}: {error})")
+            return None
+        if problem := _unfit(told, self._mine):
+            self._warn(f"worker {address} gets no cells: {problem}")
+            return None
+        return _Worker(address, address.rpartition(":")[0], told.machine)
+
+    def _refuse(self, address: str, reason: str) -> None:
+        """Give a worker no more cells, and say why."""
+        self._warn(f"worker {address} gets no more cells: {reason}")
+        with self._change:
+            self._known[address] = None
+
+    # One cell
+
+    def _answer(self, address: str, order: Order, stop: threading.Event) -> Outcome | Refusal:
+        """What a worker answers to an order."""
+        key = f"{order.cell.key}-{uuid4().hex[:8]}"
+        limit = None if order.caps.seconds is None else monotonic() + order.caps.seconds + _GRACE
+        try:
+            future = self._client.submit(carry_out, order, workers=[address], key=key, pure=False, retries=0)
+            while not self._is_done(future):
+                if stop.is_set():
+                    raise Interrupted
+                if address not in self._present() or (limit and monotonic() > limit):
+                    with suppress(Exception):  # the scheduler may have gone away, too
+                        future.cancel()
+                    raise _Gone
+            answer: Outcome | Refusal = future.result()
+            return answer
+        except (_Gone, Interrupted):
+            raise
+        except KilledWorker:
+            raise _Gone from None
+        except (FutureCancelledError, OSError):
+            self._come_back()
+            raise _Gone from None
+        except Exception as error:
+            return Outcome("failed", f"{type(error).__name__}: {error}")
+
+    def _is_done(self, future: Future) -> bool:
+        """Whether a cell has ended, after waiting for a moment."""
+        with suppress(TimeoutError):
+            future.result(timeout=_LOOK)
+        if future.status in ("cancelled", "lost"):
+            raise _Gone
+        return bool(future.done())
+
+    def _come_back(self) -> None:
+        """Connect again to a scheduler that went away."""
+        with self._reconnecting:
+            if self._client.status == "running":
+                return
+            with suppress(Exception):
+                self._client.close(timeout=0)
+            limit = monotonic() + _AWAY
+            while True:
+                try:
+                    self._client = _connected(self._scheduler)
+                    return
+                except UserError:
+                    if monotonic() > limit:
+                        raise
+
+
+def own_files(cell: Cell) -> dict[str, bytes]:
+    """The content of the user's own solver and metric files that a cell needs, by their paths."""
+    homes = [cell.solver.home, *(measure.source.home for measure in cell.measures if measure.source)]
+    paths = {home.rpartition(":")[0] for home in homes if is_from_file(home)}
+    return {path: Path(path).read_bytes() for path in sorted(paths)}
+
+
+def _connected(scheduler: str) -> Client:
+    """A client of the scheduler at an address, or of the one that a scheduler file names."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its connection errors are told in one line below
+    where = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+    try:
+        return Client(**where, timeout=_CONNECT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        remedy = "start one with: dask scheduler"
+        raise UserError(f"no scheduler answers at {scheduler} ({reason})", remedy=remedy) from None
+
+
+def _unfit(told: Introduction, mine: Machine) -> str:
+    """Why a worker can run no cells for this driver; empty if it can."""
+    if not told.may_start_processes:
+        return _DAEMON
+    for what, theirs, ours in (
+        ("rankbench", told.machine.version("rankbench"), mine.version("rankbench")),
+        ("kernels", told.machine.kernels, mine.kernels),
+    ):
+        if theirs != ours:
+            return f"it has {what} {theirs}, and this driver {ours}: install the same rankbench there"
+    return ""

@@ -1,0 +1,21 @@
+"""The ranges of settings that several solvers have, so that the same value is allowed or refused by all of them alike.
+
+Inside these ranges the solvers compute without overflow on data of ordinary size. They are far wider than what is of
+use, and always finite: a weight of infinity, or one so small that its inverse overflows, makes every score NaN.
+"""
+
+from typing import Annotated
+
+from rankbench.names.checking import Limits
+
+Weight = Annotated[float, Limits(low=1e-12, high=1e12)]  # of a penalty or a loss: lam, C
+Margin = Annotated[float, Limits(low=0, high=1e12)]  # an error that costs nothing
+Width = Annotated[float, Limits(low=1e-12, high=1e12)]  # the distance at which a kernel function falls
+StepSize = Annotated[float, Limits(low=1e-12, high=10)]  # of gradient descent
+Decay = Annotated[float, Limits(low=0, high=1e6)]  # of a step size, per update
+Tolerance = Annotated[float, Limits(low=0, high=1)]  # a share of the objective; with 0 the solver goes on for ever
+PositiveTolerance = Annotated[float, Limits(low=1e-16, high=1)]  # for solvers whose steps end at the tolerance
+
+Rank = Annotated[int, Limits(low=1, high=10_000)]  # the length of users' and items' vectors
+Count = Annotated[int, Limits(low=1, high=1_000_000)]  # of passes, iterations, draws or places
+Degree = Annotated[int, Limits(low=1, high=100)]  # of a polynomial

@@ -1,0 +1,98 @@
+"""How the numbers of an experiment were made: splits, seed, budget, machines, and who was left out."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rankbench.experiments import Budget
+from rankbench.harness.records import Study
+from rankbench.report.labels import metric_labels
+from rankbench.report.study import groups
+from rankbench.report.tables import Row, place_labels, place_text, rows
+
+_DIGITS = 12  # of a hash, as many as those of a fingerprint
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact about how the numbers were made: what it is about, and its lines."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+def facts(study: Study) -> list[Fact]:
+    """What a reader must know to make the numbers of an experiment again; facts without content are left out."""
+    table = [row for row in rows(study) if row.metric]
+    found = [
+        Fact("seed", (str(study.seed),)),
+        Fact("repetitions", (_repetitions(study),)),
+        Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
+        Fact("split hashes", tuple(_splits(study))),
+        Fact("machine", tuple(_machines(study))),
+        Fact("users left out", tuple(_left_out(study, table)) or ("none",)),
+        Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
+    ]
+    return [fact for fact in found if any(fact.lines)] if study.entries else []
+
+
+def _repetitions(study: Study) -> str:
+    return str(len({entry.cell.place.repetition for entry in study.entries}))
+
+
+def _budget(budget: Budget) -> str:
+    """When a solver stops."""
+    parts = (
+        "" if budget.steps is None else f"{budget.steps} steps",
+        "" if budget.seconds is None else f"{budget.seconds:g} seconds",
+        "" if budget.tolerance is None else f"a relative change of the objective of at most {budget.tolerance:g}",
+    )
+    return " or ".join(filter(None, parts))
+
+
+def _splits(study: Study) -> Iterator[str]:
+    """A line for each data set and split, with the hash of every repetition's parts."""
+    names = place_labels(study)
+    found: dict[str, dict[int, str]] = {}
+    for group in groups(study):
+        hashes = found.setdefault(names[place_text(study, group)], {})
+        hashes |= {result.cell.place.repetition: result.split[:_DIGITS] for result in group.good if result.split}
+    for name, hashes in found.items():
+        if hashes:
+            yield f"{name}: {', '.join(hashes[repetition] for repetition in sorted(hashes))}"
+
+
+def _machines(study: Study) -> Iterator[str]:
+    """A line for each machine, by the digits that tell whether times and numbers can be compared."""
+    for fingerprint, basis in dict.fromkeys(
+        (result.machine.fingerprint, result.machine.basis) for result in study.results
+    ):
+        yield f"fingerprint {fingerprint}, basis {basis}"
+
+
+def _left_out(study: Study, table: Iterable[Row]) -> Iterator[str]:
+    """A line for each data set with users whom a metric does not count; it names the metrics if they differ."""
+    names, metrics = place_labels(study), metric_labels(study)
+    found: dict[str, dict[str, str]] = {}
+    for row in table:
+        if row.left_out and row.users is not None:
+            by_metric = found.setdefault(names[row.shown[0]], {})
+            by_metric[metrics[row.metric]] = f"{row.left_out:.0f} of {row.left_out + row.users:.0f}"
+    for name, by_metric in found.items():
+        counts: dict[str, list[str]] = {}
+        for metric, count in by_metric.items():
+            counts.setdefault(count, []).append(metric)
+        alike = len(counts) == 1 and len(by_metric) == len(metrics)
+        told = (count if alike else f"{count} by {', '.join(told)}" for count, told in counts.items())
+        yield f"{name}: {'; '.join(told)}"
+
+
+def _unscored(study: Study, table: Iterable[Row]) -> Iterator[str]:
+    """A line for each data set with held-out pairs to which a model gives no score: from the fewest to the most."""
+    names = place_labels(study)
+    found: dict[str, list[float]] = {}
+    for row in table:
+        if row.unscored:
+            found.setdefault(names[row.shown[0]], []).append(row.unscored)
+    for name, shares in found.items():
+        least, most = f"{min(shares):.2%}", f"{max(shares):.2%}"
+        yield f"{name}: {most if least == most else f'{least} to {most}, by solver'}"

@@ -1,0 +1,303 @@
+"""Running cells on a Dask cluster of separate processes: the same results, whichever workers die, freeze or differ."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from helpers import TINY, prepared, ran, tiny, tiny_toml, with_solver
+
+import rankbench
+from rankbench.errors import UserError
+from rankbench.harness.isolation import Caps
+from rankbench.harness.records import Selection
+from rankbench.report.tables import Row, rows
+
+distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+
+from rankbench.harness import cluster, cluster_worker, machine  # noqa: E402
+from rankbench.harness.cluster import Cluster  # noqa: E402
+from rankbench.harness.cluster_worker import Introduction, Order, Refusal, carry_out  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+SOURCE = str(Path(rankbench.__file__).parents[1])
+QUICK_TTL = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "3s"}  # a frozen worker counts as gone after this time
+
+
+def until(condition):
+    """Wait for an event; the limit is for a test that fails."""
+    limit = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.02)
+
+
+def dask(what, *arguments, **environment):
+    """A scheduler or a worker in a process of its own, without a dashboard."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments, "--no-dashboard"],
+        env={**os.environ, "PYTHONPATH": SOURCE, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def end(*processes):
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def worker_of(file, folder, daemon="False"):
+    """A worker with its nanny for the scheduler of this file."""
+    options = ("--scheduler-file", str(file), "--nthreads", "1", "--local-directory", str(folder))
+    return dask("worker", *options, DASK_DISTRIBUTED__WORKER__DAEMON=daemon)
+
+
+@contextmanager
+def cluster_in(folder, workers=2, daemon="False"):
+    """A scheduler and so many workers with a nanny each; gives the path of the scheduler's file."""
+    file = folder / "scheduler.json"
+    scheduler = dask("scheduler", "--port", "0", "--scheduler-file", str(file), **QUICK_TTL)
+    nannies = []
+    try:
+        until(file.exists)
+        nannies = [worker_of(file, folder, daemon) for _ in range(workers)]
+        with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=60)
+        yield file
+    finally:
+        end(scheduler, *nannies)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A cluster with two workers that no test harms."""
+    with cluster_in(tmp_path_factory.mktemp("cluster")) as file:
+        yield str(file)
+
+
+@contextmanager
+def on(file, per_node=2):
+    """The cluster of a scheduler file, and a list of what it warns of."""
+    said = []
+    found = Cluster(str(file), per_node, said.append)
+    try:
+        yield found, said
+    finally:
+        found.close()
+
+
+def execute(folder, workplace, experiment=TINY, selection=None, caps=None):
+    """A finished run on a cluster."""
+    run = prepared(folder, experiment, selection or Selection(), caps=caps or Caps(seconds=60.0))
+    run.workplace = workplace
+    run.execute(lambda event: None)
+    return run
+
+
+def without_times(study):
+    """A study's rows without what depends on when and where its cells ran."""
+    timeless = {"seconds": None, "peak_mb": None, "prepare": None, "load": None, "disturbed": False}
+    return [replace(row, **timeless) for row in rows(study)]
+
+
+def test_a_cluster_gives_what_this_machine_gives(tmp_path, shared):
+    here = ran(tmp_path / "here", TINY)
+    with on(shared) as (workplace, said):
+        assert workplace.places == 2
+        there = execute(tmp_path / "there", workplace)
+    assert without_times(there.study()) == without_times(here.study()) and said == []
+    assert isinstance(without_times(here.study())[0], Row)
+    for cell in here.plan.cells:
+        one, other = here.result(cell), there.result(cell)
+        assert (one.model, one.split) == (other.model, other.split) and other.model
+
+
+def test_the_command_line_runs_on_a_cluster(tmp_path, shared):
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "--no-report", "-j", "2"]
+    options = ["--scheduler", shared, "--out", str(tmp_path / "out")]
+    found = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=120)
+    assert found.returncode == 0, found.stderr
+    assert "tiny 4/4 ok" in found.stdout and found.stderr == ""
+
+
+def test_one_cell_per_node_is_the_default_and_is_timed(shared):
+    with on(shared, per_node=1) as (workplace, _):
+        assert workplace.places == 1
+
+
+def test_own_solvers_travel_by_content(tmp_path, shared):
+    solver = with_solver(tmp_path, "pass")
+    text = Path(solver.rpartition(":")[0]).read_text()
+    run = prepared(tmp_path, tiny(), Selection(solvers=(solver,), repetitions=1), caps=Caps(seconds=60.0))
+    (cell,) = run.plan.cells
+    assert list(cluster.own_files(cell).values()) == [text.encode()]
+    elsewhere = {"/nowhere/mine.py": text.encode()}
+    moved = replace(cell, solver=replace(cell.solver, home="/nowhere/mine.py:Mine"))
+    found = cluster_worker._with_own_files(Order(moved, Caps(), elsewhere, "stop"), tmp_path)
+    assert found.solver.record == cell.solver.record and found.key == cell.key
+    with on(shared) as (workplace, _):
+        run.workplace = workplace
+        run.execute(lambda event: None)
+    assert run.result(cell).status == "ok"
+
+
+def test_limits_hold_on_workers(tmp_path, shared):
+    solver = with_solver(tmp_path, "time.sleep(60)")
+    with on(shared) as (workplace, _):
+        selection = Selection(solvers=(solver,), repetitions=1)
+        run = execute(tmp_path, workplace, tiny(), selection, caps=Caps(seconds=0.5))
+    (cell,) = run.plan.cells
+    assert run.result(cell).status == "timeout"
+
+
+def test_a_worker_without_the_data_is_sent_the_split(tmp_path, shared):
+    (tmp_path / "r.csv").write_text("".join(f"u{i},i{j},{(i * j) % 5}\n" for i in range(12) for j in range(20)))
+    data = (f"csv:{tmp_path / 'r.csv'}",)
+    run = prepared(tmp_path, tiny(data=data), caps=Caps(seconds=60.0))
+    (tmp_path / "r.csv").unlink()  # from now on no worker can read it; the driver has cut its splits already
+    with on(shared) as (workplace, said):
+        run.workplace = workplace
+        run.execute(lambda event: None)
+    assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
+    assert said and all("is sent the split" in line and "r.csv" in line for line in said)
+
+
+def test_a_worker_with_other_data_is_refused(tmp_path, monkeypatch):
+    (cell,) = prepared(tmp_path, tiny(repetitions=1, solvers=("global",))).plan.cells
+    monkeypatch.setattr(cluster_worker, "_stopped_by", None)  # is not reached
+    found = carry_out(Order(replace(cell, split_hash="0" * 64), Caps(), {}, "stop"))
+    assert isinstance(found, Refusal) and not found.lacks_data
+    assert "its data differs" in found.reason and "not the planned 000000000000" in found.reason
+
+
+def test_a_worker_whose_disk_is_full_is_refused(tmp_path, monkeypatch):
+    (cell,) = prepared(tmp_path, tiny(repetitions=1, solvers=("global",))).plan.cells
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device", "/scratch/draft")
+
+    monkeypatch.setattr(cluster_worker.Materials, "write", full)
+    found = carry_out(Order(cell, Caps(), {}, "stop"))
+    assert found == Refusal("it cannot write to /scratch/draft: No space left on device")
+
+
+def test_workers_of_another_rankbench_or_without_processes_get_no_cells():
+    mine = machine.describe()
+    other = replace(mine, packages=(("rankbench", "9.9"), *mine.packages[1:]))
+    assert "it has rankbench 9.9, and this driver" in cluster._unfit(Introduction(other, True), mine)
+    assert "it has kernels abc" in cluster._unfit(Introduction(replace(mine, kernels="abc"), True), mine)
+    assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in cluster._unfit(Introduction(mine, False), mine)
+    assert cluster._unfit(Introduction(mine, True), mine) == ""
+
+
+def test_daemonic_workers_are_refused_with_the_remedy(tmp_path):
+    with cluster_in(tmp_path, workers=1, daemon="True") as file, on(file) as (workplace, said):
+        with pytest.raises(UserError, match="can run cells; each says above what it lacks"):
+            _ = workplace.places
+        (line,) = said
+        assert "gets no cells" in line and "DASK_DISTRIBUTED__WORKER__DAEMON=False" in line
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line_in_five_seconds(tmp_path):
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:9"]
+    started = time.monotonic()
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert found.returncode == 1 and found.stderr.count("\n") == 1, found.stderr
+    assert "no scheduler answers at tcp://127.0.0.1:9" in found.stderr and "dask scheduler" in found.stderr
+    assert time.monotonic() - started < 30  # five seconds and the imports, on a busy machine
+    assert not (tmp_path / "results").exists()
+
+
+def noting(folder):
+    """A solver that writes down each training, then waits until a file allows it to go on."""
+    return with_solver(
+        folder,
+        f"with open({str(folder / 'log')!r}, 'a') as file:",
+        "    print('training', file=file)",
+        f"while not os.path.exists({str(folder / 'go')!r}): time.sleep(0.01)",
+    )
+
+
+def trainings(folder):
+    """How many trainings have begun."""
+    log = folder / "log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def executed_with_a_blow(folder, run, file, blow):
+    """Run on a cluster; once the first cell has begun, its worker gets a signal; then all cells may go on."""
+    running = threading.Thread(target=run.execute, args=(lambda event: None,))
+    with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+        running.start()
+        until(lambda: trainings(folder) == 1)
+        victim = next(address for address, keys in client.processing().items() if keys)
+        pid = client.run(os.getpid)[victim]
+        os.kill(pid, blow)
+        (folder / "go").touch()
+        running.join(60)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    assert not running.is_alive()
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_cells_of_a_worker_that_dies_or_freezes_are_run_by_another(tmp_path, blow):
+    selection = Selection(solvers=(noting(tmp_path), "global[lam=10]"))
+    with cluster_in(tmp_path) as file, on(file, per_node=1) as (workplace, _):
+        run = prepared(tmp_path / "there", tiny(), selection, caps=Caps(seconds=60.0))
+        run.workplace = workplace
+        executed_with_a_blow(tmp_path, run, file, blow)
+    assert trainings(tmp_path) == 3  # of two cells, one began twice
+    assert without_times(run.study()) == without_times(ran(tmp_path / "here", tiny(), selection).study())
+
+
+def test_a_cell_that_loses_its_workers_is_lost_and_run_again_on_request(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "_ATTEMPTS", 1)
+    selection = Selection(solvers=(noting(tmp_path),), repetitions=1)
+    with cluster_in(tmp_path) as file, on(file, per_node=1) as (workplace, _):
+        run = prepared(tmp_path / "out", tiny(), selection)
+        run.workplace = workplace
+        executed_with_a_blow(tmp_path, run, file, signal.SIGKILL)
+    (cell,) = run.plan.cells
+    assert (run.result(cell).status, run.result(cell).reason) == ("lost", "1 workers went away while they ran it")
+    assert prepared(tmp_path / "out", tiny(), selection).pending == ()
+    again = ran(tmp_path / "out", tiny(), selection, retry_failed=True)
+    assert again.result(cell).status == "ok"
+
+
+def test_a_run_goes_on_when_its_scheduler_is_killed_and_started_again(tmp_path):
+    selection = Selection(solvers=(noting(tmp_path), "global[lam=10]"))
+    file = tmp_path / "scheduler.json"
+    first = dask("scheduler", "--port", "0", "--scheduler-file", str(file), **QUICK_TTL)
+    second = nannies = ()
+    try:
+        until(file.exists)
+        nannies = [worker_of(file, tmp_path)]
+        with on(file, per_node=1) as (workplace, _):
+            run = prepared(tmp_path / "there", tiny(), selection, caps=Caps(seconds=60.0))
+            run.workplace = workplace
+            running = threading.Thread(target=run.execute, args=(lambda event: None,))
+            running.start()
+            until(lambda: trainings(tmp_path) == 1)
+            end(first, *nannies)
+            file.unlink()
+            second = (dask("scheduler", "--port", "0", "--scheduler-file", str(file), **QUICK_TTL),)
+            (tmp_path / "go").touch()
+            until(file.exists)
+            nannies = [worker_of(file, tmp_path)]
+            running.join(90)
+            assert not running.is_alive()
+    finally:
+        end(first, *second, *nannies)
+    assert without_times(run.study()) == without_times(ran(tmp_path / "here", tiny(), selection).study())

@@ -1,0 +1,123 @@
+"""At the ends of the ranges of settings every solver ends with finite scores, or says that it has none."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from itertools import islice
+from math import inf, isfinite, nan
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+from solvers.contract import ratings
+
+from rankbench.contract import Solver
+from rankbench.data.views import Ratings, offer
+from rankbench.errors import UserError
+from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import fit
+from rankbench.names import Limits, show
+from rankbench.solvers import SOLVERS
+from rankbench.streams import stream
+
+STEPS = 6
+SMALL = {"rank": 3, "planes": 20}  # a rank of no more than the data has features
+VARIANTS = {
+    "altsvm": ({}, {"loss": "hinge"}),
+    "cofirank": ({}, {"loss": "ordinal"}, {"loss": "regression"}),
+    "convex-erm": ({}, {"loss": "smooth-hinge"}),
+    "frsvm": ({}, {"start": "random"}),
+    "global": ({}, {"loss": "logistic"}),
+    "mprank": ({}, {"kernel": "gaussian"}, {"kernel": "polynomial"}, {"choose": "C-per-user"}),
+    "robirank": ({}, {"among": "catalogue"}),
+    "sgd": ({}, {"loss": "logistic"}, {"schedule": "tournament"}),
+    "smc": ({}, {"centred": True}),
+    "svrank": ({}, {"kernel": "gaussian"}, {"kernel": "polynomial"}, {"form": "residuals"}),
+}
+
+
+def small() -> Ratings:
+    """A part of the contract's data."""
+    whole = ratings()
+    few = Ratings.from_triples(whole.users, whole.items, whole.values, whole.n_users, whole.n_items)
+    rows = np.flatnonzero((few.users < 18) & (few.items < 60))
+    return replace(few.take(rows), item_features=whole.item_features)
+
+
+def ends(cls: type) -> Iterator[tuple[str, float]]:
+    """Each setting that is a number with a fraction, with the first and the last value that it may have."""
+    hints = get_type_hints(cls, include_extras=True)
+    for field in fields(cls):
+        for limits in limits_of(hints[field.name]):
+            low = limits.low if limits.low is not None else np.nextafter(limits.above, inf)
+            high = limits.high if limits.high is not None else np.nextafter(limits.below, -inf)
+            yield from ((field.name, float(low)), (field.name, float(high)))
+
+
+def limits_of(hint: Any) -> Iterator[Limits]:
+    """The limits of a number with a fraction, or of such a number or None."""
+    for kind in (hint, *get_args(hint)):
+        if get_origin(kind) is Annotated and get_args(kind)[0] is float:
+            yield from (note for note in get_args(kind)[1:] if isinstance(note, Limits))
+            return
+
+
+def cases() -> list[Any]:
+    """Every end of every range of every solver, in each of its variants."""
+    return [
+        pytest.param(name, variant, setting, value, id=f"{show(name, variant)}-{setting}={value:g}")
+        for name in SOLVERS.entries
+        for variant in VARIANTS.get(name, ({},))
+        for setting, value in ends(SOLVERS.find(name))
+    ]
+
+
+def solver_of(name: str, variant: dict[str, Any]) -> Solver:
+    """The solver in this variant, with few planes and a rank that suits the data."""
+    cls = SOLVERS.find(name)
+    known = {field.name for field in fields(cls)}
+    return cls(**{key: value for key, value in SMALL.items() if key in known}, **variant)
+
+
+@pytest.mark.parametrize("name", SOLVERS.entries)
+def test_every_number_with_a_fraction_has_a_finite_range(name):
+    cls = SOLVERS.find(name)
+    numbers = {field.name for field in fields(cls) if "float" in str(field.type)}
+    assert {setting for setting, _ in ends(cls)} == numbers
+    assert all(isfinite(value) for _, value in ends(cls))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "variant", "setting", "value"), cases())
+def test_at_an_end_of_a_range_scores_are_finite_or_it_is_said(name, variant, setting, value):
+    solver, train = replace(solver_of(name, variant), **{setting: value}), small()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            model = fit(solver, train, steps=STEPS)
+        except UserError as error:
+            assert len(str(error).splitlines()) == 1
+            assert "scale" in str(error) or "raise" in str(error) or "lower" in str(error)
+            return
+    rows = train.has_order[train.users]
+    users, items = np.unique(train.users[rows]), np.unique(train.items[rows])
+    assert np.isfinite(model.score(np.repeat(users, len(items)), np.tile(items, len(users)))).all()
+
+
+@pytest.mark.parametrize(("name", "setting"), sorted({case.values[::2] for case in cases()}))
+@pytest.mark.parametrize("value", [inf, -inf, nan, -1.0])
+def test_what_is_not_finite_or_negative_is_refused_by_name(name, setting, value):
+    if (name, setting, value) == ("bpr", "least", -1.0):
+        pytest.skip("the lowest positive rating may be negative")
+    with pytest.raises(UserError, match=rf"^{name}: {setting}=.* is out of range"):
+        SOLVERS.make(f"{name}[{setting}={value}]")
+
+
+@pytest.mark.parametrize("name", SOLVERS.entries)
+def test_steps_are_silent_at_ordinary_settings(name):
+    train = small()
+    solver = solver_of(name, {})
+    with warnings.catch_warnings(), single_threaded_blas():
+        warnings.simplefilter("error")
+        for step in islice(solver.steps(offer(solver, train), stream(0)), STEPS):
+            assert step.objective is None or isfinite(step.objective())
