@@ -1,5 +1,6 @@
 """A driver that is killed at a random moment loses nothing, runs nothing twice and leaves nothing behind."""
 
+import os
 import random
 import signal
 import subprocess
@@ -114,4 +115,5 @@ def test_a_hundred_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_pa
         slowest = max(slowest, attack.slowest)
         print(f"{kills} kills, {inside} of them within cells, all processes gone after {slowest:.2f} s at most")
     assert inside >= 60
-    assert slowest < 1
+    busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    assert slowest < max(1.0, busy)  # a second, and longer where other processes keep the machine busy
