@@ -8,8 +8,8 @@ contiguous, not aligned, numbers that are not finite. Such a call must return or
 ends (or starts) at a page of memory that the system protects, so that a kernel which reads or writes beyond it ends the
 process; the last line of LOG then names the call.
 
-Kernels trust the values of ids and row pointers, which the data views check once; so these are not changed. For the same
-reason an array in which ids choose rows is not shortened (`CHOSEN_BY_IDS`).
+Kernels trust the values of ids and row pointers, which the data views check once; so these are not changed. For the
+same reason an array in which ids choose rows is not shortened (`CHOSEN_BY_IDS`).
 """
 
 import ast
@@ -84,7 +84,7 @@ def entries() -> list[Entry]:
 
 
 def guarded(values: np.ndarray, at_end: bool) -> np.ndarray:
-    """A copy of the array whose last byte is the last before a protected page, or its first byte the first after one."""
+    """A copy of the array that ends where a protected page starts, or starts where one ends."""
     size = max(1, -(-values.nbytes // PAGE)) * PAGE
     block = mmap.mmap(-1, size + PAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(block))
