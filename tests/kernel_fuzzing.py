@@ -9,7 +9,7 @@ ends (or starts) at a page of memory that the system protects, so that a kernel 
 process; the last line of LOG then names the call.
 
 Kernels trust the values of ids and row pointers, which the data views check once; so these are not changed. For the
-same reason an array in which ids choose rows is not shortened (`CHOSEN_BY_IDS`).
+same reason an array in which ids or places choose rows is not shortened (`CHOSEN_BY_IDS`).
 """
 
 import ast
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import rankbench.kernels
 
@@ -44,6 +45,8 @@ CHOSEN_BY_IDS = {
     *((name, "starts") for name in ("TaskRecords", "TaskRows")),
     ("ItemFeatures", "dense"),
     ("PairDuals", "values"),
+    ("Requests", "discounts"),
+    ("per_user", "scores"),
     ("Stumps", "values"),
     ("Vectors", "items"),
     ("Vectors", "users"),
@@ -84,7 +87,7 @@ def entries() -> list[Entry]:
 
 
 def guarded(values: np.ndarray, at_end: bool) -> np.ndarray:
-    """A copy of the array whose last byte is the last before a protected page, or its first byte the first after one."""
+    """A copy of the array that ends where a protected page starts, or starts where one ends."""
     size = max(1, -(-values.nbytes // PAGE)) * PAGE
     block = mmap.mmap(-1, size + PAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(block))
@@ -328,7 +331,10 @@ def trial(number: int, recorder: Recorder, log: TextIO) -> list[str]:
     recorder.calls.clear()
     use = USES[number % len(USES)]
     write(log, f"trial {number}: {use.__name__} on recorded data")
-    with np.errstate(all="ignore"):
+    with (
+        np.errstate(all="ignore"),
+        threadpool_limits(limits=1, user_api="blas"),
+    ):  # BLAS must not start threads within those of kernels
         use(random_ratings(rng), rng)
         calls = recorder.calls[:]
         return [wrong for call in _some(calls, rng) for wrong in _repeated(number, call, recorder, rng, log)]
@@ -383,7 +389,7 @@ def never_called(rounds: int) -> list[str]:
     from kernel_uses import USES, random_ratings
 
     seen: set[Entry] = set()
-    with np.errstate(all="ignore"), redirect_stdout(sys.stderr):
+    with np.errstate(all="ignore"), threadpool_limits(limits=1, user_api="blas"), redirect_stdout(sys.stderr):
         for number in range(rounds * len(USES)):
             rng = np.random.default_rng(number)
             recorder.calls.clear()

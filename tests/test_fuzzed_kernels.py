@@ -67,11 +67,13 @@ def test_an_access_beyond_a_guarded_array_ends_the_process(at_end, beyond):
     np.testing.assert_array_equal(inside, np.arange(5.0))
     place = "5" if beyond > 0 else "-1"
     program = (
-        "import ctypes, numpy as np; from kernel_fuzzing import guarded; "
+        "import ctypes, numpy as np; from kernel_fuzzing import guarded; print('begun', flush=True); "
         f"a = guarded(np.arange(5.0), {at_end}); "
         f"print((ctypes.c_double * 1).from_address(a.ctypes.data + 8 * {place})[0])"
     )
-    assert python("-c", program, seconds=60).returncode < 0
+    done = python("-c", program, seconds=60)
+    assert done.stdout == "begun\n"
+    assert done.returncode != 0
 
 
 @pytest.mark.parametrize(("size", "threads"), [(2**62, 4), (2**63, 2), (-1, 1), (2**70, 1)])

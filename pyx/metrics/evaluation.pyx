@@ -109,6 +109,8 @@ cdef class RatedScores:
         """Take the arrays, without a copy."""
         if truth.shape[0] != scores.shape[0]:
             raise ValueError(f"there are {truth.shape[0]} ratings but {scores.shape[0]} scores")
+        if not np.isfinite(truth).all() or np.isnan(scores).any():
+            raise ValueError("ratings must be finite, and no score may be NaN")
         self.n_users = count_rows(indptr, truth.shape[0])
         self.indptr, self.truth, self.scores = indptr, truth, scores
 

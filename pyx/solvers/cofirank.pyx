@@ -102,8 +102,8 @@ cdef class Problem:
         numbers = np.concatenate([
             np.asarray(rows.values), np.asarray(anchors), np.asarray(scales), np.asarray(weights), np.asarray(discounts)
         ])
-        if not np.isfinite(numbers).all():
-            raise ValueError("targets, anchors, scales, weights and discounts must be finite")
+        if not np.abs(numbers).max(initial=0.0) <= _HUGE:
+            raise ValueError(f"targets, anchors, scales, weights and discounts must be numbers up to {_HUGE:g}")
         self.loss, self.rows = loss, rows
         self.anchors, self.scales, self.weights, self.discounts = anchors, scales, weights, discounts
 

@@ -25,7 +25,7 @@ from time import sleep
 from typing import Any
 
 from rankbench.arrays import Arrays, read_npz, write_npz
-from rankbench.errors import MAKE_ROOM, OTHER_FOLDER, writing_to
+from rankbench.errors import MAKE_ROOM, OTHER_FOLDER, UserError, writing_to
 from rankbench.experiments import Experiment
 from rankbench.harness.claims import Claims
 from rankbench.harness.codec import Unreadable, encode, parsed, revived

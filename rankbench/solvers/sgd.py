@@ -32,7 +32,9 @@ class SGD:
     lam/|Omega^j| v_j), v_k -= eta (-g u_i + lam/|Omega^k| v_k), all from the old values, and eta = step
     / (1 + decay t) after t updates. (The report's Algorithms 1 and 2 print the data terms with the
     wrong sign, update v from the new u, and skip the regulariser where the margin is met; these are the
-    formulas of its text.) Users and items that are in no comparison score NaN.
+    formulas of its text.) Where eta lam/|Omega| is above 1, as for rare items under a large lam, the old
+    vector counts for nothing: with the formula's negative factor it would change its sign and grow without
+    end. Users and items that are in no comparison score NaN.
 
     A schedule decides which thread visits which comparison when. `serial`: users in random order, each one's
     comparisons in random order. `tournament`: items and users are in `parts` groups of similar load each; a task

@@ -1,13 +1,18 @@
 """Rotations: every comparison is in one task, and tasks of one round share neither user nor item."""
 
+from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rankbench.contract import Ints
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
 from rankbench.methods.rotation import Rotation, rotation
+from rankbench.solvers.altsvm import AltSVM, Machines
 from rankbench.solvers.sgd import rotation_of
 
 
@@ -67,3 +72,51 @@ def test_the_bound_is_that_of_the_longest_task_of_each_round():
     plan = rotation(view.rows, *groups, 2)
     assert plan.bound(1) == pytest.approx(1)
     assert plan.bound(2) == plan.bound(9) == pytest.approx(4 / 3)  # both side by side, and the longer one takes three
+
+
+# Kernels run the tasks of a round side by side without locks. That no thread ever writes to what another one reads
+# or writes follows from this alone, for any number of threads and any order of the tasks within a round.
+
+
+def conflicts(rounds: Iterable[Sequence[tuple[Ints, ...]]]) -> list[tuple[int, int]]:
+    """The round and the id of each user or item that two tasks of the round touch; a task has sets of ids."""
+    found = []
+    for number, tasks in enumerate(rounds):
+        for kind in zip(*tasks, strict=True):  # all sets of users, then all sets of items
+            ids, times = np.unique(np.concatenate([np.unique(ids) for ids in kind]), return_counts=True)
+            found += [(number, int(one)) for one in ids[times > 1]]
+    return found
+
+
+@st.composite
+def compared(draw):
+    """Comparisons of any shape; some users and items are in none, some in very many."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_users, n_items, n = draw(st.integers(1, 40)), draw(st.integers(2, 40)), draw(st.integers(0, 400))
+    better = np.minimum(rng.geometric(draw(st.floats(0.02, 0.5)), n) - 1, n_items - 1)
+    worse = (better + rng.integers(1, n_items, n)) % n_items
+    return Comparisons.from_triples(rng.integers(0, n_users, n), better, worse, n_users, n_items)
+
+
+@given(compared(), st.integers(1, 17))
+def test_no_two_tasks_of_a_round_touch_the_same_row_of_any_data(train, parts):
+    plan = rotation_of(train, "tournament", parts)
+    rows = [[rows_of(plan, task) for task in together] for together in plan.rounds]
+    held = [[(plan.users[own], np.append(plan.better[own], plan.worse[own])) for own in tasks] for tasks in rows]
+    assert conflicts(held) == []
+    assert sum(len(plan.users[own]) for tasks in rows for own in tasks) == len(train)
+
+
+@given(compared(), st.integers(1, 17))
+def test_no_two_tasks_of_a_round_of_altsvm_touch_the_same_item(train, groups):
+    machines = Machines.of(AltSVM(rank=1, groups=groups), train, np.random.default_rng(0), 1)
+    plan = machines.plan
+    tasks = [plan.records[first:end] for first, end in pairwise(plan.starts)]
+    held = [[(np.append(own["better"], own["worse"]),) for own in tasks[first:end]] for first, end in plan.rounds]
+    assert conflicts(held) == []
+    assert [len(tasks), sum(map(len, tasks))] == [plan.rounds[-1, 1], len(train)]
+
+
+def test_a_conflict_is_found():
+    one, other = (np.array([0, 1]), np.array([5])), (np.array([1]), np.array([6]))
+    assert conflicts([[one], [one, other]]) == [(1, 1)]

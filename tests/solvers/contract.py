@@ -61,7 +61,7 @@ class SolverContract:
         assert course(self.solver, train) == course(self.solver, train)
 
     def test_threads_change_no_more_than_declared(self, train):
-        for threads in (1, 2, 3):
+        for threads in (1, 2, 3, 8):
             if self.solver.determinism is Determinism.EXACT:
                 assert course(self.solver, train, threads) == course(self.solver, train, 1)
             elif self.solver.determinism is Determinism.FIXED_THREADS:

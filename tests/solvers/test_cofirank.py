@@ -13,6 +13,8 @@ from solvers.contract import SolverContract, course
 from rankbench.contract import Floats
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
+from rankbench.kernels.shared.rows import SparseRows
+from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.metrics import per_user
 from rankbench.models import Factors
 from rankbench.solvers.cofirank import CofiRank, Problem, items_half, users_half
@@ -271,3 +273,32 @@ def test_users_and_items_without_a_rating_score_nan():
     scores = step.model.score_all(np.arange(4))
     assert np.isfinite(scores[np.ix_([1, 2], [0, 2])]).all()
     assert np.isnan(scores[[0, 3]]).all() and np.isnan(scores[:, [1, 3]]).all()
+
+
+@pytest.mark.parametrize("loss", list(kernel.Loss))
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e200])
+def test_scores_that_are_not_finite_have_no_loss_and_end(loss, number):
+    rows = SparseRows(indptr=np.array([0, 3]), columns=np.arange(3, dtype=np.int32), values=np.array([0.0, 1.0, 2.0]))
+    problem = kernel.Problem(
+        loss=loss, rows=rows, anchors=np.ones(3), scales=np.ones(1), weights=np.ones(3), discounts=np.ones(2)
+    )
+    factors, out, slopes = np.array([[1.0], [number], [2.0]]), np.zeros(1), np.ones(3)
+    kernel.losses(problem=problem, users=np.ones((1, 1)), factors=factors, out=out, slopes=slopes, threads=1)
+    assert np.isnan(out).all() and (slopes == 0).all()
+    found = kernel.users_half(
+        problem=problem, users=np.ones((1, 1)), factors=factors, lam=1.0, tolerance=1e-3, most_planes=5, threads=1
+    )
+    assert np.isnan(found[0]).all()
+
+
+def test_a_problem_of_numbers_that_are_not_finite_is_refused():
+    rows = SparseRows(indptr=np.array([0, 1]), columns=np.zeros(1, np.int32), values=np.array([np.nan]))
+    with pytest.raises(ValueError, match="must be numbers up to 1e"):
+        kernel.Problem(
+            loss=kernel.Loss.NDCG,
+            rows=rows,
+            anchors=np.ones(1),
+            scales=np.ones(1),
+            weights=np.ones(1),
+            discounts=np.ones(1),
+        )
