@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 
 from rankbench.errors import UserError, unknown
 from rankbench.names import check
@@ -20,6 +21,8 @@ class Names:
 
     def __post_init__(self) -> None:
         check(self)
+        for kind, names in vars(self).items():
+            object.__setattr__(self, kind, MappingProxyType(dict(names)))
 
 
 KINDS = tuple(f.name for f in fields(Names))

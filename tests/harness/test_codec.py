@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from rankbench.contract import Determinism
 from rankbench.experiments import Curve, Experiment, Figure, Published
+from rankbench.experiments.naming import Names
 from rankbench.harness.codec import Unreadable, decode, encode, parsed, plain, printable, revived
 from rankbench.harness.packing import Packed, packed, unpacked
 from rankbench.harness.plan import plan
@@ -55,6 +56,7 @@ EXPERIMENT = tuned(
     figure=FIGURE,
     published=(Published("sgd[rank=2]", "ndcg@5", 0.5, sd=0.1, on="low-rank[rank=3]"),),
     threads=(1, 2),
+    names=Names(solvers={"sgd[step=0.1]": "SGD"}, units={"ndcg@5": "points"}),
 )
 RECORDS = [
     NAMED,
