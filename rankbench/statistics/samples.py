@@ -46,8 +46,16 @@ class Sample:
         return int(self.counted.any(axis=0).sum())
 
     def masses(self) -> tuple[Floats, Floats]:
-        """The numerator and the denominator that each user adds to the mean of each repetition."""
+        """The numerator and the denominator that each user adds to the mean of each repetition.
+
+        If every repetition has users of its own, as where each leaves out another one, the repetitions are joined into
+        one row with the same mean: users could not be resampled within a repetition that has one.
+        """
         weights = np.where(self.counted, self.weights, 0.0)
+        if len(weights) > 1 and self.counted.sum(axis=0).max(initial=0) <= 1:
+            totals = weights.sum(axis=1, keepdims=True)
+            shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
+            return (np.where(self.counted, self.values, 0.0) * shares).sum(axis=0)[None], shares.sum(axis=0)[None]
         return np.where(self.counted, self.values, 0.0) * weights, weights
 
     def mean(self) -> float:

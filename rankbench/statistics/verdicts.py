@@ -71,8 +71,8 @@ def intervals(samples: Sequence[Sample]) -> list[Interval]:
         return [Interval(np.nan, np.nan, np.nan, 0)] * len(samples)
     ratios = resampled(numerators[some], denominators[some])
     found, first = [], 0
-    for sample in samples:
-        end = first + len(sample.values)
+    for sample, (rows, _) in zip(samples, columns, strict=True):
+        end = first + len(rows)
         mean = sample.mean()
         low, high = bca(mean, ratios[:, first:end].mean(axis=1), sample.influences())
         found.append(Interval(mean, low, high, sample.n_users))

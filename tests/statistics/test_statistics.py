@@ -93,6 +93,26 @@ def test_a_users_repetitions_stay_together():
     assert (often.low, often.high) == pytest.approx((once.low, once.high), rel=1e-12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_repetitions_that_leave_out_a_user_each_are_one_sample_of_these_users(weighted):
+    rng = np.random.default_rng(7)
+    values, pairs = skewed(rng, 12), rng.integers(1, 9, 12).astype(float)
+    apart = np.where(np.eye(12, 15, dtype=bool), np.append(values, [np.nan] * 3), np.nan)
+    weights = np.tile(np.append(pairs, [0.0] * 3), (12, 1))
+    (found,), (expected,) = (
+        intervals([one]) for one in (several(apart, weights if weighted else None), sample(values))
+    )
+    assert (found.mean, found.users) == (pytest.approx(values.mean()), 12)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.low < found.mean < found.high
+
+
+def test_repetitions_with_users_of_their_own_count_alike_whatever_their_sizes():
+    apart = np.array([[1.0, 0.0, np.nan, np.nan, np.nan], [np.nan, np.nan, 0.2, 0.4, 0.6]])
+    (found,) = intervals([several(apart)])
+    assert found.mean == pytest.approx((0.5 + 0.4) / 2) and found.users == 5
+
+
 def test_what_is_the_same_for_all_users_has_an_interval_of_no_width():
     (found,) = intervals([sample([0.5] * 30)])
     assert (found.mean, found.low, found.high) == (0.5, 0.5, 0.5)
