@@ -52,7 +52,7 @@ class RobiRank:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     def __post_init__(self) -> None:
         check(self)

@@ -55,7 +55,7 @@ class SGD:
     parts: Annotated[int, Limits(low=1, high=128)] = 8
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     def __post_init__(self) -> None:
         check(self)
