@@ -33,7 +33,7 @@ from rankbench import models
 from rankbench.cli.opening import _commit
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
-from rankbench.harness.records import Selection
+from rankbench.harness.records import Counted, Selection
 from rankbench.harness.remaking import by_key
 from rankbench.harness.store import ResultsFolder, values_of
 from rankbench.report.study import study
@@ -351,7 +351,8 @@ def of_one_user(cell, value):
 @pytest.mark.parametrize("other", [0.5, 0.6])
 def test_one_repetition_one_user_and_identical_values_have_a_p_value(call, tmp_path, arrays, repetitions, other):
     for name, value in (("a", 0.5), ("b", other)):
-        kept(tmp_path / name, tiny(repetitions=repetitions), value, arrays=arrays)
+        counted = (Counted(20 if arrays is around else 1, 0),) * 2
+        kept(tmp_path / name, tiny(repetitions=repetitions), value, arrays=arrays, counted=counted)
     code, said, _ = call("compare", tmp_path / "a", tmp_path / "b", "--csv")
     rows = list(csv.DictReader(io.StringIO(said)))
     assert code == 0 and len(rows) == 4 and "nan" not in said
@@ -363,7 +364,8 @@ def test_one_repetition_one_user_and_identical_values_have_a_p_value(call, tmp_p
 def test_sets_without_a_common_split_or_the_same_users_are_refused(call, tmp_path):
     kept(tmp_path / "a")
     kept(tmp_path / "seed", selection=Selection(seed=1))
-    kept(tmp_path / "users", arrays=lambda cell, value: around(cell, value, users=19))
+    fewer = (Counted(19, 0), Counted(19, 0))
+    kept(tmp_path / "users", arrays=lambda cell, value: around(cell, value, users=19), counted=fewer)
     run = prepared(tmp_path / "rows", TINY)
     run.open()
     store = store_in(tmp_path / "rows")

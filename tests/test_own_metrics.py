@@ -100,7 +100,8 @@ def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys)
     )
     monkeypatch.chdir(tmp_path)
     assert rankbench(monkeypatch, "run", "mine.toml", "-q") == 0
-    assert "first.py:First[places=2]" in capsys.readouterr().out
+    assert "| First |" in capsys.readouterr().out
+    assert "first.py:First[places=2]" in (tmp_path / "results/report/index.html").read_text()
     assert "held-out items by score" in (tmp_path / "results/report/index.html").read_text()
     assert rankbench(monkeypatch, "info", "first.py:First") == 0
     assert "higher is better" in capsys.readouterr().out

@@ -135,7 +135,7 @@ def _name(group: Group) -> str:
 
 def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]]) -> list[Comparison]:
     """The comparison of each pair on one data set, with p-values adjusted for their number."""
-    found = contrasts([(other[2], one[2]) for one, other in pairs], effect_intervals=False)
+    found = contrasts([(other[2], one[2]) for one, other in pairs])
     adjusted = holm(np.array([one.p for one in found])).tolist()
     lines = [_comparison(study, measure, pair, one) for pair, one in zip(pairs, found, strict=True)]
     return [replace(one, p=p, verdict=_verdict(one, p)) for one, p in zip(lines, adjusted, strict=True)]

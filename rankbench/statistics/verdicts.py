@@ -13,6 +13,7 @@ from rankbench.statistics.resampling import bca, resampled
 from rankbench.statistics.samples import Sample, paired
 
 ALPHA = 0.05
+_ROUNDING = 1e-12  # a standard deviation below this share of the mean comes from rounding
 
 Key = TypeVar("Key")
 
@@ -102,11 +103,8 @@ def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
     return {name: found[name] for name in names}
 
 
-def contrasts(pairs: Sequence[tuple[Sample, Sample]], effect_intervals: bool = True) -> list[Contrast]:
-    """The first solver of each pair against the second one; users that are counted alike share their resamples.
-
-    Without `effect_intervals`, those are NaN: they take half of the time.
-    """
+def contrasts(pairs: Sequence[tuple[Sample, Sample]]) -> list[Contrast]:
+    """The first solver of each pair against the second one; users that are counted alike share their resamples."""
     shares = [paired(one, other) for one, other in pairs]
     by_users: dict[int, list[int]] = {}
     for place, share in enumerate(shares):
@@ -114,32 +112,37 @@ def contrasts(pairs: Sequence[tuple[Sample, Sample]], effect_intervals: bool = T
     found: dict[int, Contrast] = {}
     for places in by_users.values():
         columns = np.stack([shares[place] for place in places], axis=1)
-        found |= zip(places, _of_columns(columns, effect_intervals), strict=True)
+        found |= zip(places, _of_columns(columns), strict=True)
     return [found[place] for place in range(len(pairs))]
 
 
-def _of_columns(shares: Floats, effect_intervals: bool) -> list[Contrast]:
+def _of_columns(shares: Floats) -> list[Contrast]:
     """A contrast per column of users x columns, each entry what a user adds to a difference of means."""
     n, width = shares.shape
     if n == 0:
         return [_UNKNOWN] * width
     values = shares * n  # the difference of the means is the mean of these
-    powers = np.concatenate([values, values**2], axis=1) if effect_intervals else values
+    powers = np.concatenate([values, values**2], axis=1)
     sums = resampled(powers, np.ones_like(powers))
     tests = p_values(shares)
     return [_contrast_of(values[:, column], sums[:, column::width], float(tests[column])) for column in range(width)]
 
 
 def _contrast_of(values: Floats, sums: Floats, p: float) -> Contrast:
-    """The contrast of users' differences, given their resampled means and, for the effect's interval, mean squares."""
+    """The contrast of users' differences, given their resampled means and mean squares.
+
+    Differences that are equal but for rounding have no standard deviation, and an infinite effect.
+    """
     means = sums[:, 0]
     mean, deviation = float(values.mean()), float(values.std())
     low, high = bca(mean, means, (values - mean) / len(values))
-    effect = mean / deviation if deviation > 0 else 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
-    ends = (effect, effect) if sums.shape[1] > 1 else (nan, nan)
-    if deviation > 0 and sums.shape[1] > 1:
+    if deviation > _ROUNDING * abs(mean):
+        effect = mean / deviation
         with np.errstate(invalid="ignore", divide="ignore"):
             ends = bca(effect, means / np.sqrt(sums[:, 1] - means**2), effect_influences(values))
+    else:
+        effect = 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
+        ends = (effect, effect)
     return Contrast(
         mean, low, high, p, effect, *ends,
         wins=int((values > 0).sum()), ties=int((values == 0).sum()), losses=int((values < 0).sum()),

@@ -10,7 +10,7 @@ from helpers import MACHINE, around, made_up, prepared, silent, tiny
 
 from rankbench.cli import main
 from rankbench.errors import UserError
-from rankbench.harness.records import Selection
+from rankbench.harness.records import Counted, Selection
 from rankbench.harness.store import ResultsFolder
 from rankbench.report.comparison import BETTER, SAME, UNSEEN, WORSE, between, sheet_of, to_csv, within
 from rankbench.report.study import study
@@ -97,7 +97,8 @@ def test_runs_without_a_common_split_are_refused(tmp_path):
 
 def test_runs_with_other_users_are_refused(tmp_path):
     one = kept(tmp_path / "one")
-    other = kept(tmp_path / "other", arrays=lambda cell, value: around(cell, value, users=19))
+    fewer = dict.fromkeys(VALUES, {"counted": (Counted(19, 0), Counted(19, 0))})
+    other = kept(tmp_path / "other", arrays=lambda cell, value: around(cell, value, users=19), changes=fewer)
     with pytest.raises(UserError, match="values of 19 users and the other of 20"):
         between(one, other, ("one", "other"))
 

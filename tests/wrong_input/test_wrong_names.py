@@ -271,12 +271,12 @@ COMMANDS = {
     "verify nowhere": "no results under results",
     "table nowhere": "no results under results",
     "compare nowhere": "no results under results",
-    "compare a b c": "cannot compare 3 things",
-    "compare a b": "have no experiment in common",
+    "compare a b c": "'a' is no folder and no archive",
+    "compare a b": "to look for it as a commit",
     "plot nowhere": "no results under results",
     "report": "no results under results",
     "status": "no results under results",
-    "status --out good.csv": "no results under good.csv",
+    "status --out good.csv": "good.csv is damaged or no archive",
     "run tiny.toml --out good.csv": "cannot write to good.csv",
 }
 
