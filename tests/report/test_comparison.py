@@ -97,7 +97,7 @@ def test_runs_without_a_common_split_are_refused(tmp_path):
 
 def test_runs_with_other_users_are_refused(tmp_path):
     one = kept(tmp_path / "one")
-    fewer = dict.fromkeys(VALUES, {"counted": (Counted(19, 0), Counted(19, 0))})
+    fewer = {name: {"counted": (Counted(19, 0), Counted(19, 0))} for name in VALUES}
     other = kept(tmp_path / "other", arrays=lambda cell, value: around(cell, value, users=19), changes=fewer)
     with pytest.raises(UserError, match="values of 19 users and the other of 20"):
         between(one, other, ("one", "other"))
