@@ -35,7 +35,7 @@ from rankbench.report.tables import rows, to_csv
 
 Files = dict[str, bytes | Path]
 Node = Mapping[str, Any]
-_HOME = "https://pypi.org/project/rankbench/"
+_SOFTWARE = "#rankbench"
 NO_LICENCE = "No licence was chosen for these results. The data sets have licences of their own, named at each."
 _ABOUT = {
     "README.md": "How to open this archive",
@@ -168,12 +168,12 @@ def _metadata(study: Study, plan: StoredPlan, files: Files, licence: str) -> Nod
         "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
     }  # fmt: skip
     software = {
-        "@id": _HOME, "@type": "SoftwareApplication", "name": "rankbench", "url": _HOME,
+        "@id": _SOFTWARE, "@type": "SoftwareApplication", "name": "rankbench",
         "version": ", ".join(sorted({result.machine.version("rankbench") for result in results})),
     }  # fmt: skip
     run = {
         "@id": "#run", "@type": "CreateAction", "name": f"{study.profile} profile, seed {study.seed}",
-        "endTime": published, "instrument": {"@id": _HOME}, "object": [{"@id": one} for one in data],
+        "endTime": published, "instrument": {"@id": _SOFTWARE}, "object": [{"@id": one} for one in data],
         "result": {"@id": "table.csv"},
     }  # fmt: skip
     nodes = [head, root, *(_file(name, files[name]) for name in sorted(files)), *data.values(), software, run]
