@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rankbench import experiments
 from rankbench.errors import UserError
-from rankbench.experiments.spaces import Range, Tune, read_space
+from rankbench.experiments.spaces import Range, Tune, described, read_space
 
 LAM = Range(1.0, 1000.0, "log")
 
@@ -249,3 +249,17 @@ def test_a_space_that_cannot_be_read_says_how_to_write_it(text, message):
 def test_a_setting_has_one_space():
     with pytest.raises(UserError, match="--space gives lam twice"):
         read_space(["lam=1..2", "lam=3|4"])
+
+
+@pytest.mark.parametrize(
+    ("trials", "per", "metric", "sentence"),
+    [
+        (1, "split", "", "1 trial for each solver, or its whole space where that is smaller; the best kendall on "
+         "entries[test=0.2] of the first repetition's training part is chosen"),
+        (8, "repetition", "ndcg@5", "8 random trials for each solver, or its whole space where that is smaller; the best "
+         "ndcg@5 on entries[test=0.2] of each repetition's training part is chosen"),
+    ],
+)  # fmt: skip
+def test_a_sentence_says_how_solvers_were_tuned(trials, per, metric, sentence):
+    tune = Tune({"sgd": {"lam": (1.0, 2.0)}}, trials=trials, per=per, metric=metric, validation="entries[test=0.2]")
+    assert described(tune, ["kendall", "ndcg@5"]) == sentence
