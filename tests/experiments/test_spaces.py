@@ -256,8 +256,8 @@ def test_a_setting_has_one_space():
     [
         (1, "split", "", "1 trial for each solver, or its whole space where that is smaller; the best kendall on "
          "entries[test=0.2] of the first repetition's training part is chosen"),
-        (8, "repetition", "ndcg@5", "8 random trials for each solver, or its whole space where that is smaller; the best "
-         "ndcg@5 on entries[test=0.2] of each repetition's training part is chosen"),
+        (8, "repetition", "ndcg@5", "8 random trials for each solver, or its whole space where that is smaller; the "
+         "best ndcg@5 on entries[test=0.2] of each repetition's training part is chosen"),
     ],
 )  # fmt: skip
 def test_a_sentence_says_how_solvers_were_tuned(trials, per, metric, sentence):
