@@ -1,7 +1,7 @@
 """Keys of cells must not change, because stored results are found by their keys.
 
 pinned_keys.json has, for every experiment in its quick profile, the key of its first cell, or of its first trial
-if it tunes.
+if it tunes. pinned_defaults.json has every solver with its default settings, which are a part of each key.
 """
 
 import json
@@ -14,8 +14,12 @@ from rankbench import experiments
 from rankbench.data import DATASETS
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection
+from rankbench.solvers import SOLVERS
 
-PINS = json.loads(Path(__file__).with_name("pinned_keys.json").read_text(encoding="utf-8"))
+PINS, DEFAULTS = (
+    json.loads(Path(__file__).with_name(f"pinned_{what}.json").read_text(encoding="utf-8"))
+    for what in ("keys", "defaults")
+)
 
 
 def test_every_experiment_has_its_key_pinned():
@@ -32,3 +36,7 @@ def test_an_experiments_first_key_is_what_it_was(name):
     found = plan(small, Selection(solvers=experiment.solvers[:1], repetitions=1))
     (cell, *_) = found.trials or found.cells
     assert cell.key == PINS[name]
+
+
+def test_the_defaults_of_every_solver_are_what_they_were():
+    assert {name: SOLVERS.resolve(name).identity for name in SOLVERS.names()} == DEFAULTS
