@@ -16,7 +16,7 @@ from rankbench.harness.threads import single_threaded_blas
 from rankbench.names import checked_threads
 from rankbench.streams import stream
 
-_ROWS = 5000  # of the training part, about as many are scored to see whether a model is finite
+_ROWS = 1000  # of the training part, about as many are scored to see whether a model is finite
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def fit(
 def _runaway(step: Step, train: View) -> str | None:
     """Why a model is of no use, as its objective or some scores of what it was trained on are not finite, else None.
 
-    At most some thousands of training rows are scored, at even distances.
+    About a thousand training rows are scored, at even distances.
     """
     if step.objective is not None and not isfinite(objective := float(step.objective())):
         return f"its objective is {objective}"
