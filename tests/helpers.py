@@ -1,6 +1,8 @@
 """Helpers for tests: small experiments, and running the command line inside a test."""
 
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -183,3 +185,11 @@ def rankbench(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     with pytest.raises(SystemExit) as exit_:
         main()
     return int(exit_.value.code or 0)
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for an event; the limit is for a test that fails."""
+    limit = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.01)

@@ -9,7 +9,7 @@ is `lost` after `_ATTEMPTS` attempts.
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from rankbench.harness import machine
 from rankbench.harness.cluster_worker import Introduction, Order, Refusal, carry_out, introduce
 from rankbench.harness.isolation import Caps, Interrupted, Outcome
 from rankbench.harness.records import Cell, Machine
+from rankbench.harness.store import Warn
 from rankbench.harness.worker import Task
 from rankbench.names.user_files import is_from_file
 
@@ -34,8 +35,6 @@ _AWAY = 60.0  # seconds in which a scheduler that went away may come back
 _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
 _DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
-
-Warn = Callable[[str], None]
 
 
 class _Gone(Exception):

@@ -12,7 +12,7 @@ renamed, so that a merge that was interrupted is repeated by the same command.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -24,11 +24,19 @@ from rankbench.errors import UserError
 from rankbench.harness.claims import Claims
 from rankbench.harness.codec import Unreadable
 from rankbench.harness.records import Cell, Result
-from rankbench.harness.store import ResultsFolder, Store, StoredPlan, beside_name, file_name, measurement_of
+from rankbench.harness.store import (
+    ResultsFolder,
+    Store,
+    StoredPlan,
+    Warn,
+    beside_name,
+    file_name,
+    file_of_cell,
+    measurement_of,
+)
 from rankbench.harness.verification import SAME_TO, basis_change, differences, distance, races
 from rankbench.leftovers import partial_of
 
-Warn = Callable[[str], None]
 Agreement = Literal["same", "apart", "conflict"]
 
 
@@ -135,13 +143,13 @@ class _Survey:
         """All decisions."""
         cells = _planned([self.store, *(source for _, source in sources)])
         for path in self.store.measurements():
-            if own := _read(self.store, path, cells.get(_file_of(path)), self.warn):
+            if own := _read(self.store, path, cells.get(file_of_cell(path)), self.warn):
                 self.held.setdefault(file_name(own.result.cell), []).append(own)
             else:
                 self.blocked.add(path.name)
         for text, source in sources:
             for path in source.measurements():
-                if found := _read(source, path, cells.get(_file_of(path)), self.warn):
+                if found := _read(source, path, cells.get(file_of_cell(path)), self.warn):
                     self._decide(found, text)
         return Merge(self.name, tuple(self.copies), self._plans(sources), self.present, tuple(self.conflicts))
 
@@ -266,11 +274,6 @@ def _planned(stores: Iterable[Store]) -> dict[str, Cell]:
     plans = [plan for store in stores for plan in store.plans()]
     cells = [cell for plan in plans for cell in (*(entry.cell for entry in plan.entries), *plan.trials)]
     return {file_name(cell): cell for cell in cells}
-
-
-def _file_of(path: Path) -> str:
-    """The name of the result file of the cell whose measurement lies at this path."""
-    return f"{path.stem.partition('@')[0]}.json"
 
 
 def _at_home(plan: StoredPlan, known: Iterable[StoredPlan]) -> StoredPlan:

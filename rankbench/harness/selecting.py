@@ -2,23 +2,15 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rankbench.errors import UserError
 from rankbench.harness.codec import Unreadable
-from rankbench.harness.records import Machine, Result
+from rankbench.harness.merging import Measurement
+from rankbench.harness.records import Machine
 from rankbench.harness.store import ResultsFolder, Store, file_name
 
 _FEWEST = 4  # digits of a fingerprint or commit
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A measurement and its file."""
-
-    path: Path
-    result: Result
 
 
 def made_by(machine: Machine, asked: str) -> bool:
@@ -47,12 +39,12 @@ def select(source: ResultsFolder, asked: str, target: Path, name: str = "") -> N
         raise UserError(f"{source.out} holds no results of a machine or commit {asked!r}", remedy=there)
 
 
-def _measured(store: Store) -> Iterator[_Found]:
+def _measured(store: Store) -> Iterator[Measurement]:
     """All measurements that can be read, in the order of their times, so that of several the last one is taken."""
     found = []
     for path in store.measurements():
         try:
-            found.append(_Found(path, store.read(path)))
+            found.append(Measurement(path, store.read(path)))
         except Unreadable:
             continue  # the verbs that show the folder itself report such files
     yield from sorted(found, key=lambda one: one.result.finished)
@@ -62,11 +54,11 @@ def _names(machine: Machine) -> list[str]:
     return [machine.fingerprint, *([machine.git] if machine.git else [])]
 
 
-def _put(one: _Found, own: Path, path: Path) -> None:
+def _put(one: Measurement, own: Path, path: Path) -> None:
     """Copy a measurement as the result of its cell; where its values for users are those of the result, these."""
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(one.path, path)
-    for arrays in (one.path.with_suffix(".npz"), own.with_suffix(".npz")):
+    for arrays in (one.arrays, own.with_suffix(".npz")):
         if arrays.exists():
             shutil.copyfile(arrays, path.with_suffix(".npz"))
             return

@@ -180,7 +180,7 @@ class Store:
         if format_ != FORMAT:
             raise Unreadable(f"its format is {format_!r:.60}, not {FORMAT}")
         found: Result = revived(Result, content)
-        if found.key != key or path.name.partition(BESIDE)[0].removesuffix(".json") != _stem(found.cell):
+        if found.key != key or file_of_cell(path) != file_name(found.cell):
             raise Unreadable("its key is not that of its cell")
         return found
 
@@ -342,6 +342,11 @@ class Store:
 def file_name(cell: Cell) -> str:
     """The name of a cell's result file: the solver's name and the first digits of the cell's key."""
     return f"{_stem(cell)}.json"
+
+
+def file_of_cell(path: Path) -> str:
+    """The name of the result file of the cell whose result, or measurement beside it, lies at this path."""
+    return f"{path.stem.partition(BESIDE)[0]}.json"
 
 
 def _stem(cell: Cell) -> str:

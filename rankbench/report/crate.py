@@ -25,7 +25,7 @@ from rankbench.errors import UserError
 from rankbench.harness.archives import METADATA, RESULTS, sha256_of
 from rankbench.harness.codec import encode
 from rankbench.harness.records import Cell, Machine, Place, Study
-from rankbench.harness.store import Store, StoredPlan, file_name
+from rankbench.harness.store import Store, StoredPlan, file_name, file_of_cell
 from rankbench.names import Named, without_folder
 from rankbench.names.user_files import is_from_file
 from rankbench.report.page import page
@@ -86,7 +86,7 @@ def _stored(store: Store, plan: StoredPlan, cells: Iterable[Cell]) -> Files:
     files = [store.plan_path(plan)]
     names = {file_name(cell) for cell in cells}
     for path in store.measurements():
-        if f"{path.stem.partition('@')[0]}.json" in names:
+        if file_of_cell(path) in names:
             files += [path, path.with_suffix(".npz")]
     place = f"{RESULTS}/{store.folder.name}"
     return {f"{place}/{path.parent.name}/{path.name}": path for path in files if path.exists()}

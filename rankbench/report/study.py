@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from rankbench.harness.records import Cell, Entry, Group, Point, Result, Study
-from rankbench.harness.store import BESIDE, ResultsFolder, Store, StoredPlan, file_name
+from rankbench.harness.store import BESIDE, ResultsFolder, Store, StoredPlan, file_name, file_of_cell
 from rankbench.names import without_settings
 
 
@@ -166,7 +166,7 @@ def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list
 def _beside(store: Store, entries: Sequence[Entry]) -> list[str]:
     """A note on the measurements of other machines that lie beside the results shown; empty if there are none."""
     shown = {file_name(entry.cell): entry.result for entry in entries if entry.result}
-    files = [path for path in store.beside() if f"{path.stem.partition(BESIDE)[0]}.json" in shown]
+    files = [path for path in store.beside() if file_of_cell(path) in shown]
     if not files:
         return []
     others = sorted({path.stem.partition(BESIDE)[2].partition("-")[0] for path in files})

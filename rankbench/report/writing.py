@@ -1,12 +1,12 @@
 """Writing the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study
-from rankbench.harness.store import ResultsFolder, write_text
+from rankbench.harness.store import ResultsFolder, Warn, write_text
 from rankbench.report.facts import facts
 from rankbench.report.findings import published_sheet
 from rankbench.report.ranking_functions import bases, draw_basis
@@ -17,8 +17,6 @@ from rankbench.report.series import drawing
 from rankbench.report.study import studies
 from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.trials import trial_sheet, trials, trials_to_csv
-
-Warn = Callable[[str], None]
 
 
 def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, page: bool = True) -> Path:

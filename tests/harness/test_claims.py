@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from helpers import until
 
 import rankbench
 from rankbench.errors import UserError
@@ -78,14 +79,6 @@ def driver():
         each.process.stdout.close()
         with suppress(OSError):
             each.process.stdin.close()
-
-
-def until(condition):
-    """Wait for an event; the limit is for a test that fails."""
-    limit = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.01)
 
 
 def age(path, seconds):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers import TINY, prepared, ran, tiny, tiny_toml, with_solver
+from helpers import TINY, prepared, ran, tiny, tiny_toml, until, with_solver
 
 import rankbench
 from rankbench.errors import UserError
@@ -29,14 +29,6 @@ pytestmark = pytest.mark.slow
 
 SOURCE = str(Path(rankbench.__file__).parents[1])
 QUICK_TTL = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "3s"}  # a frozen worker counts as gone after this time
-
-
-def until(condition):
-    """Wait for an event; the limit is for a test that fails."""
-    limit = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.02)
 
 
 def dask(what, *arguments, **environment):

@@ -13,7 +13,21 @@ from itertools import groupby
 import numpy as np
 import psutil
 import pytest
-from helpers import MACHINE, SPACES, TINY, made_up, prepared, ran, silent, store_in, tiny, tiny_toml, tuned, with_solver
+from helpers import (
+    MACHINE,
+    SPACES,
+    TINY,
+    made_up,
+    prepared,
+    ran,
+    silent,
+    store_in,
+    tiny,
+    tiny_toml,
+    tuned,
+    until,
+    with_solver,
+)
 
 from rankbench.arrays import read_npz
 from rankbench.data.splits import cut
@@ -650,14 +664,6 @@ def trainings(folder):
     """How many trainings have begun so far."""
     log = folder / "log"
     return len(log.read_text().splitlines()) if log.exists() else 0
-
-
-def until(condition):
-    """Wait for an event; the limit is for a test that fails."""
-    limit = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.02)
 
 
 def ended(process):
