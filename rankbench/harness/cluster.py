@@ -6,18 +6,21 @@ other kernels, or whose data differs, gets no cells. A cell whose worker goes aw
 is `lost` after `_ATTEMPTS` attempts.
 """
 
+import json
 import logging
+import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from uuid import uuid4
 
 from distributed import Client, Event, Future
 from distributed.client import FutureCancelledError
+from distributed.comm import parse_host_port
 from distributed.scheduler import KilledWorker
 
 from rankbench.errors import UserError
@@ -32,6 +35,7 @@ from rankbench.names.user_files import is_from_file
 _ATTEMPTS = 3  # how many workers a cell may lose
 _CONNECT = 5.0  # seconds to reach the scheduler
 _AWAY = 60.0  # seconds in which a scheduler that went away may come back
+_AGAIN = 0.2  # seconds between two attempts to reach it
 _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
 _DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
@@ -61,6 +65,7 @@ class Cluster:
         self._client = _connected(scheduler)
         self._mine = machine.describe()
         self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
+        self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
         self._busy: dict[str, str] = {}  # node by address
         self._change = threading.Condition()
         self._reconnecting = threading.Lock()
@@ -135,11 +140,10 @@ class Cluster:
     def _usable(self) -> list[_Worker]:
         """The present workers that are not refused; for timed cells only those of the most frequent fingerprint."""
         present = self._present()
-        for address in present:
-            if address not in self._known:
-                self._known[address] = self._met(address)
-        found = [worker for address in present if (worker := self._known[address])]
-        if present and not found:
+        self._meet([address for address in present if address not in self._known])
+        known = [self._known[address] for address in present if address in self._known]
+        found = [worker for worker in known if worker]
+        if present and len(known) == len(present) and not found:
             raise UserError(f"no worker of {self._scheduler} can run cells", remedy="each says above what it lacks")
         if self._per_node > 1 or not found:
             return found
@@ -154,11 +158,32 @@ class Cluster:
             self._come_back()
             return []
 
-    def _met(self, address: str) -> _Worker | None:
-        """A new worker, or None with a warning if it can run no cells for this driver."""
+    def _meet(self, addresses: list[str]) -> None:
+        """Ask new workers to introduce themselves, and note what those told that have answered.
+
+        A worker that does not answer within a moment, because it has just started or runs something else, is left
+        out until it has answered.
+        """
+        self._asked = {address: future for address, future in self._asked.items() if address in addresses}
         try:
-            future = self._client.submit(introduce, workers=[address], key=f"introduce-{uuid4().hex}", pure=False)
-            told: Introduction = future.result(timeout=_CONNECT)
+            if new := [address for address in addresses if address not in self._asked]:
+                self._asked |= {address: self._ask(address) for address in new}
+                _wait_for([self._asked[address] for address in new])
+        except (FutureCancelledError, OSError):  # the scheduler went away
+            self._asked.clear()
+        for address, future in list(self._asked.items()):
+            if future.status in ("cancelled", "lost"):
+                del self._asked[address]
+            elif future.done():
+                self._known[address] = self._met(address, self._asked.pop(address))
+
+    def _ask(self, address: str) -> Future:
+        return self._client.submit(introduce, workers=[address], key=f"introduce-{uuid4().hex}", pure=False)
+
+    def _met(self, address: str, future: Future) -> _Worker | None:
+        """A worker that has answered, or None with a warning if it can run no cells for this driver."""
+        try:
+            told: Introduction = future.result()
         except Exception as error:
             self._warn(f"worker {address} gets no cells: it cannot describe itself ({type(error).__name__}: {error})")
             return None
@@ -223,6 +248,15 @@ class Cluster:
                 except UserError:
                     if monotonic() > limit:
                         raise
+                    sleep(_AGAIN)
+
+
+def _wait_for(futures: list[Future]) -> None:
+    """Wait for a moment until all have ended."""
+    limit = monotonic() + _CONNECT
+    for future in futures:
+        with suppress(TimeoutError):
+            future.exception(timeout=max(0.0, limit - monotonic()))
 
 
 def own_files(cell: Cell) -> dict[str, bytes]:
@@ -233,15 +267,30 @@ def own_files(cell: Cell) -> dict[str, bytes]:
 
 
 def _connected(scheduler: str) -> Client:
-    """A client of the scheduler at an address, or of the one that a scheduler file names."""
+    """A client of the scheduler at an address, or of the one that a scheduler file names.
+
+    It is created only where something listens: one that cannot connect leaves a thread behind, and may lock up the
+    process when it is collected while another one starts.
+    """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its connection errors are told in one line below
-    where = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
     try:
-        return Client(**where, timeout=_CONNECT, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+        address = _address(scheduler)
+        host_and_port = parse_host_port(address.rpartition("://")[2])
+        socket.create_connection(host_and_port, timeout=_CONNECT).close()
+        return Client(address, timeout=_CONNECT, set_as_default=False)
+    except (KeyError, OSError, TimeoutError, ValueError) as error:
         reason = str(error) or type(error).__name__
         remedy = "start one with: dask scheduler"
         raise UserError(f"no scheduler answers at {scheduler} ({reason})", remedy=remedy) from None
+
+
+def _address(scheduler: str) -> str:
+    """The address of a scheduler that is given by its address or by a scheduler file."""
+    if not Path(scheduler).is_file():
+        if ":" not in scheduler:
+            raise FileNotFoundError("there is no such file")
+        return scheduler
+    return str(json.loads(Path(scheduler).read_text())["address"])
 
 
 def _unfit(told: Introduction, mine: Machine) -> str:
