@@ -38,6 +38,14 @@ class Limits:
         return " and ".join(f"{word} {show_value(limit)}" for word, limit in parts if limit is not None)
 
 
+@dataclass(frozen=True)
+class AddedLater:
+    """Marks a setting that was added when results were already stored, as `Annotated[int, AddedLater()]`.
+
+    At its default the setting is left out of names, identities and keys, so that these results stay valid.
+    """
+
+
 THREADS = Limits(low=1, high=1024)  # the kernels have the same limit: each thread has memory of its own
 REPETITIONS = Limits(low=1, high=10_000)  # a plan holds every cell in memory, and so with the trials of a search
 TRIALS = Limits(low=1, high=10_000)
@@ -65,8 +73,14 @@ def hints_of(cls: type) -> Mapping[str, Any]:
 
 
 def settings_of(record: Dataclass) -> dict[str, Any]:
-    """All settings of a record, defaults included."""
-    return {f.name: getattr(record, f.name) for f in fields(record) if f.init}
+    """All settings of a record, defaults included, but for the defaults of settings that were added later."""
+    hints = hints_of(type(record))
+    told = [f for f in fields(record) if f.init and not _untold(hints[f.name], getattr(record, f.name) == f.default)]
+    return {f.name: getattr(record, f.name) for f in told}
+
+
+def _untold(hint: object, at_default: bool) -> bool:
+    return at_default and AddedLater() in getattr(hint, "__metadata__", ())
 
 
 def changed_settings(record: Dataclass) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Registries: entries, arguments, plug-ins, and when two names have the same identity."""
 
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import pytest
 from hypothesis import assume, given
@@ -13,6 +13,8 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
 from rankbench.names import (
+    AddedLater,
+    Limits,
     Registry,
     changed_settings,
     parse,
@@ -398,3 +400,19 @@ def test_nothing_is_imported_before_it_is_asked_for():
     assert lazy.names() == ["absent"]
     with pytest.raises(ModuleNotFoundError):
         lazy.find("absent")
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A record that got a second setting when results with the first one were already stored."""
+
+    size: int = 5
+    parts: Annotated[int, Limits(low=1), AddedLater()] = 1
+
+
+def test_a_setting_added_later_changes_nothing_at_its_default():
+    things = Registry("thing", {"grown": f"{__name__}:Grown"}, "none", "list")
+    older, same, other = (things.resolve(text) for text in ("grown", "grown[parts=1]", "grown[parts=4]"))
+    assert (older.identity, older.settings) == (same.identity, same.settings) == ("grown[size=5]", (("size", 5),))
+    assert (other.identity, dict(other.settings)) == ("grown[size=5,parts=4]", {"size": 5, "parts": 4})
+    assert same.record == Grown() and other.record == with_settings(older, {"parts": 4}).record == Grown(parts=4)
