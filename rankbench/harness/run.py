@@ -13,6 +13,7 @@ from time import sleep
 from typing import Literal
 from zlib import crc32
 
+from rankbench.arrays import Arrays
 from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness import machine
 from rankbench.harness.claims import Claims, Holder
@@ -190,11 +191,11 @@ class Run:
         with self.store.scratch() as scratch, self.store.claims() as claims:
             _Runner(self, claims, Path(scratch), tell).finish(cells)
 
-    def keep(self, result: Result, ending: Ending | None) -> None:
+    def keep(self, result: Result, per_user: Arrays, model: Arrays | None = None) -> None:
         """Store a new result of this run, and the model of a trial that another one starts from."""
-        if ending and ending.arrays is not None:
-            self.paths.keep(result.cell, ending.arrays)
-        self.store.save(result, dict(ending.per_user) if ending else {})
+        if model is not None:
+            self.paths.keep(result.cell, model)
+        self.store.save(result, per_user)
         self.adopt(result)
 
     def start(self, cell: Cell) -> tuple[str, Path | None]:
@@ -250,12 +251,18 @@ class _Runner:
                 self.tell(Event("end", cell, result))
             else:
                 self.tell(Event("start", cell))
+                if self._alone(cell):
+                    self._collect(until_below=1)
                 self.starts[cell.key], start = self.owner.start(cell)
                 task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
                 self.under_way[pool.submit(self._watched, task)] = cell
-                self._collect(until_below=self.workplace.places)
+                self._collect(until_below=1 if self._alone(cell) else self.workplace.places)
         self._collect(until_below=1)
         return elsewhere
+
+    def _alone(self, cell: Cell) -> bool:
+        """Whether a cell runs while no other cell of this driver does, because its seconds are what is measured."""
+        return self.owner.plan.experiment.timed and _timed(cell)
 
     def _made_meanwhile(self, cell: Cell) -> Result | None:
         """The result that another driver has stored since this run read the cell's file, or None."""
@@ -280,7 +287,8 @@ class _Runner:
                 cell = self.under_way.pop(future)
                 outcome, made_on = future.result()
                 result = result_of(cell, outcome, made_on, self.conditions.jobs > 1)
-                self.owner.keep(replace(result, start=self.starts[cell.key]), outcome.ending)
+                ending = outcome.ending or Ending("failed")
+                self.owner.keep(replace(result, start=self.starts[cell.key]), dict(ending.per_user), ending.arrays)
                 self.claims.release(cell.key)
                 self.tell(Event("end", cell, result))
 
