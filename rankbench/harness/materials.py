@@ -10,6 +10,7 @@ import numpy as np
 from rankbench import data as data_sets
 from rankbench.arrays import Arrays, pack, read_npz, write_npz
 from rankbench.data.splits import Split, cut
+from rankbench.data.splits.own import OwnValidation
 from rankbench.data.views import View, view_of
 from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness.records import Place
@@ -28,18 +29,19 @@ class Materials:
 
     def __init__(self, seed: int, scratch: "Callable[[], TemporaryDirectory[str]] | None" = None) -> None:
         self._seed = seed
-        self._view: tuple[str, View] | None = None
+        self._view: tuple[str, int, View] | None = None  # identity, repetition and data
         self._kept: dict[Place, Split] = {}
         self._size = 0
         self._scratch = scratch
         self._folder: TemporaryDirectory[str] | None = None
         self._files: dict[Place, Path] = {}
 
-    def view(self, named: Named) -> View:
-        """The data set of this name; the most recent data set is kept in memory."""
-        if self._view is None or self._view[0] != named.identity:
-            self._view = named.identity, data_sets.load(named, self._seed)
-        return self._view[1]
+    def view(self, named: Named, repetition: int = 0) -> View:
+        """The data set of this name for a repetition; the one used last is kept in memory."""
+        number = repetition if data_sets.drawn_anew(named) else 0
+        if self._view is None or self._view[:2] != (named.identity, number):
+            self._view = named.identity, number, data_sets.load(named, self._seed, number)
+        return self._view[2]
 
     def split(self, place: Place) -> Split:
         """The split of a place; if the place has a validation split, that split of the training part."""
@@ -74,8 +76,11 @@ class Materials:
 
     def _cut(self, place: Place) -> Split:
         if place.validation is None:
-            return cut(self.view(place.data), place.split, self._seed, place.repetition, place.data.written)
+            view = self.view(place.data, place.repetition)
+            return cut(view, place.split, self._seed, place.repetition, place.data.written)
         outer = self.split(Place(place.data, place.split, place.repetition))
+        if isinstance(place.validation.record, OwnValidation):
+            return place.validation.record.of(outer)
         # a random stream with its own name, different from the one that cut the test part
         seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))
         named = f"the training part of {place.split.written} of {place.data.written}"
