@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -56,6 +57,7 @@ class ConvexERM:
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    path: ClassVar = MappingProxyType({"lam": "rises"})
     title: ClassVar = "Convex ERM"
     version: ClassVar = 1
 

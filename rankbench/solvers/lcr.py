@@ -6,13 +6,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
 from rankbench.methods.descent import Point, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.factors import check_rank
-from rankbench.methods.warm_starts import check_sizes, without_gaps
 from rankbench.models import BlendedFactors
 from rankbench.names import Limits, check, checked_threads
 from rankbench.names.ranges import Rank, Weight
@@ -65,23 +63,6 @@ class LCR:
         for point in descend(problem.objective, problem.start(rng)):
             yield problem.step(point)
 
-    def steps_from(
-        self, model: Model, train: Comparisons, rng: np.random.Generator, threads: int = 1
-    ) -> Iterator[Step]:
-        """This model of the same data, found at another penalty, then as in `steps`; the anchors stay the model's."""
-        threads = checked_threads(threads)
-        if not isinstance(model, BlendedFactors):
-            raise UserError(f"cannot go on from {type(model).__name__}, only from blended factors", subject="LCR")
-        check_sizes((len(model.users), len(model.items)), (train.n_users, train.n_items), "LCR")
-        wanted, found = self.rank * (self.anchors + 1), model.users.shape[1]
-        if (found, model.user_weights.shape[1]) != (wanted, self.anchors + 1):
-            problem = f"cannot go on from a model of other settings: {found} columns of factors where it has {wanted}"
-            raise UserError(problem, remedy="keep rank and anchors", subject="LCR")
-        weights = without_gaps(model.user_weights), without_gaps(model.item_weights)
-        problem = _Problem(self, ComparedEntries.of(train, threads), *weights)
-        for point in descend(problem.objective, problem.unweighed(model)):
-            yield problem.step(point)
-
 
 class _Problem:
     """The regularised risk as a function of all models' factors: rows of users, then of items, in one matrix."""
@@ -102,11 +83,6 @@ class _Problem:
         """The factors of users and of items, each multiplied by its weight."""
         both = x.reshape(self.spread.shape) * self.spread
         return both[: self.entries.shape[0]], both[self.entries.shape[0] :]
-
-    def unweighed(self, model: BlendedFactors) -> Floats:
-        """The factors of a model with these weights: what `weighed` turns into the model's."""
-        both = np.vstack([without_gaps(model.users), without_gaps(model.items)])
-        return np.divide(both, self.spread, out=np.zeros_like(both), where=self.spread > 0).ravel()
 
     def objective(self, x: Floats) -> tuple[float, Floats]:
         """The objective, risk plus penalty, and its gradient."""

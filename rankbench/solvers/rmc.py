@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -93,6 +94,7 @@ class RMC:
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
     version: ClassVar = 1
 
     def __post_init__(self) -> None:

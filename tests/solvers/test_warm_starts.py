@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from solvers.completion import last, some_ratings
 
-from rankbench.contract import Step
+from rankbench.contract import GoesOn, Step
 from rankbench.data.synthetic import PartialOrders
 from rankbench.data.views import View
 from rankbench.errors import UserError
@@ -14,7 +14,6 @@ from rankbench.harness.threads import single_threaded_blas
 from rankbench.models import Factors, ItemScores
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.global_ranking import GlobalRanking
-from rankbench.solvers.lcr import LCR
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.smc import SMC
 
@@ -88,19 +87,9 @@ def test_a_warm_start_at_the_optimum_ends_at_the_first_check():
     )
 
 
-def test_lcr_goes_on_with_the_anchors_of_the_model(comparisons):
-    solver = LCR(rank=2, anchors=3)
-    end = run(solver.steps(comparisons, np.random.default_rng(0)), 6)[-1]
-    steps = run(LCR(rank=2, anchors=3, lam=0.5).steps_from(end.model, comparisons, np.random.default_rng(5)), 6)
-    again = next(solver.steps_from(end.model, comparisons, np.random.default_rng(5)))
-    assert again.objective() == pytest.approx(end.objective(), rel=1e-12)
-    np.testing.assert_array_equal(steps[-1].model.user_weights, end.model.user_weights)
-    assert steps[-1].objective() < steps[0].objective() < end.objective()
-
-
-def run(steps: Iterator[Step], number: int) -> list[Step]:
-    """The first steps."""
-    return [step for _, step in zip(range(number), steps, strict=False)]
+@pytest.mark.parametrize("name", CONVEX)
+def test_these_solvers_go_on_along_a_path_of_penalties(name):
+    assert isinstance(CONVEX[name][0], GoesOn)
 
 
 def test_a_model_that_does_not_fit_is_refused(comparisons):
@@ -113,14 +102,7 @@ def test_a_model_that_does_not_fit_is_refused(comparisons):
         (ConvexERM(), few, "ConvexERM: cannot go on from a model of 3 users"),
         (GlobalRanking(), scores, "GlobalRanking: cannot go on from a model of 60 users and 7 items"),
         (GlobalRanking(), few, "GlobalRanking: cannot go on from Factors, only from scores"),
-        (LCR(), few, "LCR: cannot go on from Factors, only from blended factors"),
     ):
         train = some_ratings() if isinstance(solver, SMC) else comparisons
         with pytest.raises(UserError, match=problem):
             next(solver.steps_from(model, train, np.random.default_rng(0)))
-
-
-def test_lcr_refuses_a_model_of_other_settings(comparisons):
-    model = next(LCR(rank=2, anchors=3).steps(comparisons, np.random.default_rng(0))).model
-    with pytest.raises(UserError, match="of other settings: 8 columns of factors where it has 12"):
-        next(LCR(rank=3, anchors=3).steps_from(model, comparisons, np.random.default_rng(0)))
