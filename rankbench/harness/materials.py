@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from rankbench import data as data_sets
-from rankbench.arrays import Arrays, pack, read_npz, write_npz
+from rankbench import mapped
+from rankbench.arrays import Arrays, map_npz, pack, write_npz
 from rankbench.data.splits import Split, cut
 from rankbench.data.splits.own import OwnValidation
 from rankbench.data.views import View, view_of
@@ -17,6 +18,7 @@ from rankbench.harness.records import Place
 from rankbench.names import Named
 from rankbench.streams import stream
 
+_SAME = ".same"  # after the name of an array that is not written: the text is the name of the array that it equals
 KEPT = 256 * 2**20  # bytes of splits to keep in memory; further splits go to the scratch folder
 
 
@@ -58,7 +60,7 @@ class Materials:
         if place in self._files:
             shutil.move(self._files.pop(place), path)
         else:
-            write_npz(path, packed(self.split(place)))
+            write_split(path, self.split(place))
         self.drop([place])
 
     def drop(self, places: Iterable[Place]) -> None:
@@ -96,7 +98,7 @@ class Materials:
             self._folder = self._folder or self._scratch()
             path = Path(self._folder.name) / f"split-{len(self._files)}-{found.hash[:12]}.npz"
             with writing_to(path.parent, MAKE_ROOM):
-                write_npz(path, packed(found))
+                write_split(path, found)
             self._files[place] = path
 
 
@@ -106,9 +108,23 @@ def packed(split: Split) -> Arrays:
     return {name: array for arrays in parts for name, array in arrays.items()}
 
 
+def write_split(path: Path, split: Split) -> None:
+    """Write a split to a file; a large array that two parts share, such as item features, is written once."""
+    arrays: Arrays = {}
+    names: dict[tuple[object, ...], str] = {}  # by the place in memory
+    for name, array in packed(split).items():
+        about = array.__array_interface__
+        first = names.setdefault((*about["data"], about["typestr"], array.shape, array.strides), name)
+        shared = first != name and array.nbytes >= mapped.LARGE
+        arrays |= {f"{name}{_SAME}": np.array(first)} if shared else {name: array}
+    write_npz(path, arrays)
+
+
 def read_split(path: Path) -> Split:
-    """The split in a file."""
-    arrays = read_npz(path)
+    """The split in a file, which must not be changed afterwards; its large arrays are mapped, and not read."""
+    arrays = map_npz(path)
+    for name in [name for name in arrays if name.endswith(_SAME)]:
+        arrays[name.removesuffix(_SAME)] = arrays[str(arrays.pop(name))]
     parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
     return Split(**{part: view_of(arrays, f"{part}.") for part in parts})
 

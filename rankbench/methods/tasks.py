@@ -16,12 +16,7 @@ def with_order(train: View) -> Flags:
     """A mask of the users with an order to learn: with a comparison, or with two different ratings."""
     if isinstance(train, Comparisons):
         return np.asarray(np.diff(train.indptr) > 0)
-    changes = np.concatenate([[0], np.cumsum(np.diff(train.values) != 0)])
-    first, last = train.indptr[:-1], np.maximum(train.indptr[1:] - 1, 0)
-    found = np.zeros(train.n_users, bool)
-    some = train.indptr[1:] > first
-    found[some] = changes[last[some]] > changes[first[some]]
-    return found
+    return train.has_order
 
 
 def ordered(train: Ratings) -> Ratings:
@@ -29,7 +24,7 @@ def ordered(train: Ratings) -> Ratings:
     kept = with_order(train)
     if kept.all():
         return train
-    return train.take(np.flatnonzero(np.repeat(kept, np.diff(train.indptr))))
+    return train.where(np.repeat(kept, np.diff(train.indptr)))
 
 
 def targets(train: Ratings, centre: Centre) -> Floats:

@@ -165,7 +165,7 @@ def _hold_back(train: Ratings, share: float, rng: np.random.Generator) -> tuple[
     position = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
     held = np.zeros(len(train), bool)
     held[order] = position < np.repeat((share * np.diff(train.indptr)).astype(np.int64), np.diff(train.indptr))
-    return train.take(np.flatnonzero(~held)), train.take(np.flatnonzero(held))
+    return train.where(~held), train.where(held)
 
 
 def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
