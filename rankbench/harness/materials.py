@@ -10,6 +10,7 @@ import numpy as np
 from rankbench import data as data_sets
 from rankbench.arrays import Arrays, pack, read_npz, write_npz
 from rankbench.data.splits import Split, cut
+from rankbench.data.splits.again import AppliedAgain
 from rankbench.data.views import View, view_of
 from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness.records import Place
@@ -79,6 +80,8 @@ class Materials:
         # a random stream with its own name, different from the one that cut the test part
         seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))
         named = f"the training part of {place.split.written} of {place.data.written}"
+        if isinstance(place.validation.record, AppliedAgain):
+            return cut(place.validation.record.source(outer), place.split, seed, place.repetition, named)
         return cut(outer.train, place.validation, seed, place.repetition, named)
 
     def _keep(self, place: Place, found: Split) -> None:

@@ -141,3 +141,26 @@ def test_a_validation_part_stays_the_one_that_stored_trials_were_measured_on():
 def test_another_seed_cuts_other_rows():
     assert Materials(0).split(FIRST).hash != Materials(1).split(FIRST).hash
     assert Materials(0).split(INNER).hash != Materials(1).split(INNER).hash
+
+
+def test_with_again_the_validation_part_is_cut_from_the_training_part_as_the_test_part_was():
+    place = replace(FIRST, split=SPLITS.resolve("entries[test=0.3]"))
+    outer, inner = (Materials(0).split(replace(place, validation=by)) for by in (None, SPLITS.resolve("again")))
+    assert len(inner.test) == round(0.3 * len(outer.train))
+    assert len(inner.train) + len(inner.test) == len(outer.train)
+
+
+def test_with_again_a_split_of_drawn_comparisons_holds_out_training_ratings():
+    place = replace(FIRST, split=SPLITS.resolve("binary[C=5]"))
+    outer, inner = (Materials(0).split(replace(place, validation=by)) for by in (None, SPLITS.resolve("again")))
+    pairs = {
+        name: set(zip(part.users.tolist(), part.items.tolist(), strict=True))
+        for name, part in {"outer": outer.seen, "test": inner.test, "seen": inner.seen}.items()
+    }
+    assert pairs["test"] and pairs["test"] | pairs["seen"] == pairs["outer"] and not pairs["test"] & pairs["seen"]
+    assert np.diff(inner.train.indptr).max() == 5
+
+
+def test_again_is_for_tuning_only():
+    with pytest.raises(UserError, match='is for tuning only, as in `validation = "again"`'):
+        Materials(0).split(replace(FIRST, split=SPLITS.resolve("again")))

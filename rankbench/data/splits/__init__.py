@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from rankbench.arrays import fingerprint
-from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.contract import Solver
+from rankbench.data.views import Comparisons, Ratings, View, mismatch
 from rankbench.errors import UserError
 from rankbench.names import Named, Registry
 from rankbench.streams import stream
@@ -32,6 +33,7 @@ SPLITS = Registry(
         "cold-items": "rankbench.data.splits.shares:ColdItems",
         "binary": "rankbench.data.splits.drawn:Binary",
         "comparisons": "rankbench.data.splits.drawn:DrawnComparisons",
+        "again": "rankbench.data.splits.again:AppliedAgain",
     },
     "rankbench.splits",
     "rankbench list splits",
@@ -47,7 +49,8 @@ class CannotCut(UserError):
 class Split:
     """A training part and a held-out part over the same users and items.
 
-    `seen` has the ratings of the items that each user has seen, for training parts that are comparisons.
+    `seen` has the ratings of the items that each user has seen, for training parts that are comparisons. Solvers that
+    learn from ratings only learn from it.
     """
 
     train: Any
@@ -59,6 +62,11 @@ class Split:
         """The parts by name, without `seen` if there is none."""
         parts = {"train": self.train, "test": self.test, "seen": self.seen}
         return {name: part for name, part in parts.items() if part is not None}
+
+    def train_for(self, solver: Solver) -> View:
+        """The training part as this solver can learn from it: `seen` if it learns from ratings and not comparisons."""
+        instead = self.seen is not None and mismatch(solver, self.train) and not mismatch(solver, self.seen)
+        return self.seen if instead and self.seen is not None else self.train
 
     @property
     def hash(self) -> str:
