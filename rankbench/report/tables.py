@@ -259,16 +259,6 @@ def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
 
 def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
-    paces: dict[str, Callable[[Row], str]] = {
-        "threads": lambda row: str(row.pace.threads if row.pace else ""),
-        "speed-up": lambda row: _rounded(row.pace.speed_up if row.pace else None, 2),
-        "its bound": lambda row: _rounded(row.pace.bound if row.pace else None, 2),
-        "with set-up": lambda row: _rounded(row.pace.overall if row.pace else None, 2),
-    }
-    if any(row.pace and row.pace.published is not None for row in table):
-        paces["published speed-up"] = lambda row: _rounded(row.pace.published if row.pace else None, 2)
-    if any(row.pace and row.pace.published_seconds is not None for row in table):
-        paces["published seconds"] = lambda row: _rounded(row.pace.published_seconds if row.pace else None, 1)
     seconds: dict[str, Callable[[Row], str]] = {
         "seconds": lambda row: _rounded(row.seconds, 3) + (_DISTURBED if row.disturbed and row.seconds else ""),
         "prepare": lambda row: _rounded(row.prepare, 3),
@@ -285,7 +275,28 @@ def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     ):
         if not found:
             del seconds[heading]
-    return (paces if varies_threads(study) else {}) | seconds
+    return (_paces(table) if varies_threads(study) else {}) | seconds
+
+
+def _paces(table: list[Row]) -> dict[str, Callable[[Row], str]]:
+    """The columns of experiments that vary the number of threads; published ones if there are any."""
+    measured: dict[str, Callable[[Pace], str]] = {
+        "threads": lambda pace: str(pace.threads),
+        "speed-up": lambda pace: _rounded(pace.speed_up, 2),
+        "its bound": lambda pace: _rounded(pace.bound, 2),
+        "with set-up": lambda pace: _rounded(pace.overall, 2),
+    }
+    published: dict[str, Callable[[Pace], str]] = {
+        "published speed-up": lambda pace: _rounded(pace.published, 2),
+        "published seconds": lambda pace: _rounded(pace.published_seconds, 1),
+    }
+    known = {name: text for name, text in published.items() if any(row.pace and text(row.pace) for row in table)}
+    return {name: _of_pace(text) for name, text in (measured | known).items()}
+
+
+def _of_pace(text: Callable[[Pace], str]) -> Callable[[Row], str]:
+    """The text for a row; empty where the row has no pace, as it is of skipped data."""
+    return lambda row: text(row.pace) if row.pace else ""
 
 
 def _line(
