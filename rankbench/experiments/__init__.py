@@ -37,6 +37,9 @@ class Budget:
             raise UserError("a budget needs steps, seconds or a tolerance: some solvers never stop by themselves")
 
 
+TIMES = ("speed-up", "seconds")  # what may be published of a number of threads, in place of a metric
+
+
 @dataclass(frozen=True)
 class Published:
     """A reference number for a measured one: published in a paper, or computed from a formula."""
@@ -47,6 +50,7 @@ class Published:
     sd: float | None = None
     data: Pattern | None = None  # the experiment's data set that the number belongs to; None: every one
     split: Pattern | None = None
+    threads: Annotated[int, THREADS] | None = None  # the number that a published speed-up or time is of
     on: Pattern | None = None  # the data set that the paper used, by its name in rankbench; None: the same data
     remark: str = ""  # other differences from the paper
     computed: str = ""  # the formula, if the number is computed and not published
@@ -56,6 +60,8 @@ class Published:
         for name in ("solver", "data", "split", "on"):
             if isinstance(text := getattr(self, name), str):
                 object.__setattr__(self, name, Pattern.read(text))
+        if (self.metric in TIMES) != (self.threads is not None):
+            raise UserError(f"threads goes with metric = {' or '.join(TIMES)}, and they with it", subject="Published")
 
 
 @dataclass(frozen=True)
@@ -90,12 +96,14 @@ class Figure:
     metric: str = ""  # empty: the experiment's first metric
     x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
     by: tuple[str, ...] = ()  # sweep: settings with one panel per value
-    curves: tuple[Curve, ...] = ()  # sweep: reference lines
+    curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
 
     def __post_init__(self) -> None:
         check(self)
-        if (self.by or self.curves) and self.kind != "sweep":
-            raise UserError(f"by and curves need kind=sweep, not kind={self.kind}", subject="Figure")
+        if self.by and self.kind != "sweep":
+            raise UserError(f"by needs kind=sweep, not kind={self.kind}", subject="Figure")
+        if self.curves and self.kind not in ("sweep", "speedup"):
+            raise UserError(f"curves need kind=sweep or kind=speedup, not kind={self.kind}", subject="Figure")
 
 
 @dataclass(frozen=True)
@@ -284,7 +292,7 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
     _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
     if cls is Budget and table and "steps" not in table:
         table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
-    if table.get("metric"):
+    if table.get("metric") and table["metric"] not in TIMES:
         table = {**table, "metric": _label(file, str(table["metric"]))}
     _check_texts(f"{file}: {place}", cls, table)
     try:

@@ -11,7 +11,7 @@ from rankbench import data as data_sets
 from rankbench import mapped
 from rankbench.arrays import Arrays, map_npz, pack, write_npz
 from rankbench.data.splits import Split, cut
-from rankbench.data.splits.own import OwnValidation
+from rankbench.data.splits.validation import AppliedAgain, OwnValidation
 from rankbench.data.views import View, view_of
 from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness.records import Place
@@ -86,6 +86,8 @@ class Materials:
         # a random stream with its own name, different from the one that cut the test part
         seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))
         named = f"the training part of {place.split.written} of {place.data.written}"
+        if isinstance(place.validation.record, AppliedAgain):
+            return cut(place.validation.record.source(outer), place.split, seed, place.repetition, named)
         return cut(outer.train, place.validation, seed, place.repetition, named)
 
     def _keep(self, place: Place, found: Split) -> None:

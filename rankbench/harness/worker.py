@@ -116,7 +116,7 @@ def _run(home: Connection, task: Task) -> Ending:
         raise UserError(f"{cell.solver.written} needs a package that is not installed", remedy=remedy)
     measured = [measure.record for measure in cell.measures]
     started = perf_counter()
-    train = offer(solver, split.train)
+    train = offer(solver, split.train_for(solver))
     prepare = perf_counter() - started
     rng = rng_of(cell)
     memory = PeakMemory()

@@ -291,12 +291,7 @@ def _swept(question: _Question, members: Sequence[Group]) -> Panel:
     for group in members:
         name = question.name(group)
         lines[name] = question.extended(lines.get(name, Line(name)), setting_of(group, figure.x), group)
-    curves = tuple(
-        Line(curve.name, curve.x, curve.y, curve.y, curve.y)
-        for curve in figure.curves
-        if question.label == own_metric(study)
-        and all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
-    )
+    curves = _reference_lines(question, members) if question.label == own_metric(study) else ()
     parts = [setting_label(study, key, setting_of(members[0], key)) for key in figure.by]
     found = _published(question, ((group, (setting_of(group, figure.x),)) for group in members))
     measured = tuple(line.ascending() for line in lines.values())
@@ -353,8 +348,30 @@ def _speed_ups(question: _Question) -> list[Panel]:
                     bounds[name] = known.at(threads, bound)
         counts = tuple(sorted({float(group.threads) for group in members}))
         ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
-        panels.append(Panel(title, tuple(lines.values()), tuple(bounds.values()), (ideal,), shares=title))
+        beside = (*bounds.values(), *_published_speed_ups(question, members))
+        curves = (ideal, *_reference_lines(question, members))
+        panels.append(Panel(title, tuple(lines.values()), beside, curves, shares=title))
     return panels
+
+
+def _published_speed_ups(question: _Question, members: Sequence[Group]) -> list[Line]:
+    """The published speed-ups of these groups, a line for each solver."""
+    found: dict[str, Line] = {}
+    for group in members:
+        if number := beside(question.study, group, "speed-up"):
+            owner, what = question.name(group), _heading(number)
+            found[owner] = found.get(owner, Line(f"{owner}, {what}", owner=owner, what=what))
+            found[owner] = found[owner].at(group.threads, number.value)
+    return list(found.values())
+
+
+def _reference_lines(question: _Question, members: Sequence[Group]) -> tuple[Line, ...]:
+    """The figure's reference lines that belong to the panel of these groups."""
+    return tuple(
+        Line(curve.name, curve.x, curve.y, curve.y, curve.y)
+        for curve in question.study.experiment.figure.curves
+        if all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
+    )
 
 
 def _in_families(question: _Question, panel: Panel, always: bool) -> list[Panel]:

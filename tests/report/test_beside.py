@@ -130,3 +130,14 @@ def test_the_figure_of_the_page_is_json_also_with_quotes_in_a_remark(study):
     assert "by &quot;them&quot; &lt;/script&gt;" in html
     (figures,) = re.findall(r'<script type="application/json" class="figures">(.*?)</script>', html)
     assert json.loads(figures)["ndcg@5"]["data"]
+
+
+def test_what_was_published_on_data_that_is_not_at_hand_has_rows_of_its_own(study):
+    there = Published(Pattern("global"), "ndcg@5", 0.7605, data=Pattern("netflix"))
+    shown = of_sgd("ml-10m")
+    found = study(shown, there, data=(HERE, "netflix", "ml-10m"))
+    lines = [row for row in rows(found) if row.published is not None and row.measured is None]
+    assert [(row.data, row.solver, row.metric, row.published, row.status) for row in lines] == [
+        ("netflix", "global", "ndcg@5", 0.7605, "skipped")
+    ]  # the number of ml-10m stands beside a measured one already
+    assert ["netflix", "global"] in [list(line[:2]) for line in sheet(found).lines]
