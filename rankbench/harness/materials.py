@@ -28,17 +28,18 @@ class Materials:
 
     def __init__(self, seed: int, scratch: "Callable[[], TemporaryDirectory[str]] | None" = None) -> None:
         self._seed = seed
-        self._view: tuple[str, View] | None = None
+        self._view: tuple[tuple[str, int], View] | None = None
         self._kept: dict[Place, Split] = {}
         self._size = 0
         self._scratch = scratch
         self._folder: TemporaryDirectory[str] | None = None
         self._files: dict[Place, Path] = {}
 
-    def view(self, named: Named) -> View:
-        """The data set of this name; the most recent data set is kept in memory."""
-        if self._view is None or self._view[0] != named.identity:
-            self._view = named.identity, data_sets.load(named, self._seed)
+    def view(self, named: Named, repetition: int = 0) -> View:
+        """The data set of this name, drawn anew in each repetition if it is generated; the most recent one is kept."""
+        asked = named.identity, repetition if data_sets.drawn_anew(named) else 0
+        if self._view is None or self._view[0] != asked:
+            self._view = asked, data_sets.load(named, self._seed, repetition)
         return self._view[1]
 
     def split(self, place: Place) -> Split:
@@ -74,7 +75,8 @@ class Materials:
 
     def _cut(self, place: Place) -> Split:
         if place.validation is None:
-            return cut(self.view(place.data), place.split, self._seed, place.repetition, place.data.written)
+            view = self.view(place.data, place.repetition)
+            return cut(view, place.split, self._seed, place.repetition, place.data.written)
         outer = self.split(Place(place.data, place.split, place.repetition))
         # a random stream with its own name, different from the one that cut the test part
         seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))

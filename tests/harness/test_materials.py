@@ -8,7 +8,7 @@ import pytest
 from helpers import TINY
 
 from rankbench.arrays import read_npz
-from rankbench.data import DATASETS, load
+from rankbench.data import DATASETS, drawn_anew, load
 from rankbench.data.splits import SPLITS, cut
 from rankbench.errors import UserError
 from rankbench.harness import materials
@@ -121,17 +121,22 @@ def test_a_damaged_file_of_a_split_is_one_line(tmp_path):
 
 def test_data_is_loaded_once_for_all_that_needs_it_in_a_row(monkeypatch):
     calls = []
-    monkeypatch.setattr("rankbench.data.load", lambda named, seed: calls.append(named.written) or load(named, seed))
+
+    def counted(named, seed, repetition):
+        calls.append((named.written, repetition))
+        return load(named, seed, repetition)
+
+    monkeypatch.setattr("rankbench.data.load", counted)
     found = Materials(0)
     spelled = DATASETS.resolve("low-rank[per_user=20,items=30,users=20]")
     assert found.view(FIRST.data) is found.view(spelled)
     for place in (FIRST, SECOND, INNER):
         found.split(place)
-    assert calls == [DATA]
+    assert calls == [(DATA, 0), (DATA, 1)]  # generated data is another one in each repetition
     other = DATASETS.resolve("low-rank[users=21,items=30,per_user=20]")
     found.view(other)
     found.view(FIRST.data)
-    assert calls == [DATA, other.written, DATA]
+    assert calls[2:] == [(other.written, 0), (DATA, 0)]
 
 
 def test_a_validation_part_stays_the_one_that_stored_trials_were_measured_on():
@@ -141,3 +146,19 @@ def test_a_validation_part_stays_the_one_that_stored_trials_were_measured_on():
 def test_another_seed_cuts_other_rows():
     assert Materials(0).split(FIRST).hash != Materials(1).split(FIRST).hash
     assert Materials(0).split(INNER).hash != Materials(1).split(INNER).hash
+
+
+def test_generated_data_is_drawn_anew_in_each_repetition_and_published_data_is_not():
+    generated, made = DATASETS.resolve("low-rank[users=5,items=9,per_user=4]"), Materials(0)
+    first, second = made.view(generated), made.view(generated, 1)
+    assert not np.array_equal(first.values, second.values)
+    assert np.array_equal(made.view(generated).values, first.values)
+    assert np.array_equal(load(generated).values, first.values)
+    assert np.array_equal(load(generated, repetition=1).values, second.values)
+    assert not drawn_anew(DATASETS.resolve("ml-100k"))
+
+
+def test_the_splits_of_two_repetitions_hold_other_data_where_it_is_generated():
+    exact = DATASETS.resolve("feature-low-rank[users=5,items=40,per_user=20]")
+    values = [Materials(0).split(replace(place, data=exact)).train.values for place in (FIRST, SECOND)]
+    assert values[0].size and np.intersect1d(*values).size == 0
