@@ -15,6 +15,7 @@ from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import fit
 from rankbench.kernels.methods import entries
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
