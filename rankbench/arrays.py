@@ -49,26 +49,38 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
     return cls(**values)
 
 
-def sealed(array: T) -> T:
-    """The same array made read-only, together with every array that it is a view of.
+class _Seal:
+    """Holds an array; NumPy refuses to make an array writable again whose memory it got from here."""
 
-    Seal an array before passing it to a data view: the view keeps sealed arrays and copies all other arrays.
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, True)}
+
+
+def sealed(array: Array) -> Array:
+    """An array of the same memory that is read-only for good; the given array becomes read-only too.
+
+    Only for arrays that were just made and that nobody else keeps: who owns an array can make it writable again, and
+    that would change the sealed one. A data view keeps sealed arrays, and copies all others.
     """
+    if is_sealed(array):
+        return array
     part: object = array
     while isinstance(part, np.ndarray):
         part.flags.writeable = False
         part = part.base
-    return array
+    return np.asarray(_Seal(array))
 
 
-def is_sealed(array: object) -> bool:
-    """Whether an array is read-only, and so is every array that it is a view of."""
-    part = array
+def is_sealed(array: Array) -> bool:
+    """Whether an array is one that `sealed` returned, or a view of one.
+
+    Other arrays that are read-only may be written to nevertheless: their owner can make them writable again.
+    """
+    part: object = array
     while isinstance(part, np.ndarray):
-        if part.flags.writeable:
-            return False
         part = part.base
-    return part is None  # any other base, such as a file or a buffer, may be written to from elsewhere
+    return isinstance(part, _Seal)
 
 
 def _csr(name: str, data: Array, indices: Array, indptr: Array, shape: Array) -> scipy.sparse.csr_array:

@@ -16,7 +16,7 @@ from rankbench.solvers import SOLVERS
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
-    {"errors", "contract", "streams", "leftovers", "arrays", "names", "soundness"},
+    {"errors", "blas", "contract", "streams", "leftovers", "arrays", "names", "soundness"},
     {"kernels"},
     {"feature_matrix", "isotonic", "item_kernels", "statistics"},
     {"models"},

@@ -60,11 +60,11 @@ class Source(Protocol):
 def load(name: str | Named, seed: int = 0, repetition: int = 0) -> View:
     """Load the data set of this name, `rankbench.load("low-rank[users=500]")`; equal settings give equal bytes.
 
-    Generated data is drawn anew for each repetition of an experiment, and published data is always the same.
+    Generated data is drawn anew for each repetition.
     """
     named = DATASETS.resolve(name) if isinstance(name, str) else name
     source: Source = named.record
-    anew = (repetition,) if repetition and drawn_anew(named) else ()  # the first repetition draws as `load` does
+    anew = (repetition,) if repetition and drawn_anew(named) else ()
     rng = stream(seed, "data", named.identity, source.version, *anew)
     try:
         return source.view(rng)
@@ -76,5 +76,5 @@ def load(name: str | Named, seed: int = 0, repetition: int = 0) -> View:
 
 
 def drawn_anew(named: Named) -> bool:
-    """Whether every repetition of an experiment has its own draw of this data set, because it is generated."""
+    """Whether each repetition has data of its own, because the data set is generated."""
     return isinstance(named.record.origin, Generated)

@@ -206,9 +206,7 @@ VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
 
 def view_of(arrays: Arrays, prefix: str = "") -> Any:
     """The view that is packed into these arrays, which were just read from a file and are not shared."""
-    for array in arrays.values():
-        sealed(array)  # avoids a copy of each column
-    return unpack(arrays, VIEWS, prefix)
+    return unpack({name: sealed(array) for name, array in arrays.items()}, VIEWS, prefix)  # so no column is copied
 
 
 def mismatch(solver: Solver, view: View) -> str | None:
@@ -264,10 +262,11 @@ def _checked_labels(name: str, labels: Labels, size: int | None) -> Labels:
 
 
 def _own(array: Array, given: Array) -> Array:
-    """A read-only view of `array`, or of a copy if it shares memory with the caller's writable array `given`.
+    """A read-only view of `array`, or of a copy if it shares memory with the caller's array `given`.
 
     Large columns are rarely copied: arrays that were read from a file, and columns of other views, are sealed and need
-    no copy, and a change of type has already made one.
+    no copy, and a change of type has already made one. An array that is only locked is copied, as its owner can unlock
+    it.
     """
     if np.may_share_memory(array, given) and not is_sealed(array):
         array = array.copy()
@@ -341,8 +340,8 @@ def _own_csr(theirs: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
         features.check_format()
     except ValueError as error:
         raise UserError(f"item features are not a valid sparse matrix: {error}") from None
-    for part in (features.data, features.indices, features.indptr):
-        part.flags.writeable = False
+    for name in ("data", "indices", "indptr"):  # SciPy may have made new ones
+        setattr(features, name, sealed(getattr(features, name)))
     return features
 
 

@@ -117,12 +117,18 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
+    differences: str = ""  # why measured numbers differ from the published ones, and what was found besides
     names: Names = field(default_factory=Names)
     tune: Tune | None = None  # how every solver is tuned; None: solvers run with the settings given
     source: str = ""  # the path of the user's file; empty for an experiment of the package
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def timed(self) -> bool:
+        """Whether seconds are what its figure shows, so that its cells must not disturb each other."""
+        return self.figure.kind == "speedup" or (self.figure.kind == "curve" and self.figure.x == "seconds")
 
 
 Given = TypeVar("Given")

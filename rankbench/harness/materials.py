@@ -10,6 +10,7 @@ import numpy as np
 from rankbench import data as data_sets
 from rankbench.arrays import Arrays, pack, read_npz, write_npz
 from rankbench.data.splits import Split, cut
+from rankbench.data.splits.own import OwnValidation
 from rankbench.data.views import View, view_of
 from rankbench.errors import MAKE_ROOM, writing_to
 from rankbench.harness.records import Place
@@ -28,7 +29,7 @@ class Materials:
 
     def __init__(self, seed: int, scratch: "Callable[[], TemporaryDirectory[str]] | None" = None) -> None:
         self._seed = seed
-        self._view: tuple[tuple[str, int], View] | None = None
+        self._view: tuple[str, int, View] | None = None  # identity, repetition and data
         self._kept: dict[Place, Split] = {}
         self._size = 0
         self._scratch = scratch
@@ -36,11 +37,11 @@ class Materials:
         self._files: dict[Place, Path] = {}
 
     def view(self, named: Named, repetition: int = 0) -> View:
-        """The data set of this name, drawn anew in each repetition if it is generated; the most recent one is kept."""
-        asked = named.identity, repetition if data_sets.drawn_anew(named) else 0
-        if self._view is None or self._view[0] != asked:
-            self._view = asked, data_sets.load(named, self._seed, repetition)
-        return self._view[1]
+        """The data set of this name for a repetition; the one used last is kept in memory."""
+        number = repetition if data_sets.drawn_anew(named) else 0
+        if self._view is None or self._view[:2] != (named.identity, number):
+            self._view = named.identity, number, data_sets.load(named, self._seed, number)
+        return self._view[2]
 
     def split(self, place: Place) -> Split:
         """The split of a place; if the place has a validation split, that split of the training part."""
@@ -78,6 +79,8 @@ class Materials:
             view = self.view(place.data, place.repetition)
             return cut(view, place.split, self._seed, place.repetition, place.data.written)
         outer = self.split(Place(place.data, place.split, place.repetition))
+        if isinstance(place.validation.record, OwnValidation):
+            return place.validation.record.of(outer)
         # a random stream with its own name, different from the one that cut the test part
         seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))
         named = f"the training part of {place.split.written} of {place.data.written}"

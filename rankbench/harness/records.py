@@ -331,6 +331,7 @@ class Result:
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, if the model has them
     split: str = ""  # SHA-256 of the split's parts; empty in results from before it was kept
     model: str = ""  # SHA-256 of the last model's arrays; empty also where a model is no record of arrays
+    start: str = ""  # of a trial: the key of the trial whose model it started from; empty if it started from nothing
 
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):

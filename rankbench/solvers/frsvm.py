@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
@@ -126,6 +127,7 @@ class _Design:
             return 1.0
         return float(np.vdot(self.features.stored, self.features.stored)) / self.n_items
 
+    @one_blas_thread()
     def times(self, matrix: Floats) -> Floats:
         """X times a matrix; the matrix itself where X = I."""
         if self.features is None:
@@ -137,6 +139,7 @@ class _Design:
             kernel.dense_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
         return out
 
+    @one_blas_thread()
     def transposed_times(self, matrix: Floats) -> Floats:
         """X^T times a matrix; the matrix itself where X = I."""
         if self.features is None:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
@@ -77,7 +78,8 @@ class IMC:
             if not len(kept):
                 return
             vectors = features.times(basis)
-            failed = kernel.ridge(rows=rated.rows, vectors=vectors, lam=self.lam, out=users, threads=threads)
+            with one_blas_thread():
+                failed = kernel.ridge(rows=rated.rows, vectors=vectors, lam=self.lam, out=users, threads=threads)
             if failed >= 0:
                 raise UserError(
                     f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"
