@@ -37,6 +37,9 @@ class Budget:
             raise UserError("a budget needs steps, seconds or a tolerance: some solvers never stop by themselves")
 
 
+PER_STEP = "seconds-per-step"  # may be published in place of a metric
+
+
 @dataclass(frozen=True)
 class Published:
     """A reference number for a measured one: published in a paper, or computed from a formula."""
@@ -284,7 +287,7 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
     _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
     if cls is Budget and table and "steps" not in table:
         table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
-    if table.get("metric"):
+    if table.get("metric") and not (cls is Published and table["metric"] == PER_STEP):
         table = {**table, "metric": _label(file, str(table["metric"]))}
     _check_texts(f"{file}: {place}", cls, table)
     try:
