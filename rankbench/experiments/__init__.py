@@ -38,6 +38,7 @@ class Budget:
 
 
 TIMES = ("speed-up", "seconds")  # what may be published of a number of threads, in place of a metric
+PER_STEP = "seconds-per-step"  # may be published in place of a metric
 
 
 @dataclass(frozen=True)
@@ -292,7 +293,7 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
     _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
     if cls is Budget and table and "steps" not in table:
         table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
-    if table.get("metric") and table["metric"] not in TIMES:
+    if table.get("metric") and not (cls is Published and table["metric"] in (*TIMES, PER_STEP)):
         table = {**table, "metric": _label(file, str(table["metric"]))}
     _check_texts(f"{file}: {place}", cls, table)
     try:

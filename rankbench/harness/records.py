@@ -347,6 +347,12 @@ class Result:
         """Training seconds inside the solver."""
         return self.curve[-1].seconds if self.curve else None
 
+    @property
+    def relative_gap(self) -> float | None:
+        """The last model's gap relative to its objective; None where either is not recorded, or the objective is 0."""
+        last = self.curve[-1] if self.curve else None
+        return last.gap / abs(last.objective) if last and last.gap is not None and last.objective else None
+
     def value(self, label: str) -> float:
         """A metric's value for the last model, or NaN if there is none."""
         return self.value_at(self.curve[-1], label) if self.curve else nan

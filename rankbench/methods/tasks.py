@@ -37,11 +37,9 @@ def targets(train: Ratings, centre: Centre) -> Floats:
     return np.asarray(train.values - means[users])
 
 
-def checked_features(matrix: Matrix | None, rank: int = 1) -> Features:
-    """The item features of a view; raises an error if all are zero or the rank exceeds their number."""
+def checked_features(matrix: Matrix | None) -> Features:
+    """The item features of a view; raises an error if all are zero."""
     features = features_of(matrix)
-    if rank > features.shape[1]:
-        raise UserError(f"rank={rank} is above the number of item features, {features.shape[1]}: lower rank")
     if features.shape[0] and not np.any(features.stored):
         raise UserError("item features are all zero: no function of them ranks anything")
     return features
