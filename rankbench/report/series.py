@@ -354,9 +354,9 @@ def _speed_ups(question: _Question) -> list[Panel]:
                     bounds[name] = known.at(threads, bound)
         counts = tuple(sorted({float(group.threads) for group in members}))
         ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
-        found = [*bounds.values(), *_published_speed_ups(question, members)]
+        numbers = (*bounds.values(), *_published_speed_ups(question, members))
         curves = (ideal, *_reference_lines(question, members))
-        panels.append(Panel(title, tuple(lines.values()), tuple(found), curves, shares=title))
+        panels.append(Panel(title, tuple(lines.values()), numbers, curves, shares=title))
     return panels
 
 
