@@ -27,6 +27,7 @@ _DECADES = 1.5  # positive numbers that span more than this get a logarithmic ax
 _CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
 _FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
 _INTERVAL = "95 % interval over users"
+BOUND = "bound of the schedule"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Line:
     high: tuple[float, ...] = ()
     owner: str = ""  # name of the line with the same colour, for published numbers and bounds
     what: str = ""  # what such numbers are: `published on MovieLens 1M`, `computed`, `bound`
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the points are bounds, which are drawn as bars, and not numbers, which are drawn as diamonds."""
+        return self.what == BOUND
 
     @property
     def below(self) -> list[float]:
@@ -344,13 +350,13 @@ def _speed_ups(question: _Question) -> list[Panel]:
             if found := speed_ups(question.study, group):
                 lines[name] = lines.get(name, Line(name)).at(threads, fmean(found), min(found), max(found))
                 if (bound := bound_of(group)) is not None:
-                    known = bounds.get(name, Line(f"{name}, bound", owner=name, what="bound of the schedule"))
+                    known = bounds.get(name, Line(f"{name}, bound", owner=name, what=BOUND))
                     bounds[name] = known.at(threads, bound)
         counts = tuple(sorted({float(group.threads) for group in members}))
         ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
-        beside = (*bounds.values(), *_published_speed_ups(question, members))
+        numbers = (*bounds.values(), *_published_speed_ups(question, members))
         curves = (ideal, *_reference_lines(question, members))
-        panels.append(Panel(title, tuple(lines.values()), beside, curves, shares=title))
+        panels.append(Panel(title, tuple(lines.values()), numbers, curves, shares=title))
     return panels
 
 
