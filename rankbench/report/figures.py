@@ -28,7 +28,7 @@ from rankbench.report.series import Drawing, Line, Panel
 COLOURS = (  # those of Okabe and Ito, but for yellow and black, and a violet; the last is for reference lines
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5d3a9b", "#7f6000", "#4a4e57",
 )  # fmt: skip
-MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p")  # diamonds are for published numbers
+MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p", "<", ">")  # diamonds are for published numbers
 _DIAMOND: dict[str, Any] = {"marker": "D", "mfc": "white"}
 _BAR: dict[str, Any] = {"marker": "_", "ms": 9, "mew": 1.2}  # of bounds
 DASHES: tuple[Any, ...] = (
@@ -248,8 +248,8 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     axis.set_yticks(places, [fill(line.name, 28) for line in panel.lines])
     axis.set_ylim(max(places) + 0.6, min(places) - 0.6)
     axis.tick_params(axis="y", length=0)
-    narrow = len(drawing.panels) > 2 or panel.gap
-    _set_ticks(axis.xaxis, drawing.log_y, 3 if narrow else 5)
+    narrow = (len(drawing.panels) > 2) + (panel.gap is not None)
+    _set_ticks(axis.xaxis, drawing.log_y, (5, 3, 2)[narrow])
 
 
 def _whiskers(axis: Axes, line: Line, colour: str, across: bool) -> ErrorbarContainer:
