@@ -95,6 +95,7 @@ class Figure:
 
     kind: Literal["curve", "sweep", "bars", "speedup"] = "bars"
     metric: str = ""  # empty: the experiment's first metric
+    others: tuple[str, ...] = ()  # further metrics, each with panels of its own
     x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
     by: tuple[str, ...] = ()  # sweep: settings with one panel per value
     curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
@@ -266,11 +267,18 @@ def _check_texts(place: str, cls: type, table: Mapping[str, Any]) -> None:
 def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
     """The record of a table of its own: the budget or the figure."""
     if key == "figure":
-        by = table.get("by", [])
-        if not isinstance(by, list) or not all(isinstance(entry, str) for entry in by):
-            raise UserError("by must be a list of settings", subject=f"{file}: [figure]")
-        table = {**table, "by": tuple(by), "curves": _curves(file, table.get("curves", []))}
+        by, others = (_names_in(file, table, name, what) for name, what in (("by", "settings"), ("others", "metrics")))
+        others = tuple(_label(file, name) for name in others)
+        table = {**table, "by": by, "others": others, "curves": _curves(file, table.get("curves", []))}
     return _record(file, f"[{key}]", _NESTED[key], table)
+
+
+def _names_in(file: str, table: dict[str, Any], key: str, what: str) -> tuple[str, ...]:
+    """The list of texts under a key of `[figure]`, empty if there is none."""
+    found = table.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(entry, str) for entry in found):
+        raise UserError(f"{key} must be a list of {what}", subject=f"{file}: [figure]")
+    return tuple(found)
 
 
 def _threads(file: str, value: object) -> tuple[int, ...]:

@@ -131,7 +131,7 @@ def figure_of(drawing: Drawing) -> Figure:
         _draw_cell(figure, grid[places[number]], (panel, drawing), looks[number])
         for number, panel in enumerate(drawing.panels)
     ]
-    if drawing.kind != "bars":
+    if drawing.kind != "bars" and not any(panel.values for panel in drawing.panels):
         figure.supylabel(fill_lines(drawing.y_label, rows * tall - 0.4), multialignment="center")
     if drawing.kind == "bars":
         _name_once(drawing.panels, cells, columns)
@@ -190,7 +190,9 @@ def _draw_cell(figure: Figure, cell: Any, what: tuple[Panel, Drawing], looks: Ma
         (_draw_dots if dots else _draw_lines)(axis, panel, drawing, looks)
     axes[0].set_title(fill_lines(panel.title, width))
     if dots:
-        axes[0].set_xlabel(fill_lines(drawing.y_label, width + 0.3))
+        axes[0].set_xlabel(fill_lines(panel.values or drawing.y_label, width + 0.3))
+    elif panel.values:
+        axes[0].set_ylabel(panel.values, multialignment="center")
     if panel.gap:
         _break(axes, panel, dots)
     return axes
@@ -372,7 +374,7 @@ def _name_once(panels: Sequence[Panel], cells: Sequence[list[Axes]], columns: in
     for number, axes in enumerate(cells):
         if number % columns and names[number] == names[number - number % columns]:
             axes[0].tick_params(axis="y", labelleft=False)
-        if number + columns < len(cells):
+        if number + columns < len(cells) and not panels[number].values:
             axes[0].set_xlabel("")
 
 
