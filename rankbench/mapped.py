@@ -66,7 +66,7 @@ class Pile:
         with writing_to(_folder(), _ROOM):
             self._file = self._file or tempfile.TemporaryFile(dir=_folder())
             for block in self._blocks:
-                self._file.write(block)
+                self._file.write(block.data)
         self._blocks.clear()
 
 

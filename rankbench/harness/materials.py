@@ -13,7 +13,8 @@ from rankbench.arrays import Arrays, map_npz, pack, write_npz
 from rankbench.data.splits import Split, cut
 from rankbench.data.views import View, view_of
 from rankbench.errors import MAKE_ROOM, writing_to
-from rankbench.harness.records import Place
+from rankbench.harness.memory import PeakMemory
+from rankbench.harness.records import Peak, Place
 from rankbench.names import Named
 from rankbench.streams import stream
 
@@ -36,11 +37,16 @@ class Materials:
         self._scratch = scratch
         self._folder: TemporaryDirectory[str] | None = None
         self._files: dict[Place, Path] = {}
+        self._data_peaks: dict[str, Peak] = {}  # by the identity of the data set
+        self._split_peaks: dict[Place, Peak] = {}
 
     def view(self, named: Named) -> View:
         """The data set of this name; the most recent data set is kept in memory."""
         if self._view is None or self._view[0] != named.identity:
+            memory, self._view = PeakMemory(), None  # the data set before is not needed any more
             self._view = named.identity, data_sets.load(named, self._seed)
+            mapped.put_aside(*pack(self._view[1]).values())
+            self._data_peaks[named.identity] = Peak("data", memory.note("data"))
         return self._view[1]
 
     def split(self, place: Place) -> Split:
@@ -49,9 +55,14 @@ class Materials:
             return self._kept[place]
         if place in self._files:
             return read_split(self._files[place])
-        found = self._cut(place)
+        found = self._measured_cut(place)
         self._keep(place, found)
         return found
+
+    def peaks(self, place: Place) -> tuple[Peak, ...]:
+        """The peak memory of making the data of a place, and of cutting its split, as far as this object did so."""
+        found = self._data_peaks.get(place.data.identity), self._split_peaks.get(place)
+        return tuple(peak for peak in found if peak)
 
     def write(self, place: Place, path: Path) -> None:
         """Write a split to a file, from which the cells' processes read it."""
@@ -73,6 +84,15 @@ class Materials:
         """Remove all splits except these."""
         wanted = set(places)
         self.drop([place for place in (*self._kept, *self._files) if place not in wanted])
+
+    def _measured_cut(self, place: Place) -> Split:
+        """A new cut of a place's split, whose data is made first so that its peak is not counted."""
+        if place.validation is None:
+            self.view(place.data)
+        memory = PeakMemory()
+        found = self._cut(place)
+        self._split_peaks[place] = Peak("split", memory.note("split"))
+        return found
 
     def _cut(self, place: Place) -> Split:
         if place.validation is None:
