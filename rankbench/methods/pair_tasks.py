@@ -11,6 +11,7 @@ from rankbench.feature_matrix import Features, SparseFeatures
 from rankbench.kernels.methods import all_pairs as pairs_kernel
 from rankbench.kernels.methods import ranksvm as kernel
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
+from rankbench.mapped import put_aside
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class PairTasks:
             rows = Pattern(indptr=train.indptr, columns=train.items)
             level, levels = pairs_kernel.rank_values(ratings=train.rows, threads=threads)
             pairs = pairs_kernel.TaskPairs(rows=rows, level=level, levels=levels)
+            put_aside(train.values)  # from here on their levels are enough
             return cls(train.indptr, train.items, rows, pairs, np.asarray(levels > 1), threads)
         indptr, items, better, worse = pairs_kernel.place_pairs(comparisons=train.rows, n_items=train.n_items)
         rows = Pattern(indptr=indptr, columns=items)

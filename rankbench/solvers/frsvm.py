@@ -171,7 +171,8 @@ class _Fit:
         By subspace iteration; the gradient with respect to W = X^T S, with a sparse S, is never formed.
         """
         rank, basis, users = self.solver.rank, *self._zeros(self.solver.rank)
-        pull = -0.5 * self._at(np.zeros(len(self.tasks.items))).slope
+        pull = self._at(np.zeros(len(self.tasks.items))).slope
+        pull *= -0.5
         _, sketch = self._zeros(rank + _SPARE)
         sketch[:] = rng.standard_normal(sketch.shape)
         for _ in range(_ITERATIONS):
