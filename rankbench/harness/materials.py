@@ -14,7 +14,8 @@ from rankbench.data.splits import Split, cut
 from rankbench.data.splits.validation import AppliedAgain, OwnValidation
 from rankbench.data.views import View, view_of
 from rankbench.errors import MAKE_ROOM, writing_to
-from rankbench.harness.records import Place
+from rankbench.harness.memory import PeakMemory
+from rankbench.harness.records import Peak, Place
 from rankbench.names import Named
 from rankbench.streams import stream
 
@@ -37,12 +38,17 @@ class Materials:
         self._scratch = scratch
         self._folder: TemporaryDirectory[str] | None = None
         self._files: dict[Place, Path] = {}
+        self._data_peaks: dict[str, Peak] = {}  # by the identity of the data set
+        self._split_peaks: dict[Place, Peak] = {}
 
     def view(self, named: Named, repetition: int = 0) -> View:
         """The data set of this name for a repetition; the one used last is kept in memory."""
         number = repetition if data_sets.drawn_anew(named) else 0
         if self._view is None or self._view[:2] != (named.identity, number):
+            memory, self._view = PeakMemory(), None  # the data set before is not needed any more
             self._view = named.identity, number, data_sets.load(named, self._seed, number)
+            mapped.put_aside(*pack(self._view[2]).values())
+            self._data_peaks[named.identity] = Peak("data", memory.note("data"))
         return self._view[2]
 
     def split(self, place: Place) -> Split:
@@ -51,9 +57,14 @@ class Materials:
             return self._kept[place]
         if place in self._files:
             return read_split(self._files[place])
-        found = self._cut(place)
+        found = self._measured_cut(place)
         self._keep(place, found)
         return found
+
+    def peaks(self, place: Place) -> tuple[Peak, ...]:
+        """The peak memory of making the data of a place, and of cutting its split, as far as this object did so."""
+        found = self._data_peaks.get(place.data.identity), self._split_peaks.get(place)
+        return tuple(peak for peak in found if peak)
 
     def write(self, place: Place, path: Path) -> None:
         """Write a split to a file, from which the cells' processes read it."""
@@ -75,6 +86,15 @@ class Materials:
         """Remove all splits except these."""
         wanted = set(places)
         self.drop([place for place in (*self._kept, *self._files) if place not in wanted])
+
+    def _measured_cut(self, place: Place) -> Split:
+        """A new cut of a place's split, whose data is made first so that its peak is not counted."""
+        if place.validation is None:
+            self.view(place.data, place.repetition)
+        memory = PeakMemory()
+        found = self._cut(place)
+        self._split_peaks[place] = Peak("split", memory.note("split"))
+        return found
 
     def _cut(self, place: Place) -> Split:
         if place.validation is None:
