@@ -35,6 +35,8 @@ PROMISES = {
     "TestConvexERMByProjectionsAlone": LEARNS | DESCENDS | GAP,
     "TestFRSVM": LEARNS | DESCENDS,
     "TestWithoutFeatures": LEARNS | DESCENDS,
+    "TestFRSVMInParts": LEARNS | DESCENDS,
+    "TestFRSVMInPartsWithoutFeatures": LEARNS | DESCENDS,
     "TestGlobalRanking": LEARNS | DESCENDS | GAP | ENDS,
     "TestGlobalRankingWithLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
     "TestIMC": LEARNS | DESCENDS,
