@@ -1,9 +1,12 @@
 """All parts in this process, one after another."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rankbench.contract import Sums
+import numpy as np
+
+from rankbench.contract import Partitioned, Scattered, Step, Sums
 from rankbench.distributed.trees import PartialSums
 
 
@@ -27,3 +30,9 @@ class InProcess:
     def ask(self, work: Callable[..., Any], own: Mapping[int, tuple[Any, ...]], *shared: Any) -> dict[int, Any]:
         """What these parts answer."""
         return {number: work(self._parts[number], *mine, *shared) for number, mine in own.items()}
+
+
+def steps_in_process(solver: Partitioned, train: Any, rng: np.random.Generator, threads: int) -> Iterator[Step]:
+    """A solver's steps on the parts of its users, with all of them in this process and plain models."""
+    for step in solver.steps_on(InProcess(), train, rng, threads):
+        yield replace(step, model=step.model.gathered()) if isinstance(step.model, Scattered) else step

@@ -1,16 +1,16 @@
 """Factorization RankSVM: per task a combination of a few shared ranking functions (Cheng, Davidson, Hsieh 2018)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Executor, Floats, Model, Scattered, Step, Sums
+from rankbench.contract import Determinism, Executor, Floats, Model, Step, Sums
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.distributed.cutting import edges_of, parts_of
-from rankbench.distributed.in_process import InProcess
+from rankbench.distributed.in_process import steps_in_process
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features
 from rankbench.kernels.methods import entries as entries_kernel
@@ -85,7 +85,7 @@ class FRSVM:
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, then a model after each epoch."""
         if self.partitions > 1:
-            yield from map(_gathered, self.steps_on(InProcess(), train, rng, threads))
+            yield from steps_in_process(self, train, rng, threads)
             return
         threads = checked_threads(threads)
         design = Design.of(self._features(train), train.n_items, threads)
@@ -268,11 +268,6 @@ def _newton_direction(solver: FRSVM, gradient: Floats, curved: Callable[[Floats]
 
 
 # ---- with the users in parts ----
-
-
-def _gathered(step: Step) -> Step:
-    """The step with the users' vectors in this process."""
-    return replace(step, model=step.model.gathered() if isinstance(step.model, Scattered) else step.model)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,9 @@ PROMISES = {
     "TestAltSVMHogwild": LEARNS,
     "TestAltSVMAtomic": LEARNS,
     "TestAltSVMRandom": LEARNS,
+    "TestAltSVMInParts": LEARNS,
+    "TestAltSVMInPartsWithHingeLoss": LEARNS,
+    "TestAltSVMInPartsRandom": LEARNS,
     "TestBPR": LEARNS,
     "TestBPRFromEveryRating": NOTHING,  # which ratings are high is nothing to it
     "TestCofiRank": LEARNS | DESCENDS,
