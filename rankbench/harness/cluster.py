@@ -4,18 +4,24 @@ The driver hands a worker one cell at a time, and prefetches none. A worker make
 its names, and the driver sends the split only to a worker that lacks the data. A worker with another rankbench or
 other kernels, or whose data differs, gets no cells. A cell whose worker goes away is handed to another worker, and
 is `lost` after `_ATTEMPTS` attempts.
+
+A cell whose solver has partitions is trained by a process of the driver, under its limits, and all workers that may
+run cells at that time hold the parts of the users. It waits until they are free, and no other cell is handed out
+meanwhile. The rows of the parts come from the driver, so these workers need no data.
 """
 
 import json
 import logging
+import secrets
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 from uuid import uuid4
 
 from distributed import Client, Event, Future
@@ -23,10 +29,21 @@ from distributed.client import FutureCancelledError
 from distributed.comm import parse_host_port
 from distributed.scheduler import KilledWorker
 
+from rankbench.contract import Partitioned
+from rankbench.distributed.channels import Address
+from rankbench.distributed.teams import Entrance
 from rankbench.errors import UserError
 from rankbench.harness import machine
-from rankbench.harness.cluster_worker import Introduction, Order, Refusal, carry_out, introduce
-from rankbench.harness.isolation import Caps, Interrupted, Outcome
+from rankbench.harness.cluster_worker import (
+    Introduction,
+    Order,
+    Refusal,
+    carry_out,
+    introduce,
+    serve_seat,
+    take_seat,
+)
+from rankbench.harness.isolation import Caps, Interrupted, Outcome, run_isolated, server
 from rankbench.harness.records import Cell, Machine
 from rankbench.harness.store import Warn
 from rankbench.harness.worker import Task
@@ -37,6 +54,7 @@ _CONNECT = 5.0  # seconds to reach the scheduler
 _AWAY = 60.0  # seconds in which a scheduler that went away may come back
 _AGAIN = 0.2  # seconds between two attempts to reach it
 _LOOK = 0.5  # seconds between two looks at a running cell
+_READY = 30.0  # seconds in which workers must be ready to hold parts of the users
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
 _DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
 
@@ -67,6 +85,7 @@ class Cluster:
         self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
         self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
         self._busy: dict[str, str] = {}  # node by address
+        self._teams_to_come = 0  # cells that wait for all workers; meanwhile no other cell is handed out
         self._change = threading.Condition()
         self._reconnecting = threading.Lock()
         self._stop = f"rankbench-stop-{uuid4().hex}"
@@ -86,7 +105,9 @@ class Cluster:
             self._client.close(timeout=_CONNECT)
 
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
-        """Run one cell on a free worker and wait for it."""
+        """Run one cell on a free worker, or over all workers, and wait for it."""
+        if parts := _partitions(task.cell):
+            return self._run_in_parts(task, caps, stop, parts)
         order = Order(task.cell, caps, own_files(task.cell), self._stop)
         lost = 0
         while lost < _ATTEMPTS:
@@ -130,6 +151,8 @@ class Cluster:
 
     def _free(self) -> list[_Worker]:
         """The workers that may get a cell now."""
+        if self._teams_to_come:
+            return []
         nodes = Counter(self._busy.values())
         return [
             worker
@@ -198,7 +221,125 @@ class Cluster:
         with self._change:
             self._known[address] = None
 
-    # One cell
+    # One cell over all workers
+
+    def _run_in_parts(self, task: Task, caps: Caps, stop: threading.Event, parts: int) -> tuple[Outcome, Machine]:
+        """Run one cell whose users' parts are kept by the workers."""
+        lost = 0
+        while lost < _ATTEMPTS:
+            with self._free_team(parts, stop) as workers:
+                try:
+                    return self._led(workers, task, caps, stop), workers[0].machine
+                except _Gone:
+                    lost += 1
+        return Outcome("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
+
+    @contextmanager
+    def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[_Worker]]:
+        """A context with all workers that may get cells, but not more than `most`, once they are free."""
+        with self._change:
+            self._teams_to_come += 1
+            try:
+                workers = self._all_free(stop)[:most]
+            finally:
+                self._teams_to_come -= 1
+            self._busy |= {worker.address: worker.node for worker in workers}
+        try:
+            yield workers
+        finally:
+            with self._change:
+                for worker in workers:
+                    self._busy.pop(worker.address, None)
+                self._change.notify_all()
+
+    def _all_free(self, stop: threading.Event) -> list[_Worker]:
+        """The workers that may get cells, at most `per_node` on each node, once there are any and none is busy."""
+        limit = monotonic() + _AWAY
+        while not (found := self._usable()) or self._busy:
+            if stop.is_set():
+                raise Interrupted
+            if monotonic() > limit and not self._present():
+                remedy = f"start some with: dask worker {self._scheduler}"
+                raise UserError(f"the scheduler {self._scheduler} has no workers", remedy=remedy)
+            self._change.wait(_LOOK)
+        nodes: Counter[str] = Counter()
+        chosen = []
+        for worker in found:
+            nodes[worker.node] += 1
+            if nodes[worker.node] <= self._per_node:
+                chosen.append(worker)
+        return chosen
+
+    def _led(self, workers: list[_Worker], task: Task, caps: Caps, stop: threading.Event) -> Outcome:
+        """The outcome of a cell that a process of this driver trains, with the parts of the users on these workers."""
+        token, key = f"rankbench-team-{uuid4().hex}", secrets.token_bytes(32)
+        serving: list[Future] = []
+        try:
+            addresses = self._seated(workers, token, key)
+            for number, worker in enumerate(workers):
+                serving.append(self._told(worker, serve_seat, token, number, addresses))
+            team = Entrance(addresses[0], key, len(workers))
+            with self._halted_with(workers, stop) as halt:
+                outcome = run_isolated(server(), replace(task, team=team), caps, halt)
+        except Interrupted:
+            if stop.is_set():
+                raise
+            raise _Gone from None
+        finally:
+            self._dismiss(token, serving)
+        if outcome.status == "lost":
+            raise _Gone
+        return outcome
+
+    def _seated(self, workers: list[_Worker], token: str, key: bytes) -> list[Address]:
+        """Where the workers listen for each other, once all of them are ready."""
+        if secret := [worker.address for worker in workers if worker.address.startswith("tls://")]:
+            problem = f"partitions on the worker {secret[0]}: what workers send each other would not be encrypted"
+            raise UserError(problem, remedy="run with partitions=1, or on a cluster without TLS")
+        asked = [self._told(worker, take_seat, token, key) for worker in workers]
+        try:
+            return [future.result(timeout=_READY) for future in asked]
+        except (FutureCancelledError, KilledWorker, OSError, TimeoutError):
+            raise _Gone from None
+
+    def _told(self, worker: _Worker, work: Callable[..., Any], *arguments: Any) -> Future:
+        """A task for one worker."""
+        key = f"{work.__name__}-{uuid4().hex}"
+        try:
+            return self._client.submit(work, *arguments, workers=[worker.address], key=key, pure=False, retries=0)
+        except (FutureCancelledError, OSError):
+            self._come_back()
+            raise _Gone from None
+
+    @contextmanager
+    def _halted_with(self, workers: list[_Worker], stop: threading.Event) -> Iterator[threading.Event]:
+        """A context with an event that is set when the run stops, or when one of the workers is gone."""
+        halt, over = threading.Event(), threading.Event()
+        needed = {worker.address for worker in workers}
+
+        def watch() -> None:
+            while not over.wait(_LOOK):
+                if stop.is_set() or not needed <= set(self._present()):
+                    halt.set()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield halt
+        finally:
+            over.set()
+            watcher.join()
+
+    def _dismiss(self, token: str, serving: list[Future]) -> None:
+        """End a team, and wait for a moment until its workers are free."""
+        with suppress(Exception):  # the scheduler may have gone away; then connections that close end the team
+            Event(token, client=self._client).set()
+            _wait_for(serving)
+        for future in serving:
+            with suppress(Exception):
+                future.cancel()
+
+    # One cell on one worker
 
     def _answer(self, address: str, order: Order, stop: threading.Event) -> Outcome | Refusal:
         """What a worker answers to an order."""
@@ -257,6 +398,16 @@ def _wait_for(futures: list[Future]) -> None:
     for future in futures:
         with suppress(TimeoutError):
             future.exception(timeout=max(0.0, limit - monotonic()))
+
+
+def _partitions(cell: Cell) -> int:
+    """In how many parts the users of a cell are, if they may be kept by several workers; else 0.
+
+    Workers cannot import a user's own solver, so one with partitions trains on a single worker.
+    """
+    solver = cell.solver.record
+    spread = isinstance(solver, Partitioned) and solver.partitions > 1 and not is_from_file(cell.solver.home)
+    return solver.partitions if spread else 0
 
 
 def own_files(cell: Cell) -> dict[str, bytes]:

@@ -3,7 +3,7 @@
 import os
 import signal
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from math import isfinite
 from multiprocessing.connection import Connection
@@ -15,9 +15,11 @@ import psutil
 
 from rankbench import metrics
 from rankbench.arrays import fingerprint, pack
-from rankbench.contract import Flags, Floats, Ints, Model, NeedsMore, Solver
+from rankbench.contract import Executor, Flags, Floats, Ints, Model, NeedsMore, Partitioned, Scattered, Solver, Step
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.distributed.in_process import InProcess
+from rankbench.distributed.teams import Entrance, PartsLost, Team
 from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
@@ -35,6 +37,7 @@ class Task:
 
     cell: Cell
     parts: Path
+    team: Entrance | None = None  # the processes that hold the parts of the users, if the solver has partitions
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ def _failure(error: BaseException) -> Ending:
     """The last message of a cell that an exception ended."""
     if isinstance(error, MemoryError):
         return Ending("memory", "out of memory")
+    if isinstance(error, PartsLost):
+        return Ending("lost", str(error))
     return Ending("failed", _brief(error), printable(traceback.format_exc()))
 
 
@@ -107,6 +112,7 @@ def _brief(error: BaseException) -> str:
 
 
 def _run(home: Connection, task: Task) -> Ending:
+    executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
     cell, split = task.cell, read_split(task.parts)
     solver: Solver = cell.solver.record
     if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # imports the package before timing
@@ -121,7 +127,7 @@ def _run(home: Connection, task: Task) -> Ending:
     imported: tuple[str, ...] = ()
     with single_threaded_blas():
         memory.restart()
-        for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
+        for checkpoint in checkpoints(_steps(solver, executor, train, rng, cell.threads), cell.budget):
             memory.note()
             last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0:
@@ -132,7 +138,16 @@ def _run(home: Connection, task: Task) -> Ending:
             raise RuntimeError("the solver yielded no model")
         if scored != last.index:  # training ended between two evaluations
             found = _score(home, cell, measured, last, split)
+        if isinstance(executor, Team):
+            memory.megabytes = max(memory.megabytes, executor.cost.memory / 1e6)
         return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported)
+
+
+def _steps(solver: Solver, executor: Executor, train: View, rng: np.random.Generator, threads: int) -> Iterator[Step]:
+    """The solver's steps; one with partitions leaves the users' vectors with the executor."""
+    if isinstance(solver, Partitioned) and solver.partitions > 1:
+        return solver.steps_on(executor, train, rng, threads)
+    return solver.steps(train, rng, threads)
 
 
 def rng_of(cell: Cell) -> np.random.Generator:
@@ -162,6 +177,8 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory:
 
 def digest_of(model: Model) -> str:
     """SHA-256 of a model's arrays; empty where it is no record of arrays."""
+    if isinstance(model, Scattered):
+        return model.digest()
     if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
         return ""
     return fingerprint(model)
