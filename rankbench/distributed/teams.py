@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from time import perf_counter
+from time import thread_time
 from typing import Any, Literal
 
 import psutil
@@ -41,11 +41,15 @@ class Entrance:
     address: Address  # of member 0
     key: bytes
     members: int
+    memory: int | None = None  # the most resident bytes that a member may have
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What calls have cost a team: bytes that its connections carried, seconds of work, and memory."""
+    """What calls have cost a team: bytes that its connections carried, seconds of work, and memory.
+
+    The seconds are CPU time of the thread that calls the parts' functions, so other processes do not lengthen them.
+    """
 
     sent: int = 0
     seconds: float = 0.0  # of the member that worked longest
@@ -168,9 +172,9 @@ class Member:
         sent = 0
         for child, channel in reversed(self._below.items()):  # the one with most members below it first
             sent += call.sent_to(channel, parts_below(child, self._number, self._members, call.heading.parts))
-        started = perf_counter()
+        started = thread_time()
         sums, answers, error = self._worked(call)
-        seconds, memory = perf_counter() - started, psutil.Process().memory_info().rss
+        seconds, memory = thread_time() - started, psutil.Process().memory_info().rss
         cost = Cost(sent, seconds, memory)
         for channel in self._below.values():
             blobs = channel.receive()
@@ -205,8 +209,7 @@ class Team:
     """An executor over the members of a team; it is used in one thread."""
 
     def __init__(self, entrance: Entrance) -> None:
-        self._parts, self.cost = 0, Cost()
-        self.calls = 0
+        self._parts, self._most, self.cost, self.calls = 0, entrance.memory, Cost(), 0
         with _losses():
             self._channel = connected_to(entrance.address, entrance.key)
 
@@ -238,6 +241,8 @@ class Team:
         self.calls += 1
         if answer.error:
             raise answer.error
+        if self._most is not None and answer.cost.memory > self._most:
+            raise MemoryError
         return answer
 
 

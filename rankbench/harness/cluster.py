@@ -5,9 +5,10 @@ its names, and the driver sends the split only to a worker that lacks the data. 
 other kernels, or whose data differs, gets no cells. A cell whose worker goes away is handed to another worker, and
 is `lost` after `_ATTEMPTS` attempts.
 
-A cell whose solver has partitions is trained by a process of the driver, under its limits, and all workers that may
-run cells at that time hold the parts of the users. It waits until they are free, and no other cell is handed out
-meanwhile. The rows of the parts come from the driver, so these workers need no data.
+A cell whose solver has partitions is trained by a process of the driver, and all workers that may run cells at that
+time hold the parts of the users. The limit on time holds for all of them together, that on memory for each of them. It
+waits until they are free, and no other cell is handed out meanwhile. The rows of the parts come from the driver, so
+these workers need no data.
 """
 
 import json
@@ -278,7 +279,7 @@ class Cluster:
             addresses = self._seated(workers, token, key)
             for number, worker in enumerate(workers):
                 serving.append(self._told(worker, serve_seat, token, number, addresses))
-            team = Entrance(addresses[0], key, len(workers))
+            team = Entrance(addresses[0], key, len(workers), caps.memory)
             with self._halted_with(workers, stop) as halt:
                 outcome = run_isolated(server(), replace(task, team=team), caps, halt)
         except Interrupted:

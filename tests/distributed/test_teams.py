@@ -64,14 +64,14 @@ def team_of(members):
 
 
 @contextmanager
-def team_of_threads(members):
+def team_of_threads(members, memory=None):
     """A team whose members are threads of this process."""
     seats = [Member("127.0.0.1", KEY) for _ in range(members)]
     addresses = [seat.address for seat in seats]
     threads = [threading.Thread(target=seat.serve, args=(w, addresses)) for w, seat in enumerate(seats)]
     for thread in threads:
         thread.start()
-    team = Team(Entrance(addresses[0], KEY, members))
+    team = Team(Entrance(addresses[0], KEY, members, memory))
     try:
         yield team, seats
     finally:
@@ -157,6 +157,12 @@ def test_an_error_in_a_part_is_raised_at_the_driver_and_the_team_goes_on():
         with pytest.raises(RuntimeError, match="Strange: "):
             team.ask(unspeakable, {5: ()})
         assert team.ask(picked, {4: ([0],)}, 1.0)[4].tolist() == [1.0]
+
+
+def test_a_member_that_takes_too_much_memory_ends_the_training():
+    with team_of_threads(2, memory=1) as (team, _):
+        with pytest.raises(MemoryError):
+            team.place(made, [(np.zeros(1),)] * 2, 0.0)
 
 
 SOLVERS = {
