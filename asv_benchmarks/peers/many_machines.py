@@ -296,17 +296,18 @@ def _least_squares(table: list[list[float]], right: list[float]) -> tuple[Any, .
 NETWORK = Network(byte=8 / 10e9, message=1e-4)  # 10 Gbit/s, and a tenth of a millisecond from process to process
 HEAD = """# Training with the users in parts, on several machines
 
-`frsvm` and `altsvm` with `partitions` above 1 keep the users' rows, vectors and dual variables in several processes; only
-what belongs to items travels. This page was written by
+`frsvm` and `altsvm` with `partitions` above 1 keep the users' rows, vectors and dual variables in several processes;
+only what belongs to items travels. This page was written by
 
     {command}
 
 on {machine}, with {cores} usable cores and a load of {load:.1f} when it began. Every measured training was compared
 with the one in a single process: the hash of the model is the same for every number of workers.
 
-An epoch is a step of frsvm, or an items' and a users' half of altsvm. The workers are processes of this machine, and so
-is the driver. *Seconds* are by the clock, the median of {epochs} epochs: they fall with more workers only where cores are
-free. *Work* is CPU time, and other processes do not lengthen it: in every call that of the worker that had most to do.
+An epoch is a step of frsvm, or an items' and a users' half of altsvm. The workers are processes of this machine, and
+so is the driver. *Seconds* are by the clock, the median of {epochs} epochs: they fall with more workers only where
+cores are free. *Work* is CPU time, and other processes do not lengthen it: in every call that of the worker that had
+most to do.
 
 ## Measured
 
@@ -381,9 +382,9 @@ def _quality() -> str:
         rows.append(["frsvm", str(parts), *_objectives(replace(FRSVM_IN_PARTS, partitions=parts), train, 1)])
     text = f"""## What parts cost in progress
 
-The objective after some epochs on `{QUALITY}`, all pairs. frsvm is the same algorithm for any number of parts, and draws
-another start. In the items' half of altsvm the parts must take shorter steps the more there are (CoCoA+), which more
-passes (`inner`) make up for: they cost work, but also a matrix of items' vectors down and up each.
+The objective after some epochs on `{QUALITY}`, all pairs. frsvm is the same algorithm for any number of parts, and
+draws another start. In the items' half of altsvm the parts must take shorter steps the more there are (CoCoA+), which
+more passes (`inner`) make up for: they cost work, but also a matrix of items' vectors down and up each.
 
 """
     return text + _table(["solver", "partitions", "1 epoch", "5 epochs", "20 epochs"], rows)
@@ -414,13 +415,14 @@ def _model_text(model: Model, here: Network, memory: dict[str, float], all_found
 
 An epoch takes work + driver + network:
 
-- work of a worker with a share of the rows and some of the parts: {rates}, and {1e9 * model.item_byte:.2f} ns per byte of
-  items' vectors that a call moves and a part reads or writes. Fitted to the work above, with no coefficient negative;
-  the largest error is {worst:.0%}, the median {median(map(abs, model.errors)):.0%}.
-- driver: {1e9 * model.driver_byte:.2f} ns of CPU time per byte of items' vectors that moves (conjugate gradients, messages).
-- network: a message passes 1 + ceil(log2 W) connections on its way to the last of W workers, and a sum as many on its way
-  back. Between processes of this machine a connection costs {1e9 * here.byte:.2f} ns per byte and {1e6 * here.message:.0f}
-  microseconds per message, from the best of many calls that do nothing else.
+- work of a worker with a share of the rows and some of the parts: {rates}, and {1e9 * model.item_byte:.2f} ns per
+  byte of items' vectors that a call moves and a part reads or writes. Fitted to the work above, with no coefficient
+  negative; the largest error is {worst:.0%}, the median {median(map(abs, model.errors)):.0%}.
+- driver: {1e9 * model.driver_byte:.2f} ns of CPU time per byte of items' vectors that moves (conjugate gradients,
+  messages).
+- network: a message passes 1 + ceil(log2 W) connections on its way to the last of W workers, and a sum as many on its
+  way back. Between processes of this machine a connection costs {1e9 * here.byte:.2f} ns per byte and
+  {1e6 * here.message:.0f} microseconds per message, from the best of many calls that do nothing else.
 - memory of a worker: {memory["base"] / 1e6:.0f} MB, {solvers}, {memory["user"]:.0f} bytes per user, and
   {memory["item byte"]:.1f} times a matrix of items' vectors.
 
@@ -457,10 +459,10 @@ def _computed(model: Model, here: Network, memory: dict[str, float], all_found: 
     sizes = "; ".join(f"{name}: {size.users:,} x {size.items:,}, {size.rows:,}" for name, size in LARGE.items())
     return f"""## Computed, not measured
 
-What the model gives for large public data sets ({sizes}), rank {RANK}, {LARGE_PARTS} parts, a core for each worker, and a
-network of 10 Gbit/s with 0.1 ms from process to process. altsvm is taken to learn from as many comparisons as there are
-ratings. Nobody has run these trainings here. The cost of a row of frsvm grows with the logarithm of a user's number of
-ratings, which the model leaves out, and so are parts of unequal cost and machines that wait for each other.
+What the model gives for large public data sets ({sizes}), rank {RANK}, {LARGE_PARTS} parts, a core for each worker,
+and a network of 10 Gbit/s with 0.1 ms from process to process. altsvm is taken to learn from as many comparisons as
+there are ratings. Nobody has run these trainings here. The model leaves out that a row of frsvm costs more, by a
+logarithm, where users have more ratings, and that machines wait for each other where parts are of unequal cost.
 
 {_table([*heads, "MB of a worker"], rows)}"""
 

@@ -25,7 +25,7 @@ from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client, Event, Future
+from distributed import Client, Event, Future, Lock
 from distributed.client import FutureCancelledError
 from distributed.comm import parse_host_port
 from distributed.scheduler import KilledWorker
@@ -55,7 +55,6 @@ _CONNECT = 5.0  # seconds to reach the scheduler
 _AWAY = 60.0  # seconds in which a scheduler that went away may come back
 _AGAIN = 0.2  # seconds between two attempts to reach it
 _LOOK = 0.5  # seconds between two looks at a running cell
-_READY = 30.0  # seconds in which workers must be ready to hold parts of the users
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
 _DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
 
@@ -230,7 +229,8 @@ class Cluster:
         while lost < _ATTEMPTS:
             with self._free_team(parts, stop) as workers:
                 try:
-                    return self._led(workers, task, caps, stop), workers[0].machine
+                    with self._only_team(stop):
+                        return self._led(workers, task, caps, stop), workers[0].machine
                 except _Gone:
                     lost += 1
         return Outcome("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
@@ -276,7 +276,7 @@ class Cluster:
         token, key = f"rankbench-team-{uuid4().hex}", secrets.token_bytes(32)
         serving: list[Future] = []
         try:
-            addresses = self._seated(workers, token, key)
+            addresses = self._seated(workers, token, key, stop)
             for number, worker in enumerate(workers):
                 serving.append(self._told(worker, serve_seat, token, number, addresses))
             team = Entrance(addresses[0], key, len(workers), caps.memory)
@@ -292,15 +292,20 @@ class Cluster:
             raise _Gone
         return outcome
 
-    def _seated(self, workers: list[_Worker], token: str, key: bytes) -> list[Address]:
-        """Where the workers listen for each other, once all of them are ready."""
+    def _seated(self, workers: list[_Worker], token: str, key: bytes, stop: threading.Event) -> list[Address]:
+        """Where the workers listen for each other, once all of them are ready; one may first end another's cell."""
         if secret := [worker.address for worker in workers if worker.address.startswith("tls://")]:
             problem = f"partitions on the worker {secret[0]}: what workers send each other would not be encrypted"
             raise UserError(problem, remedy="run with partitions=1, or on a cluster without TLS")
         asked = [self._told(worker, take_seat, token, key) for worker in workers]
         try:
-            return [future.result(timeout=_READY) for future in asked]
-        except (FutureCancelledError, KilledWorker, OSError, TimeoutError):
+            while not all([self._is_done(future) for future in asked]):
+                if stop.is_set():
+                    raise Interrupted
+                if not self._are_present(workers):
+                    raise _Gone
+            return [future.result() for future in asked]
+        except (FutureCancelledError, KilledWorker, OSError):
             raise _Gone from None
 
     def _told(self, worker: _Worker, work: Callable[..., Any], *arguments: Any) -> Future:
@@ -316,11 +321,10 @@ class Cluster:
     def _halted_with(self, workers: list[_Worker], stop: threading.Event) -> Iterator[threading.Event]:
         """A context with an event that is set when the run stops, or when one of the workers is gone."""
         halt, over = threading.Event(), threading.Event()
-        needed = {worker.address for worker in workers}
 
         def watch() -> None:
             while not over.wait(_LOOK):
-                if stop.is_set() or not needed <= set(self._present()):
+                if stop.is_set() or not self._are_present(workers):
                     halt.set()
 
         watcher = threading.Thread(target=watch, daemon=True)
@@ -330,6 +334,29 @@ class Cluster:
         finally:
             over.set()
             watcher.join()
+
+    def _are_present(self, workers: list[_Worker]) -> bool:
+        """Whether the scheduler is there and knows all these workers."""
+        try:
+            return {worker.address for worker in workers} <= set(self._present())
+        except UserError:  # the scheduler is gone for good, which is told where the next workers are asked for
+            return False
+
+    @contextmanager
+    def _only_team(self, stop: threading.Event) -> Iterator[None]:
+        """A context in which no other driver makes a team, so that two never wait for each other's workers."""
+        lock = Lock("rankbench-team", scheduler_rpc=self._client.scheduler, loop=self._client.loop)
+        try:
+            while not lock.acquire(timeout=_LOOK):
+                if stop.is_set():
+                    raise Interrupted
+        except OSError:
+            raise _Gone from None
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # the scheduler may have gone away, and the lock with it
+                lock.release()
 
     def _dismiss(self, token: str, serving: list[Future]) -> None:
         """End a team, and wait for a moment until its workers are free."""

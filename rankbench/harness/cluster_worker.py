@@ -79,35 +79,19 @@ def carry_out(order: Order) -> Outcome | Refusal:
 def take_seat(token: str, key: bytes) -> Address:
     """Get ready to hold parts of the users in the team of this token; returns where this worker listens."""
     host = parse_host_port(get_worker().address.rpartition("://")[2])[0]
-    return _SEATS.take(token, Member(host, key)).address
+    member = Member(host, key)
+    _SEATS[token] = member
+    return member.address
 
 
 def serve_seat(token: str, number: int, addresses: list[Address]) -> None:
     """Hold parts of the users, until the team ends or the driver sets the event of this token."""
-    member = _SEATS.leave(token)
+    member = _SEATS.pop(token)
     with single_threaded_blas(), _on_event(token, member.close):
         member.serve(number, addresses)
 
 
-class _Seats:
-    """The teams that this worker is about to be a member of."""
-
-    def __init__(self) -> None:
-        self._members: dict[str, Member] = {}
-
-    def take(self, token: str, member: Member) -> Member:
-        """Keep a member until its team begins, in place of one whose team never began."""
-        for other in list(self._members):
-            self.leave(other).close()
-        self._members[token] = member
-        return member
-
-    def leave(self, token: str) -> Member:
-        """The member of this team, which is no longer kept."""
-        return self._members.pop(token)
-
-
-_SEATS = _Seats()
+_SEATS: dict[str, Member] = {}  # by token: the teams that this worker is about to be a member of
 
 
 class _Bench:

@@ -403,6 +403,22 @@ def test_limits_hold_for_a_training_in_parts_and_its_workers_are_free_afterwards
         assert {quick.result(cell).status for cell in quick.plan.cells} == {"ok"}
 
 
+def test_two_drivers_train_in_parts_on_the_same_workers(tmp_path, shared):
+    found = {}
+
+    def drive(name):
+        with on(shared) as (workplace, _):
+            found[name] = execute(tmp_path / name, workplace, PARTED)
+
+    drivers = [threading.Thread(target=drive, args=(name,)) for name in ("one", "other")]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join(120)
+    assert without_times(found["one"].study()) == without_times(found["other"].study())
+    assert {row.status for row in rows(found["one"].study())} == {"ok"}
+
+
 def test_more_parts_than_users_fail_with_the_remedy(tmp_path, shared):
     with on(shared) as (workplace, _):
         run = execute(tmp_path, workplace, replace(PARTED, solvers=("altsvm[rank=2,partitions=21]",), repetitions=1))
