@@ -82,8 +82,7 @@ class Measured:
     problem: str
     size: Size
     workers: int
-    placed: float  # seconds until the first model
-    placed_bytes: int
+    placed: int  # bytes over all connections until the first model
     seconds: float  # of an epoch, the median
     working: float  # CPU seconds of an epoch: in each call those of the worker that had most to do
     driving: float  # CPU seconds of an epoch of the driver
@@ -149,9 +148,8 @@ def _digest_in_process(solver: Partitioned, train: View, epochs: int) -> str:
 def _measured(problem: str, solver: Partitioned, train: View, workers: int, epochs: int) -> Measured:
     with _team(workers) as team, single_threaded_blas():
         steps = solver.steps_on(team, train, stream(0))
-        start = perf_counter()
         step = next(steps)
-        placed, before, calls, driven, times = perf_counter() - start, team.cost, team.calls, thread_time(), []
+        before, calls, driven, times = team.cost, team.calls, thread_time(), []
         for _ in range(epochs):
             start = perf_counter()
             for _ in range(_steps_in(solver, 1)):
@@ -162,8 +160,7 @@ def _measured(problem: str, solver: Partitioned, train: View, workers: int, epoc
             problem=problem,
             size=Size(train.n_users, train.n_items, len(train)),
             workers=workers,
-            placed=placed,
-            placed_bytes=before.sent,
+            placed=before.sent,
             seconds=median(times),
             working=(team.cost.seconds - before.seconds) / epochs,
             driving=driven / epochs,
@@ -362,7 +359,7 @@ def _measured_table(all_found: list[Measured]) -> str:
             f"{found.moved / 1e6:.1f}",
             f"{found.sent / 1e6:.1f}",
             f"{found.memory / 1e6:.0f}",
-            f"{found.placed_bytes / 1e6:.0f}",
+            f"{found.placed / 1e6:.0f}",
             f"`{found.digest[:8]}`",
         ]
         for found in all_found
@@ -383,8 +380,10 @@ def _quality() -> str:
     text = f"""## What parts cost in progress
 
 The objective after some epochs on `{QUALITY}`, all pairs. frsvm is the same algorithm for any number of parts, and
-draws another start. In the items' half of altsvm the parts must take shorter steps the more there are (CoCoA+), which
-more passes (`inner`) make up for: they cost work, but also a matrix of items' vectors down and up each.
+draws another start. In the items' half of altsvm the parts take shorter steps the more there are (CoCoA+), and more
+passes (`inner`) bring a half nearer to its optimum, at the cost of work and of a matrix of items' vectors down and up
+each. Both halves together are not convex: a half that is solved less exactly need not bring them less far, and on these
+data it brings them further.
 
 """
     return text + _table(["solver", "partitions", "1 epoch", "5 epochs", "20 epochs"], rows)
