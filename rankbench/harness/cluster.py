@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from uuid import uuid4
@@ -67,6 +68,7 @@ class Cluster:
         self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
         self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
         self._busy: dict[str, str] = {}  # node by address
+        self._seen: tuple[float, list[str]] = (-inf, [])  # when the scheduler was last asked, and the workers it named
         self._change = threading.Condition()
         self._reconnecting = threading.Lock()
         self._stop = f"rankbench-stop-{uuid4().hex}"
@@ -95,7 +97,7 @@ class Cluster:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
                 except _Gone:
-                    lost += 1
+                    lost, self._seen = lost + 1, (-inf, [])
         return Outcome("lost", f"{lost} workers went away while they ran it"), self._mine
 
     def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Outcome | None:
@@ -150,13 +152,18 @@ class Cluster:
         usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
         return [worker for worker in found if worker.machine.fingerprint == usual]
 
-    def _present(self) -> list[str]:
-        """The addresses of the workers that the scheduler knows."""
+    def _present(self, at_most: float = _LOOK) -> list[str]:
+        """The addresses of the workers that the scheduler named in these last seconds; asking takes milliseconds."""
+        asked, addresses = self._seen
+        if addresses and monotonic() - asked < at_most:
+            return addresses
         try:
-            return list(self._client.scheduler_info(n_workers=-1)["workers"])
+            addresses = list(self._client.scheduler_info(n_workers=-1)["workers"])
         except Exception:  # the scheduler went away
             self._come_back()
-            return []
+            addresses = []
+        self._seen = monotonic(), addresses
+        return addresses
 
     def _meet(self, addresses: list[str]) -> None:
         """Ask new workers to introduce themselves, and note what those told that have answered.
@@ -209,7 +216,7 @@ class Cluster:
             while not self._is_done(future):
                 if stop.is_set():
                     raise Interrupted
-                if address not in self._present() or (limit and monotonic() > limit):
+                if address not in self._present(at_most=0.0) or (limit and monotonic() > limit):
                     with suppress(Exception):  # the scheduler may have gone away, too
                         future.cancel()
                     raise _Gone

@@ -207,6 +207,9 @@ class _Runner:
         self.conditions = owner.conditions
         self.workplace = owner.workplace or ThisMachine(server(), self.conditions.jobs, owner.machine)
         self.stop = threading.Event()
+        # One more cell than a cluster can run waits in a thread, so that no worker waits while results are stored. Of
+        # several drivers each takes only cells that it can run at once.
+        self.waiting = 1 if owner.workplace and not self.conditions.join else 0
         self.under_way: dict[Future[tuple[Outcome, Machine]], Cell] = {}
         self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
@@ -239,7 +242,7 @@ class _Runner:
                 self.tell(Event("start", cell))
                 task = Task(cell, self._file_of(cell.place))
                 self.under_way[pool.submit(self._watched, task)] = cell
-                self._collect(until_below=self.workplace.places)
+                self._collect(until_below=self.workplace.places + self.waiting)
         self._collect(until_below=1)
         return elsewhere
 
