@@ -36,6 +36,7 @@ from rankbench.names.user_files import is_from_file
 _ATTEMPTS = 3  # how many workers a cell may lose
 _CONNECT = 5.0  # seconds to reach the scheduler
 _AWAY = 60.0  # seconds in which a scheduler that went away may come back
+_WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
 _AGAIN = 0.2  # seconds between two attempts to reach it
 _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
@@ -292,12 +293,19 @@ def _connected(scheduler: str) -> Client:
 
 
 def _address(scheduler: str) -> str:
-    """The address of a scheduler that is given by its address or by a scheduler file."""
+    """The address of a scheduler that is given by its address or by a scheduler file, which may just be written."""
     if not Path(scheduler).is_file():
         if ":" not in scheduler:
             raise FileNotFoundError("there is no such file")
         return scheduler
-    return str(json.loads(Path(scheduler).read_text())["address"])
+    limit = monotonic() + _WRITTEN
+    while True:
+        try:
+            return str(json.loads(Path(scheduler).read_text())["address"])
+        except ValueError:
+            if monotonic() > limit:
+                raise
+            sleep(_AGAIN)
 
 
 def _unfit(told: Introduction, mine: Machine) -> str:
