@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -53,6 +54,7 @@ from rankbench.names.user_files import is_from_file
 _ATTEMPTS = 3  # how many workers a cell may lose
 _CONNECT = 5.0  # seconds to reach the scheduler
 _AWAY = 60.0  # seconds in which a scheduler that went away may come back
+_WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
 _AGAIN = 0.2  # seconds between two attempts to reach it
 _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
@@ -86,6 +88,7 @@ class Cluster:
         self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
         self._busy: dict[str, str] = {}  # node by address
         self._teams_to_come = 0  # cells that wait for all workers; meanwhile no other cell is handed out
+        self._seen: tuple[float, list[str]] = (-inf, [])  # when the scheduler was last asked, and the workers it named
         self._change = threading.Condition()
         self._reconnecting = threading.Lock()
         self._stop = f"rankbench-stop-{uuid4().hex}"
@@ -117,7 +120,7 @@ class Cluster:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
                 except _Gone:
-                    lost += 1
+                    lost, self._seen = lost + 1, (-inf, [])
         return Outcome("lost", f"{lost} workers went away while they ran it"), self._mine
 
     def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Outcome | None:
@@ -174,13 +177,18 @@ class Cluster:
         usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
         return [worker for worker in found if worker.machine.fingerprint == usual]
 
-    def _present(self) -> list[str]:
-        """The addresses of the workers that the scheduler knows."""
+    def _present(self, at_most: float = _LOOK) -> list[str]:
+        """The addresses of the workers that the scheduler named in these last seconds; asking takes milliseconds."""
+        asked, addresses = self._seen
+        if addresses and monotonic() - asked < at_most:
+            return addresses
         try:
-            return list(self._client.scheduler_info(n_workers=-1)["workers"])
+            addresses = list(self._client.scheduler_info(n_workers=-1)["workers"])
         except Exception:  # the scheduler went away
             self._come_back()
-            return []
+            addresses = []
+        self._seen = monotonic(), addresses
+        return addresses
 
     def _meet(self, addresses: list[str]) -> None:
         """Ask new workers to introduce themselves, and note what those told that have answered.
@@ -379,7 +387,7 @@ class Cluster:
             while not self._is_done(future):
                 if stop.is_set():
                     raise Interrupted
-                if address not in self._present() or (limit and monotonic() > limit):
+                if address not in self._present(at_most=0.0) or (limit and monotonic() > limit):
                     with suppress(Exception):  # the scheduler may have gone away, too
                         future.cancel()
                     raise _Gone
@@ -465,12 +473,19 @@ def _connected(scheduler: str) -> Client:
 
 
 def _address(scheduler: str) -> str:
-    """The address of a scheduler that is given by its address or by a scheduler file."""
+    """The address of a scheduler that is given by its address or by a scheduler file, which may just be written."""
     if not Path(scheduler).is_file():
         if ":" not in scheduler:
             raise FileNotFoundError("there is no such file")
         return scheduler
-    return str(json.loads(Path(scheduler).read_text())["address"])
+    limit = monotonic() + _WRITTEN
+    while True:
+        try:
+            return str(json.loads(Path(scheduler).read_text())["address"])
+        except ValueError:
+            if monotonic() > limit:
+                raise
+            sleep(_AGAIN)
 
 
 def _unfit(told: Introduction, mine: Machine) -> str:

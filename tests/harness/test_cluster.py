@@ -15,6 +15,7 @@ from harness.test_paths import along, told
 from helpers import TINY, prepared, ran, tiny, tiny_toml, until, with_solver
 
 import rankbench
+from rankbench.data import DATASETS
 from rankbench.errors import UserError
 from rankbench.harness.isolation import Caps
 from rankbench.harness.records import Selection
@@ -172,6 +173,30 @@ def test_a_worker_without_the_data_is_sent_the_split(tmp_path, shared):
         run.execute(lambda event: None)
     assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
     assert said and all("is sent the split" in line and "r.csv" in line for line in said)
+
+
+def test_a_worker_without_a_published_data_set_says_which_command_gets_it(tmp_path, monkeypatch):
+    (cell,) = prepared(tmp_path, tiny(repetitions=1, solvers=("global",))).plan.cells
+    for name in ("RANKBENCH_DATA", "RANKBENCH_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path / "empty"))
+    place = replace(cell.place, data=DATASETS.resolve("ml-100k"))
+    found = carry_out(Order(replace(cell, place=place, split_hash="1" * 64), Caps(), {}, "stop"))
+    assert isinstance(found, Refusal) and found.lacks_data
+    assert "ml-100k" in found.reason and "rankbench data fetch ml-100k" in found.reason
+
+
+def test_a_scheduler_file_that_is_just_being_written_is_read_once_it_is_complete(tmp_path, monkeypatch):
+    file = tmp_path / "scheduler.json"
+    file.write_text('{"addr')
+    monkeypatch.setattr(cluster, "sleep", lambda seconds: file.write_text('{"address": "tcp://here:1"}'))
+    assert cluster._address(str(file)) == "tcp://here:1"
+
+
+def test_a_scheduler_file_that_stays_damaged_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "_WRITTEN", 0.0)
+    (tmp_path / "scheduler.json").write_text('{"addr')
+    with pytest.raises(UserError, match=r"no scheduler answers at .*scheduler\.json \(.*\); start one with: dask sch"):
+        Cluster(str(tmp_path / "scheduler.json"), 1, print)
 
 
 def test_a_worker_with_other_data_is_refused(tmp_path, monkeypatch):
