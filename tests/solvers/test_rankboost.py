@@ -192,10 +192,7 @@ def test_validated_rounds_have_the_fewest_misorderings_in_what_was_held_back(tie
 
     view, solver = noisy(), RankBoost(rounds="validated", ties=ties)
     part, held = _hold_back(view, solver.held_out, stream(0))
-    errors = [
-        evaluate(step.model, held, [metric])[metric]
-        for step in islice(RankBoost().steps(part, stream(0)), 40)
-    ]
+    errors = [evaluate(step.model, held, [metric])[metric] for step in islice(RankBoost().steps(part, stream(0)), 40)]
     *_, last = islice(solver.steps(view, stream(0)), 40)
     assert last.model.weights.shape[1] == int(np.argmin(errors))
 
