@@ -2,6 +2,7 @@
 # make quick   build everything, run the tests that are not slow, for every save
 # make test    build everything, run the test suite but for the packaging and the long attacks, on all cores
 # make trust   run the attacks that take long: kills at random moments, full disks, wrong input, fuzzed kernels
+# make kernel-coverage    build the kernels once more such that they tell each line that runs, and show the others
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
 # make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
@@ -11,22 +12,30 @@
 # make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
 # make lock    renew .ci/lock
 # make audit   look for known weaknesses in the versions of .ci/lock
-# make report  write reports/, the committed reproduction, from a fresh quick run
+# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction; what is
+#              interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
 #
 # ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
 
 PYTHON ?= python3
 ARGS ?=
+RESULTS ?= build/reproduction
+JOBS ?= 1
 BIN := .venv/bin
 TOOLS := .venv/tools/bin
 LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
     --custom-compile-command "make lock"
+TRACED := build/traced
+TRACING := .ci/kernel-coverage.ini
+ONE_THREAD := env OMP_THREAD_LIMIT=1 PYTHONPATH=. # lines that run in other threads are not seen
+KERNEL_TESTS := tests/test_*kernels.py tests/test_rows.py tests/test_isotonic.py tests/test_metrics.py \
+    tests/test_all_pairs.py tests/test_catalogue.py tests/test_models.py tests/data/splits tests/methods tests/solvers
 SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust coverage test-packaging lint stubs bench peers locked lock audit report clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -45,6 +54,17 @@ coverage: .venv/.extra-test
 	$(BIN)/python -m coverage run -m pytest -n auto -m "not packaging and not trust" $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+kernel-coverage: .venv/.extra-test
+	rm -rf $(TRACED)
+	mkdir -p $(TRACED)
+	git ls-files -z | xargs -0 cp --parents --target-directory=$(TRACED)
+	cd $(TRACED) && RANKBENCH_TRACE=1 $(CURDIR)/$(BIN)/python -m pip wheel --no-deps --wheel-dir wheel .
+	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m zipfile -e wheel/*.whl .
+	cd $(TRACED) && $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m coverage run --rcfile=$(TRACING) -m pytest -n auto \
+	    -m "not slow and not packaging and not trust" $(KERNEL_TESTS) $(ARGS)
+	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m coverage combine --quiet --rcfile=$(TRACING)
+	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m coverage report --rcfile=$(TRACING)
 
 test-packaging: .venv/.extra-test
 	$(BIN)/python -m pytest -m packaging $(ARGS)
@@ -83,9 +103,9 @@ audit: .venv/tools/.installed
 	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/dev.txt
 	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/tools.txt
 
-report: .venv/.extra-data
-	$(BIN)/python -m rankbench run all --force --no-report --out build/reproduction $(ARGS)
-	$(BIN)/python -m rankbench report --out build/reproduction --to reports --no-page
+reproduce: .venv/.extra-data
+	$(BIN)/python -m rankbench run all --full --no-report -j $(JOBS) --out $(RESULTS) $(ARGS)
+	$(BIN)/python -m rankbench report --out $(RESULTS) --to reports --no-page
 
 clean:
 	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so

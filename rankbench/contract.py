@@ -6,7 +6,7 @@ once); the harness enforces budgets and early stopping. All state is kept in the
 and all random numbers come from the given NumPy generator.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass
 from enum import Enum
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -108,6 +108,21 @@ class Solver(Protocol):
     # the type is Any here.
     def steps(self, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The models during training, one after each step."""
+        ...
+
+
+@runtime_checkable
+class GoesOn(Protocol):
+    """A solver that can start from the model of another penalty, and then needs fewer steps; optional.
+
+    Its result must be the same to its tolerance, as for convex problems that it solves to a gap. `path` says whether
+    the setting falls or rises along a path that begins with the strongest penalty: `{"lam": "falls"}`.
+    """
+
+    path: ClassVar[Mapping[str, Literal["falls", "rises"]]]
+
+    def steps_from(self, model: Any, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The models during training from this model on, one after each step."""
         ...
 
 

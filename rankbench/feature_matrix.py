@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Int32s, Int64s, Ints
 from rankbench.kernels.models import gram as gram_kernel
 from rankbench.kernels.models import scoring as scoring_kernel
@@ -79,10 +80,12 @@ class DenseFeatures:
         scoring_kernel.products(rows=self.matrix, chosen=chosen, columns=right, out=out, threads=1)
         return out
 
+    @one_blas_thread()
     def gram(self, threads: int) -> Floats:
         """The Gram matrix X X^T."""
         return gram_kernel.linear(features=self.matrix, threads=threads)
 
+    @one_blas_thread()
     def gaussian(self, width: float, threads: int) -> Floats:
         """The Gaussian kernel matrix exp(-|x - x'|^2 / (2 width^2)) of all rows x and x'."""
         products = gram_kernel.linear(features=self.matrix, threads=threads, whole=False)

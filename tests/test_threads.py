@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from solvers.contract import ratings
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankbench
 from rankbench.data.views import Comparisons, offer
@@ -19,6 +20,7 @@ from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram, scoring, stumps
 from rankbench.kernels.shared.rows import SparseRows
+from rankbench.kernels.solvers import frsvm, mprank
 from rankbench.metrics import METRICS, evaluate, per_user
 from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Factors
@@ -168,3 +170,49 @@ def test_every_kernel_counts_its_threads_before_anything_else(path):
             assert first == "    threads = team(threads)", signature.partition("(")[0]
             assert doc
     assert set(re.findall(r"num_threads=([^)\s]*?)\)", text)) <= {"threads"}
+
+
+# ---- kernels whose threads call BLAS ----
+
+CALL_BLAS = {
+    als: {"ridge"},
+    frsvm: {"dense_times", "transposed_times"},
+    gram: {"linear"},
+    mprank: {"dual", "dual_path", "primal", "primal_path"},
+}
+USE_BLAS = (
+    ("mf", {"ridge"}),
+    ("imc[rank=2]", {"ridge"}),
+    ("frsvm[rank=2]", {"dense_times", "transposed_times"}),
+    ("mprank[form=primal,choose=C-per-user]", {"primal", "primal_path"}),
+    ("mprank[form=dual,choose=C-for-all]", {"dual", "dual_path", "linear"}),
+    ("mprank[kernel=gaussian]", {"dual", "linear"}),
+)
+
+
+def test_these_are_all_kernels_that_call_blas():
+    importers = {path.stem for path in KERNELS if "shared.blas cimport" in path.read_text()}
+    assert importers == {module.__name__.rpartition(".")[2] for module in CALL_BLAS}
+
+
+@pytest.mark.parametrize(("name", "expected"), USE_BLAS)
+def test_a_kernel_that_calls_blas_finds_it_on_one_thread_in_bare_steps_too(name, expected, monkeypatch):
+    found = {}
+
+    def watched(kernel, function):
+        def call(**arguments):
+            found.setdefault(kernel, set()).update(
+                pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"
+            )
+            return function(**arguments)
+
+        return call
+
+    for module, kernels in CALL_BLAS.items():
+        for kernel in kernels:
+            monkeypatch.setattr(module, kernel, watched(kernel, getattr(module, kernel)))
+    solver = SOLVERS.make(name)
+    with threadpool_limits(limits=2, user_api="blas"):
+        list(islice(solver.steps(offer(solver, ratings()), stream(0), 2), 3))
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
+    assert found == {kernel: {1} for kernel in expected}

@@ -142,7 +142,7 @@ SETTINGS = {
     "candidates": ["catalogue"],
     "relevant": ["3", "any"],
     "users": ["all", "relevant"],
-    "pairs": ["test-train", "both"],
+    "pairs": ["test-train", "both", "train"],
     "average": ["pairs", "users"],
     "n": ["2"],
     "eps": ["0.5"],

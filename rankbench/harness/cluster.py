@@ -87,7 +87,8 @@ class Cluster:
 
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
         """Run one cell on a free worker and wait for it."""
-        order = Order(task.cell, caps, own_files(task.cell), self._stop)
+        start = task.start.read_bytes() if task.start else None
+        order = Order(task.cell, caps, own_files(task.cell), self._stop, start=start, followed=task.followed)
         lost = 0
         while lost < _ATTEMPTS:
             with self._free_worker(stop) as worker:

@@ -42,6 +42,8 @@ class Order:
     sources: Mapping[str, bytes]  # content of solver and metric files, by their paths on the driver's machine
     stop: str  # name of the event that the driver sets when it stops
     split: bytes | None = None  # the split's file, for a worker that cannot make the split
+    start: bytes | None = None  # the file of the model to start from
+    followed: bool = False  # whether another trial starts from this one's model
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def carry_out(order: Order) -> Outcome | Refusal:
     """Run the cell of an order, in a process of its own and within its limits."""
     try:
         with _BENCH.use() as folder:
-            task = Task(_with_own_files(order, folder), _split_file(order, folder))
+            cell, parts = _with_own_files(order, folder), _split_file(order, folder)
+            task = Task(cell, parts, _start_file(order, folder), order.followed)
             with _stopped_by(order.stop) as stop:
                 return run_isolated(server(), task, order.caps, stop)
     except _Unfit as error:
@@ -125,6 +128,15 @@ def _split_file(order: Order, folder: Path) -> Path:
         return draft.rename(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _start_file(order: Order, folder: Path) -> Path | None:
+    """The file of the model that the cell starts from."""
+    if order.start is None:
+        return None
+    path = folder / "start"
+    path.write_bytes(order.start)
+    return path
 
 
 def _make_split(cell: Cell, path: Path) -> None:

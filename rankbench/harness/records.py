@@ -331,6 +331,7 @@ class Result:
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, if the model has them
     split: str = ""  # SHA-256 of the split's parts; empty in results from before it was kept
     model: str = ""  # SHA-256 of the last model's arrays; empty also where a model is no record of arrays
+    start: str = ""  # of a trial: the key of the trial whose model it started from; empty if it started from nothing
 
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):
@@ -345,6 +346,12 @@ class Result:
     def seconds(self) -> float | None:
         """Training seconds inside the solver."""
         return self.curve[-1].seconds if self.curve else None
+
+    @property
+    def relative_gap(self) -> float | None:
+        """The last model's gap relative to its objective; None where either is not recorded, or the objective is 0."""
+        last = self.curve[-1] if self.curve else None
+        return last.gap / abs(last.objective) if last and last.gap is not None and last.objective else None
 
     def value(self, label: str) -> float:
         """A metric's value for the last model, or NaN if there is none."""

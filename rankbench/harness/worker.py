@@ -3,7 +3,7 @@
 import os
 import signal
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from math import isfinite
 from multiprocessing.connection import Connection
@@ -13,9 +13,9 @@ from time import perf_counter
 import numpy as np
 import psutil
 
-from rankbench import metrics
-from rankbench.arrays import fingerprint, pack
-from rankbench.contract import Flags, Floats, Ints, Model, NeedsMore, Solver
+from rankbench import metrics, models
+from rankbench.arrays import Arrays, fingerprint, pack
+from rankbench.contract import Flags, Floats, GoesOn, Ints, Model, NeedsMore, Solver, Step
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.errors import LONGEST, UserError
@@ -31,10 +31,12 @@ from rankbench.streams import stream
 
 @dataclass(frozen=True)
 class Task:
-    """A cell and the file that holds its split."""
+    """A cell and the file that holds its split; a trial on a path of penalties may start from a stored model."""
 
     cell: Cell
     parts: Path
+    start: Path | None = None  # the file of the model to start from
+    followed: bool = False  # whether another trial starts from this one's model
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Ending:
     functions: tuple[RankingFunction, ...] = ()
     split: str = ""  # SHA-256 of its parts
     model: str = ""  # SHA-256 of its arrays
+    arrays: Arrays | None = None  # of the model, where another trial starts from it
 
 
 class PeakMemory:
@@ -121,7 +124,7 @@ def _run(home: Connection, task: Task) -> Ending:
     imported: tuple[str, ...] = ()
     with single_threaded_blas():
         memory.restart()
-        for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
+        for checkpoint in checkpoints(_steps(solver, task, train, rng), cell.budget):
             memory.note()
             last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0:
@@ -132,7 +135,20 @@ def _run(home: Connection, task: Task) -> Ending:
             raise RuntimeError("the solver yielded no model")
         if scored != last.index:  # training ended between two evaluations
             found = _score(home, cell, measured, last, split)
-        return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported)
+        arrays = arrays_of(last.step.model) if task.followed else None
+        return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported, arrays=arrays)
+
+
+def _steps(solver: Solver, task: Task, train: View, rng: np.random.Generator) -> Iterator[Step]:
+    """The solver's steps from the beginning, or from the model of another trial."""
+    if task.start is None or not isinstance(solver, GoesOn):
+        return solver.steps(train, rng, task.cell.threads)
+    return solver.steps_from(models.load(task.start), train, rng, task.cell.threads)
+
+
+def arrays_of(model: Model) -> Arrays | None:
+    """The arrays of a model that can be stored and loaded again, else None."""
+    return pack(model) if models.MODELS.get(type(model).__name__) is type(model) else None
 
 
 def rng_of(cell: Cell) -> np.random.Generator:

@@ -16,12 +16,7 @@ def with_order(train: View) -> Flags:
     """A mask of the users with an order to learn: with a comparison, or with two different ratings."""
     if isinstance(train, Comparisons):
         return np.asarray(np.diff(train.indptr) > 0)
-    changes = np.concatenate([[0], np.cumsum(np.diff(train.values) != 0)])
-    first, last = train.indptr[:-1], np.maximum(train.indptr[1:] - 1, 0)
-    found = np.zeros(train.n_users, bool)
-    some = train.indptr[1:] > first
-    found[some] = changes[last[some]] > changes[first[some]]
-    return found
+    return train.has_order
 
 
 def ordered(train: Ratings) -> Ratings:
@@ -29,7 +24,7 @@ def ordered(train: Ratings) -> Ratings:
     kept = with_order(train)
     if kept.all():
         return train
-    return train.take(np.flatnonzero(np.repeat(kept, np.diff(train.indptr))))
+    return train.where(np.repeat(kept, np.diff(train.indptr)))
 
 
 def targets(train: Ratings, centre: Centre) -> Floats:
@@ -42,11 +37,9 @@ def targets(train: Ratings, centre: Centre) -> Floats:
     return np.asarray(train.values - means[users])
 
 
-def checked_features(matrix: Matrix | None, rank: int = 1) -> Features:
-    """The item features of a view; raises an error if all are zero or the rank exceeds their number."""
+def checked_features(matrix: Matrix | None) -> Features:
+    """The item features of a view; raises an error if all are zero."""
     features = features_of(matrix)
-    if rank > features.shape[1]:
-        raise UserError(f"rank={rank} is above the number of item features, {features.shape[1]}: lower rank")
     if features.shape[0] and not np.any(features.stored):
         raise UserError("item features are all zero: no function of them ranks anything")
     return features

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from rankbench.experiments import Budget
 from rankbench.harness.records import Study
@@ -25,6 +26,8 @@ def facts(study: Study) -> list[Fact]:
     """What a reader must know to make the numbers of an experiment again; facts without content are left out."""
     table = [row for row in rows(study) if row.metric]
     found = [
+        Fact("command", (_command(study),)),
+        Fact("time of all cells", (_time(study),)),
         Fact("seed", (str(study.seed),)),
         Fact("repetitions", (_repetitions(study),)),
         Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
@@ -35,6 +38,29 @@ def facts(study: Study) -> list[Fact]:
         Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
     ]
     return [fact for fact in found if any(fact.lines)] if study.entries else []
+
+
+def _command(study: Study) -> str:
+    """The command that makes the numbers again."""
+    name = Path(study.experiment.source).name or study.name
+    profile = "--full" if study.profile == "full" else ""
+    seed = f"--seed {study.seed}" if study.seed else ""
+    return " ".join(filter(None, ("rankbench run", name, profile, seed)))
+
+
+def _time(study: Study) -> str:
+    """The wall time of all cells and trials one after the other, with starting processes and evaluation."""
+    cells = [result.wall for result in study.results]
+    trials = [entry.result.wall for entry in study.trials if entry.result]
+    if not cells:
+        return ""
+    of_trials = f" and {_span(sum(trials))} for {len(trials)} trials" if trials else ""
+    return f"{_span(sum(cells))} for {len(cells)} cells{of_trials}; the longest took {_span(max(cells + trials))}"
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.2g} s"
 
 
 def _repetitions(study: Study) -> str:

@@ -28,7 +28,7 @@ from rankbench.report.series import Drawing, Line, Panel
 COLOURS = (  # those of Okabe and Ito, but for yellow and black, and a violet; the last is for reference lines
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5d3a9b", "#7f6000", "#4a4e57",
 )  # fmt: skip
-MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p")  # diamonds are for published numbers
+MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p", "<", ">")  # diamonds are for published numbers
 _DIAMOND: dict[str, Any] = {"marker": "D", "mfc": "white"}
 _BAR: dict[str, Any] = {"marker": "_", "ms": 9, "mew": 1.2}  # of bounds
 DASHES: tuple[Any, ...] = (
@@ -131,7 +131,7 @@ def figure_of(drawing: Drawing) -> Figure:
         _draw_cell(figure, grid[places[number]], (panel, drawing), looks[number])
         for number, panel in enumerate(drawing.panels)
     ]
-    if drawing.kind != "bars":
+    if drawing.kind != "bars" and not any(panel.values for panel in drawing.panels):
         figure.supylabel(fill_lines(drawing.y_label, rows * tall - 0.4), multialignment="center")
     if drawing.kind == "bars":
         _name_once(drawing.panels, cells, columns)
@@ -190,7 +190,9 @@ def _draw_cell(figure: Figure, cell: Any, what: tuple[Panel, Drawing], looks: Ma
         (_draw_dots if dots else _draw_lines)(axis, panel, drawing, looks)
     axes[0].set_title(fill_lines(panel.title, width))
     if dots:
-        axes[0].set_xlabel(fill_lines(drawing.y_label, width + 0.3))
+        axes[0].set_xlabel(fill_lines(panel.values or drawing.y_label, width + 0.3))
+    elif panel.values:
+        axes[0].set_ylabel(panel.values, multialignment="center")
     if panel.gap:
         _break(axes, panel, dots)
     return axes
@@ -248,8 +250,8 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     axis.set_yticks(places, [fill(line.name, 28) for line in panel.lines])
     axis.set_ylim(max(places) + 0.6, min(places) - 0.6)
     axis.tick_params(axis="y", length=0)
-    narrow = len(drawing.panels) > 2 or panel.gap
-    _set_ticks(axis.xaxis, drawing.log_y, 3 if narrow else 5)
+    narrow = (len(drawing.panels) > 2) + (panel.gap is not None)
+    _set_ticks(axis.xaxis, drawing.log_y, (5, 3, 2)[narrow])
 
 
 def _whiskers(axis: Axes, line: Line, colour: str, across: bool) -> ErrorbarContainer:
@@ -372,7 +374,7 @@ def _name_once(panels: Sequence[Panel], cells: Sequence[list[Axes]], columns: in
     for number, axes in enumerate(cells):
         if number % columns and names[number] == names[number - number % columns]:
             axes[0].tick_params(axis="y", labelleft=False)
-        if number + columns < len(cells):
+        if number + columns < len(cells) and not panels[number].values:
             axes[0].set_xlabel("")
 
 

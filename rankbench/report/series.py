@@ -85,6 +85,7 @@ class Panel:
     context: tuple[Line, ...] = ()  # the lines of the panels beside it, in grey and without names
     shares: str = ""  # panels with the same text here have the same range of values
     gap: tuple[float, float] | None = None  # no value lies between these two: the axis is broken here
+    values: str = ""  # the label of its axis of values, if the panels of the figure show different metrics
 
     @property
     def all_lines(self) -> tuple[Line, ...]:
@@ -161,11 +162,27 @@ def own_metric(study: Study) -> str:
 def drawing(study: Study, metric: str = "") -> Drawing | None:
     """The content of the experiment's figure, or None if there are no results to draw.
 
-    Another metric than the figure's own may be asked for; reference lines belong to the figure's own.
+    It has the panels of the figure's own metric, and those of its other ones after them. A single metric may be asked
+    for instead; reference lines belong to the figure's own.
     """
+    labels = (metric,) if metric else (own_metric(study), *study.experiment.figure.others)
+    found = [(label, drawn) for label in labels if (drawn := _by_metric(study, label))]
+    if len(found) < 2:
+        return found[0][1] if found else None
+    panels = tuple(
+        replace(panel, values=metric_axis(study, label), shares=panel.shares and label)
+        for label, drawn in found
+        for panel in drawn.panels
+    )
+    spreads = dict.fromkeys(drawn.spread for _, drawn in found if drawn.spread)
+    all_log = all(drawn.log_y for _, drawn in found)
+    return replace(found[0][1], panels=panels, log_y=all_log, spread=" or ".join(spreads))
+
+
+def _by_metric(study: Study, label: str) -> Drawing | None:
+    """The figure by one metric, or None if there are no results to draw."""
     wanted = study.experiment.figure
     good = tuple(group for group in groups(study) if group.good)
-    label = metric or own_metric(study)
     question = _Question(study, good, label, solver_labels(study), _over_users(study, good, label))
     make = {"curve": _curves, "sweep": _sweeps, "bars": _dots, "speedup": _speed_ups}[wanted.kind]
     panels = [panel for panel in make(question) if any(line.x for line in panel.lines)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rankbench.contract import Determinism
 from rankbench.errors import safe
-from rankbench.experiments import TIMES
+from rankbench.experiments import PER_STEP, TIMES
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.harness.records import Group, Skip, Study
 from rankbench.metrics import RULES
@@ -99,6 +99,9 @@ class Row:
     published_sd: float | None = None
     elsewhere: bool = False  # the published number was measured on other data
     pace: Pace | None = None  # if threads vary
+    step: float | None = None  # seconds per step, where the experiment has published ones
+    published_step: float | None = None
+    gap: float | None = None  # the largest gap of a repetition, relative to its objective
     disturbed: bool = False
     bold: bool = False  # not distinguishable from the best
 
@@ -261,7 +264,10 @@ def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
     seconds: dict[str, Callable[[Row], str]] = {
         "seconds": lambda row: _rounded(row.seconds, 3) + (_DISTURBED if row.disturbed and row.seconds else ""),
+        "seconds per step": lambda row: _rounded(row.step, 3),
+        "published seconds per step": lambda row: _rounded(row.published_step, 2),
         "prepare": lambda row: _rounded(row.prepare, 3),
+        "relative gap": lambda row: "" if row.gap is None else f"{row.gap:.0e}",
         "peak MB": lambda row: _rounded(row.peak_mb, 0),
         "n": lambda row: str(row.n or ""),
         "left out": lambda row: _rounded(row.left_out, 0),
@@ -270,6 +276,9 @@ def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     if not any(row.prepare and row.prepare >= 0.0005 for row in table):
         del seconds["prepare"]
     for heading, found in (
+        ("seconds per step", any(row.step for row in table)),
+        ("published seconds per step", any(row.published_step for row in table)),
+        ("relative gap", any(row.gap is not None for row in table)),
         ("left out", any(row.left_out for row in table)),
         ("unscored", any(row.unscored for row in table)),
     ):
@@ -375,8 +384,22 @@ def _row(study: Study, group: Group, several: bool) -> Row:
         shown=(place_text(study, group), group.solver.written),
         chosen=_chosen(study, group),
         pace=pace,
+        **_steps(study, group),
+        gap=max((gap for result in good if (gap := result.relative_gap) is not None), default=None),
         disturbed=any(result.disturbed for result in good),
     )
+
+
+def _steps(study: Study, group: Group) -> dict[str, Any]:
+    """Seconds per step, measured and published, where the experiment has published ones."""
+    if all(entry.metric != PER_STEP for entry in study.experiment.published):
+        return {}
+    published, seconds = beside(study, group, PER_STEP), mean_seconds(group)
+    steps = fmean(result.curve[-1].step for result in group.good) if group.good else 0
+    return {
+        "step": seconds / steps if seconds is not None and steps else None,
+        "published_step": published.value if published else None,
+    }
 
 
 def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:

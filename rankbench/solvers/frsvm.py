@@ -1,12 +1,13 @@
 """Factorization RankSVM: per task a combination of a few shared ranking functions (Cheng, Davidson, Hsieh 2018)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
@@ -50,7 +51,8 @@ class FRSVM:
 
     A task without a pair (no or one rating, or all alike) contributes nothing. It is scored from the
     others' U with v = 0, a tie of all items, or with the others' mean v for `fallback=mean`. Items need no
-    rating to be scored; with `features=none` those that are in no pair score NaN.
+    rating to be scored; with `features=none` those that are in no pair score NaN. A rank above the number of
+    features is lowered to that number, because U V^T has no higher rank.
     """
 
     rank: Rank = 10
@@ -79,7 +81,10 @@ class FRSVM:
         if self.needs_features and train.item_features is None:
             problem = "features=given, but the data has none: give item features, or features=none"
             raise UserError(problem, subject="FRSVM")
-        features = checked_features(train.item_features, self.rank) if self.needs_features else None
+        features = checked_features(train.item_features) if self.needs_features else None
+        if features is not None and self.rank > features.shape[1]:
+            yield from replace(self, rank=features.shape[1]).steps(train, rng, threads)
+            return
         design = _Design.of(features, train.n_items, threads)
         fit = _Fit(self, PairTasks.of(train, threads), design, threads)
         basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
@@ -122,6 +127,7 @@ class _Design:
             return 1.0
         return float(np.vdot(self.features.stored, self.features.stored)) / self.n_items
 
+    @one_blas_thread()
     def times(self, matrix: Floats) -> Floats:
         """X times a matrix; the matrix itself where X = I."""
         if self.features is None:
@@ -133,6 +139,7 @@ class _Design:
             kernel.dense_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
         return out
 
+    @one_blas_thread()
     def transposed_times(self, matrix: Floats) -> Floats:
         """X^T times a matrix; the matrix itself where X = I."""
         if self.features is None:

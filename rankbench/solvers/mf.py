@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
@@ -65,6 +66,7 @@ class MF:
             yield Step(Factors(users, items), objective)
             self._half("item", by_item, users, items, threads)
 
+    @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
         """Solve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
         unknown = np.isnan(moving[:, 0])

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Flags, Floats, Int32s, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
@@ -109,6 +110,7 @@ class _Run:
             by_primal = features_of(train.item_features).shape[1] <= counts[users]
         return cls(train, KernelMatrices(between, train, threads), threads, users, by_primal)
 
+    @one_blas_thread()
     def linear(self, C: Floats) -> Model:
         """The model of a linear kernel: weights and offsets, from the primal or the dual of each user."""
         features, users = features_of(self.train.item_features), self.users[self.by_primal]
@@ -134,6 +136,7 @@ class _Run:
             offsets[users] = dual_offsets[users]
         return UserWeights(features.matrix, weights, offsets)
 
+    @one_blas_thread()
     def left_out(self, C: Floats) -> Floats:
         """The leave-one-out errors, users x C."""
         errors = np.full((self.train.n_users, len(C)), np.nan)
@@ -151,6 +154,7 @@ class _Run:
             _succeed(failed)
         return errors
 
+    @one_blas_thread()
     def dual(self, C: Floats) -> tuple[Floats, Floats]:
         """Coefficients by rating and offsets by user, for the users solved by the dual."""
         coefficients = np.zeros(len(self.train))

@@ -201,14 +201,14 @@ def _arrays_of(view):
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csr_matrix])
-@pytest.mark.parametrize("locked", [False, True])
+@pytest.mark.parametrize("locked", ["nothing", "views", "owners"])
 def test_what_the_caller_writes_later_never_enters(form, locked):
     indptr, items, values = np.array([0, 2]), np.array([0, 1], np.int32), np.array([1.0, 2.0])
     folds, ids, features = np.array([1, 2], np.int8), np.array([7, 8, 9]), form(FEATURES.copy())
     inner = [features.data, features.indices, features.indptr] if scipy.sparse.issparse(features) else [features]
     own = [indptr, items, values, folds, ids, *inner]
-    given = [array.view() for array in own] if locked else own
-    if locked:  # the caller's views of them cannot be written to, but the arrays below can
+    given = [array.view() for array in own] if locked == "views" else own
+    if locked != "nothing":  # the caller can write to the arrays below the views, or unlock the arrays themselves
         for array in given:
             array.flags.writeable = False
         features = type(features)(tuple(given[5:]), shape=(3, 2)) if len(inner) == 3 else given[5]
@@ -217,6 +217,7 @@ def test_what_the_caller_writes_later_never_enters(form, locked):
     drawn = Ratings.from_triples(np.array([0, 0]), given[1], given[2], 1, 3, features)
     before = fingerprint(ratings, compared, drawn)
     for array in own:
+        array.flags.writeable = True
         array[...] = 5
     values[0] = np.nan
     assert fingerprint(ratings, compared, drawn) == before
@@ -242,10 +243,15 @@ def test_columns_that_are_given_away_are_not_copied():
         values[0] = np.nan
 
 
-def test_a_column_of_the_views_own_cannot_be_unlocked():
-    view = Ratings([0, 2], [0, 1], [1.0, 2.0], 3)
-    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
-        view.values.flags.writeable = True
+@pytest.mark.parametrize("features", [FEATURES, scipy.sparse.csr_array(FEATURES)], ids=["dense", "sparse"])
+def test_no_array_of_a_view_can_be_unlocked(features):
+    columns = sealed(np.array([0, 1], np.int32)), sealed(np.array([1.0, 2.0]))
+    view = Ratings([0, 2], *columns, 3, features, item_ids=["a", "b", "c"], folds=np.array([1, 2], np.int8))
+    arrays = [*columns, *_arrays_of(view)]
+    for array in [*arrays, *(array[:1] for array in arrays), *(array.base for array in arrays)]:
+        if isinstance(array, np.ndarray):
+            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+                array.flags.writeable = True
 
 
 def test_what_a_file_held_is_not_copied(tmp_path):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness.test_paths import along, told
 from helpers import TINY, prepared, ran, tiny, tiny_toml, until, with_solver
 
 import rankbench
@@ -142,6 +143,13 @@ def test_own_solvers_travel_by_content(tmp_path, shared):
         run.workplace = workplace
         run.execute(lambda event: None)
     assert run.result(cell).status == "ok"
+
+
+def test_trials_start_from_the_model_before_them_on_workers_too(tmp_path, shared):
+    experiment = along(tmp_path)
+    here = ran(tmp_path / "here", experiment)
+    with on(shared) as (workplace, _):
+        assert told(execute(tmp_path / "there", workplace, experiment)) == told(here)
 
 
 def test_limits_hold_on_workers(tmp_path, shared):

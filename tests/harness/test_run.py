@@ -33,7 +33,7 @@ from rankbench.arrays import read_npz
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
 from rankbench.errors import UserError
-from rankbench.experiments import Budget
+from rankbench.experiments import Budget, Figure
 from rankbench.experiments.spaces import Tune
 from rankbench.harness import materials
 from rankbench.harness.isolation import Caps, Outcome
@@ -828,3 +828,25 @@ def test_what_a_split_says_was_seen_is_no_candidate(tmp_path):
     found = evaluate(last.step.model, parts.test, [label], train=parts.seen)[label]
     assert run.result(cell).value(label) == found
     assert found != evaluate(last.step.model, parts.test, [label], train=parts.train)[label]
+
+
+def most_at_a_time(run):
+    """How many cells and how many trials ran at the same time at most."""
+    open_cells, open_trials, most = set(), set(), [0, 0]
+
+    def tell(event):
+        among = open_trials if event.cell.is_trial else open_cells
+        (among.add if event.kind == "start" else among.discard)(event.cell.key)
+        most[:] = [max(most[0], len(open_cells)), max(most[1], len(open_trials))]
+        assert not (open_cells and open_trials)
+
+    run.open()
+    run.execute(tell)
+    return tuple(most)
+
+
+@pytest.mark.parametrize(
+    ("figure", "cells"), [(Figure("speedup"), 1), (Figure("curve"), 1), (Figure("curve", x="step"), 2), (Figure(), 2)]
+)
+def test_cells_whose_seconds_are_drawn_run_one_at_a_time(tmp_path, figure, cells):
+    assert most_at_a_time(prepared(tmp_path, tuned(figure=figure), jobs=2)) == (cells, 2)

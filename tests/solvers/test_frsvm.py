@@ -15,6 +15,7 @@ from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import fit
 from rankbench.kernels.methods import entries
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
@@ -214,9 +215,10 @@ def test_items_in_no_pair_score_nan_without_features():
     assert np.isfinite(last.model.score(np.array([3, 3]), np.array([0, 2]))).all()
 
 
-def test_a_rank_above_the_number_of_features_is_refused():
-    with pytest.raises(UserError, match=r"rank=3 is above the number of item features, 2: lower rank"):
-        next(FRSVM(rank=3).steps(lonely(), np.random.default_rng(0)))
+def test_a_rank_above_the_number_of_features_is_lowered_to_it():
+    model, same = (fit(FRSVM(rank=rank), lonely(), steps=3) for rank in (3, 2))
+    assert model.basis.shape[1] == 2
+    assert model.basis.tobytes() == same.basis.tobytes() and model.users.tobytes() == same.users.tobytes()
 
 
 @pytest.mark.parametrize("kind", [np.zeros, scipy.sparse.csr_array])

@@ -18,6 +18,7 @@ from rankbench.data.sources.own_files import (
     layout_of,
     numbered_together,
     read_own,
+    separator_set,
 )
 from rankbench.data.tables import Layout, Rows
 from rankbench.data.views import Comparisons
@@ -34,7 +35,8 @@ class OwnPairs:
     loser, rejected. Case and punctuation do not matter, and all other columns are ignored. With other names, say
     which is which, by name or by number: pairs:PATH[user=who,better=first,worse=second,sep=;]. A file without a
     header has the user, the better and the worse item in its first three columns. Separator and header are detected
-    unless set by `sep` (a character, tab or space) and `header` (yes or no).
+    unless set by `sep` (a character, or comma, tab, semicolon, double-colon or space) and `header` (yes or no).
+    `separator` is the older name of `sep`, kept for the names in stored results; it takes only the words.
 
     With `ids=auto`, ids are integers if all of them are, without leading zeros. The same comparison may occur several
     times. `features` is a second file with an item and its numbers on each line.
@@ -68,7 +70,7 @@ class OwnPairs:
         file = File(files.paths[0])
         given = {"user": self.user, "better": self.better, "worse": self.worse}
         columns = {role: name for role, name in given.items() if name is not None}
-        shape = Shape(self.separator, self.sep, self.header, columns, "pairs:PATH")
+        shape = Shape(separator_set(self.sep, self.separator), self.header, columns, "pairs:PATH")
         view = _comparisons(read_own(file, layout_of(file, _LAYOUT, shape), self.ids))
         if self.features is None:
             return view

@@ -17,6 +17,7 @@ from rankbench.data.sources.own_files import (
     item_features,
     layout_of,
     read_own,
+    separator_set,
 )
 from rankbench.data.tables import Layout
 from rankbench.data.views import Ratings
@@ -32,7 +33,8 @@ class OwnRatings:
     stars, score. Case and punctuation do not matter, and all other columns are ignored, timestamps too. With other
     names, say which is which, by name or by number: csv:PATH[user=who,item=film,rating=points,sep=;]. A file without
     a header has the user, the item and the rating in its first three columns. Separator and header are detected
-    unless set by `sep` (a character, tab or space) and `header` (yes or no).
+    unless set by `sep` (a character, or comma, tab, semicolon, double-colon or space) and `header` (yes or no).
+    `separator` is the older name of `sep`, kept for the names in stored results; it takes only the words.
 
     With `ids=auto`, ids are integers if all of them are, without leading zeros. `low` and `high` limit the ratings. A
     pair that occurs twice is an error; with `repeats=last` its last rating is kept. `features` is a second file with
@@ -73,7 +75,7 @@ class OwnRatings:
         scale = (-np.inf if self.low is None else self.low, np.inf if self.high is None else self.high)
         given = {"user": self.user, "item": self.item, "rating": self.rating}
         columns = {role: name for role, name in given.items() if name is not None}
-        shape = Shape(self.separator, self.sep, self.header, columns)
+        shape = Shape(separator_set(self.sep, self.separator), self.header, columns)
         rows = read_own(file, layout_of(file, Layout(scale=scale), shape), self.ids)
         view = ratings(rows, repeats=self.repeats)
         if self.features is None:

@@ -74,8 +74,7 @@ class OwnFile:
 class Shape:
     """What the user has said about a file: its separator, whether it has a header, and names of its columns."""
 
-    separator: Separator = "auto"
-    sep: str | None = None  # the separator itself, in place of its name
+    sep: str | None = None  # a character, or the word for it; None if it is to be detected
     header: Header = "auto"
     columns: Mapping[str, str] = field(default_factory=dict)  # user, item, ... -> a name in the header, or a number
     command: str = "csv:PATH"  # the name of such a data set, for errors
@@ -83,15 +82,22 @@ class Shape:
     def letter(self) -> str | None:
         """The separator that is set, or None if it is to be detected."""
         if self.sep is None:
-            return _SEPARATORS.get(self.separator)
-        if self.separator != "auto":
-            raise UserError(f"sep={self.sep} and separator={self.separator} say the same thing: give only one")
+            return None
         letter = {**_SEPARATORS, "space": " "}.get(self.sep, self.sep)
         if letter == "::" or (len(letter) == 1 and letter.isascii() and not letter.isalnum() and letter not in _NEVER):
             return letter
         raise UserError(
             f"sep={self.sep} cannot separate fields: give one character such as ; or |, or tab, space or ::"
         )
+
+
+def separator_set(sep: str | None, separator: Separator) -> str | None:
+    """The separator that is set by `sep`, or by its older name `separator`; None if it is to be detected."""
+    if separator == "auto":
+        return sep
+    if sep is not None:
+        raise UserError(f"sep={sep} and separator={separator} say the same thing: give only sep")
+    return separator
 
 
 def layout_of(file: File, base: Layout, shape: Shape) -> Layout:
@@ -230,9 +236,7 @@ def _sniffed(file: File, number: int, text: str, base: Layout) -> str:
         if text.count(letter) >= max(base.fields):
             return letter
     wanted = ", ".join(base.names)
-    raise UserError(
-        f"{file}, line {number}: no comma, tab, semicolon or :: cuts {text[:60]!r} into {wanted}: set separator"
-    )
+    raise UserError(f"{file}, line {number}: no comma, tab, semicolon or :: cuts {text[:60]!r} into {wanted}: set sep")
 
 
 def _split(text: str, layout: Layout) -> list[str]:

@@ -423,3 +423,23 @@ def test_a_separator_that_is_set_wrongly_is_named(write):
 def test_the_seed_does_not_matter(write):
     source = OwnRatings(write(lines(ROWS)))
     assert fingerprint(source.view(np.random.default_rng(1))) == fingerprint(source.view(np.random.default_rng(2)))
+
+
+@pytest.mark.parametrize(
+    ("word", "letter"), [("comma", ","), ("tab", "\t"), ("semicolon", ";"), ("double-colon", "::")]
+)
+def test_sep_takes_every_word_that_its_older_name_takes(write, word, letter):
+    path = write(lines(ROWS, letter))
+    assert triples(view_of(OwnRatings(path, sep=word))) == triples(view_of(OwnRatings(path, separator=word))) == ROWS
+
+
+def test_names_with_either_form_of_the_separator_keep_their_identities(write):
+    path = write(lines(ROWS, ";"))
+    told = {
+        text: DATASETS.resolve(f"csv:{path}[{text}]").identity.partition("[")[2]
+        for text in ("sep=;", "separator=semicolon")
+    }
+    assert told == {
+        "sep=;": "separator=auto,header=auto,ids=auto,repeats=error,sep=;]",
+        "separator=semicolon": "separator=semicolon,header=auto,ids=auto,repeats=error]",
+    }
