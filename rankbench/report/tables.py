@@ -367,6 +367,7 @@ def _row(study: Study, group: Group, several: bool) -> Row:
     """A row with the fields that all metrics of a group share."""
     settings = joined_settings(group)
     pace = _pace_of(study, group) if varies_threads(study) else None
+    step, published_step = _per_step(study, group)
     good = group.good
     return Row(
         experiment=study.name,
@@ -384,22 +385,20 @@ def _row(study: Study, group: Group, several: bool) -> Row:
         shown=(place_text(study, group), group.solver.written),
         chosen=_chosen(study, group),
         pace=pace,
-        **_steps(study, group),
+        step=step,
+        published_step=published_step,
         gap=max((gap for result in good if (gap := result.relative_gap) is not None), default=None),
         disturbed=any(result.disturbed for result in good),
     )
 
 
-def _steps(study: Study, group: Group) -> dict[str, Any]:
-    """Seconds per step, measured and published, where the experiment has published ones."""
+def _per_step(study: Study, group: Group) -> tuple[float | None, float | None]:
+    """Seconds per step, measured and published; None for both where the experiment has no published ones."""
     if all(entry.metric != PER_STEP for entry in study.experiment.published):
-        return {}
+        return None, None
     published, seconds = beside(study, group, PER_STEP), mean_seconds(group)
     steps = fmean(result.curve[-1].step for result in group.good) if group.good else 0
-    return {
-        "step": seconds / steps if seconds is not None and steps else None,
-        "published_step": published.value if published else None,
-    }
+    return seconds / steps if seconds is not None and steps else None, published.value if published else None
 
 
 def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:
