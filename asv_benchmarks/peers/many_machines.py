@@ -382,8 +382,8 @@ def _quality() -> str:
 The objective after some epochs on `{QUALITY}`, all pairs. frsvm is the same algorithm for any number of parts, and
 draws another start. In the items' half of altsvm the parts take shorter steps the more there are (CoCoA+), and more
 passes (`inner`) bring a half nearer to its optimum, at the cost of work and of a matrix of items' vectors down and up
-each. Both halves together are not convex: a half that is solved less exactly need not bring them less far, and on these
-data it brings them further.
+each. Both halves together are not convex, so shorter steps in one of them need not mean a higher objective after some
+epochs: on these data it is lower with parts than without.
 
 """
     return text + _table(["solver", "partitions", "1 epoch", "5 epochs", "20 epochs"], rows)
