@@ -56,6 +56,12 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
     return cls(**values)
 
 
+def as_kernels_take(values: npt.ArrayLike, dtype: npt.DTypeLike) -> Array:
+    """The values as a contiguous array of this type at an address that C allows for it, copied only where needed."""
+    array = np.ascontiguousarray(values, dtype)
+    return array if array.flags.aligned else array.copy()
+
+
 class _Seal:
     """Holds an array; NumPy refuses to make an array writable again whose memory it got from here."""
 

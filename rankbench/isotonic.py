@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankbench.arrays import LARGEST
+from rankbench.arrays import LARGEST, as_kernels_take
 from rankbench.contract import Floats, Int32s, Int64s, Ints
 from rankbench.errors import UserError
 from rankbench.kernels.methods import isotonic as kernel
@@ -89,7 +89,7 @@ class Blocks:
     @classmethod
     def of(cls, indptr: Ints, ratings: Floats) -> "Blocks":
         """The blocks of equal ratings of each user; the user's rows are indptr[user]:indptr[user + 1]."""
-        bounds: Int64s = np.ascontiguousarray(indptr, np.int64)
+        bounds: Int64s = as_kernels_take(indptr, np.int64)
         users = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         rows = np.lexsort((ratings, users))
         values = np.asarray(ratings, np.float64)[rows]
@@ -142,7 +142,7 @@ class OrderGraphs:
         counts = [len(kept) for _, kept, _ in users]
         starts = np.repeat(np.asarray(indptr[:-1]), np.diff(indptr))
         return cls(
-            np.ascontiguousarray(indptr, np.int64),
+            as_kernels_take(indptr, np.int64),
             np.asarray(nodes + starts, np.int64),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             lows.astype(np.int32),
@@ -274,7 +274,7 @@ def _target(out: Floats, size: int) -> Floats:
 
 def _vector(name: str, values: Floats, size: int | None = None) -> Floats:
     """The values as a contiguous vector of finite 64-bit floats, or an error."""
-    vector = np.ascontiguousarray(values, np.float64)
+    vector: Floats = as_kernels_take(values, np.float64)
     if vector.ndim != 1 or (size is not None and len(vector) != size):
         raise UserError(f"{name} has shape {vector.shape}: expected a vector" + (f" of {size}" if size else ""))
     if not np.isfinite(vector).all():

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench import soundness
-from rankbench.arrays import fingerprint_in_pieces, pack, read_npz, unpack, write_npz
+from rankbench.arrays import as_kernels_take, fingerprint_in_pieces, pack, read_npz, unpack, write_npz
 from rankbench.contract import Executor, Floats, Int32s, Int64s, Ints, Model, Scattered, Sums
 from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
@@ -282,7 +282,7 @@ class UserWeights:
         """x_item . w_user + offset_user for each pair."""
         users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
         if scipy.sparse.issparse(self.features):
-            return self._sparse(_as_kernels_take(users), _as_kernels_take(items))
+            return self._sparse(_int32s(users), _int32s(items))
 
         def block(u: Ints, i: Ints) -> Floats:
             values: Floats = (self.features[i] * self.weights[u]).sum(axis=1) + self.offsets[u]
@@ -299,8 +299,8 @@ class UserWeights:
                 columns=table.indices.astype(np.int32),
                 values=table.data.astype(np.float64),
             ),
-            weights=np.ascontiguousarray(self.weights, np.float64),
-            offsets=np.asarray(self.offsets, np.float64),
+            weights=as_kernels_take(self.weights, np.float64),
+            offsets=as_kernels_take(self.offsets, np.float64),
             users=users,
             items=items,
             out=out,
@@ -343,7 +343,7 @@ class KernelScores:
             gram=self.gram,
             coefficients=SparseRows(indptr=self.indptr, columns=self.rated, values=self.coefficients),
             offsets=self.offsets,
-            users=_as_kernels_take(users),
+            users=_int32s(users),
             asked=asked,
             order=np.argsort(asked),
             out=out,
@@ -386,7 +386,7 @@ class KernelExpansion:
     def score(self, users: Ints, items: Ints) -> Floats:
         """The user's kernel expansion at the item, for each pair; computed user by user, in blocks."""
         users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
-        users, items, out = _as_kernels_take(users), _as_kernels_take(items), np.empty(len(users))
+        users, items, out = _int32s(users), _int32s(items), np.empty(len(users))
         order = np.argsort(users, kind="stable")
         ends = np.append(np.flatnonzero(np.diff(users[order])) + 1, len(users))
         start = 0
@@ -448,7 +448,7 @@ class Stumps:
         """The user's weighted sum of thresholds at the item, for each pair."""
         users, items = _pairs(users, items, len(self.rows), self.item_features.shape[0])
         out = np.empty(len(users))
-        stumps_kernel.score(stumps=self._stumps(), rows=self.rows[users], items=_as_kernels_take(items), out=out)
+        stumps_kernel.score(stumps=self._stumps(), rows=self.rows[users], items=_int32s(items), out=out)
         return out
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
@@ -474,7 +474,7 @@ class Stumps:
             used, columns = np.unique(features, return_inverse=True)
             values, features = values[:, used].toarray(), columns.reshape(features.shape).astype(np.int32)
         return stumps_kernel.Stumps(
-            values=np.ascontiguousarray(values, np.float64),
+            values=as_kernels_take(values, np.float64),
             features=features,
             cuts=self.cuts,
             weights=self.weights,
@@ -598,9 +598,9 @@ def _products(rows: Floats, chosen: Ints, columns: Floats, threads: int) -> Floa
     """The inner products of these rows with all columns."""
     out = np.empty((len(chosen), len(columns)))
     scoring_kernel.products(
-        rows=np.ascontiguousarray(rows, np.float64),
-        chosen=_as_kernels_take(chosen),
-        columns=np.ascontiguousarray(columns, np.float64),
+        rows=as_kernels_take(rows, np.float64),
+        chosen=_int32s(chosen),
+        columns=as_kernels_take(columns, np.float64),
         out=out,
         threads=threads,
     )
@@ -636,8 +636,8 @@ def _ids(kind: str, ids: Ints, size: int | None) -> Ints:
     return found
 
 
-def _as_kernels_take(ids: Ints) -> Int32s:
-    return np.ascontiguousarray(ids, np.int32)
+def _int32s(ids: Ints) -> Int32s:
+    return as_kernels_take(ids, np.int32)
 
 
 def _in_blocks(score: Callable[[Ints, Ints], Floats], users: Ints, items: Ints) -> Floats:

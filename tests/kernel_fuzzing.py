@@ -7,10 +7,11 @@ findings: so hypothesis draws trials and makes a failing one smaller, though a t
 A trial runs one use of the package on small random data and records the calls of kernels in it.
 Then it repeats some of these calls in two ways. As recorded, with several threads, which must leave the same bytes as
 one thread. And with one argument changed: another type, None, another shape, a wrong length, read-only, not
-contiguous, not aligned, numbers that are not finite. Such a call must return or raise an exception. Every array
+contiguous, numbers that are not finite. Such a call must return or raise an exception. Every array
 ends (or starts) at a page of memory that the system protects, so that a kernel which reads or writes beyond it ends the
 process; the last line of LOG then names the call.
 
+Kernels trust that numbers lie at addresses which C allows for them (`rankbench.arrays.as_kernels_take` sees to it).
 Kernels trust the values of ids and row pointers, which the data views check once; so these are not changed. For the
 same reason an array in which ids or places choose rows is not shortened (`CHOSEN_BY_IDS`).
 """
@@ -240,13 +241,6 @@ def _longer(array: np.ndarray) -> np.ndarray:
     return guarded(np.concatenate([array, row]), True)
 
 
-def _unaligned(array: np.ndarray) -> np.ndarray:
-    block = np.zeros(array.nbytes + 1, np.uint8)
-    made = np.ndarray(array.shape, array.dtype, block, 1)
-    made[...] = array
-    return made
-
-
 def _read_only(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
@@ -275,7 +269,6 @@ ANY_ARRAY: dict[str, Callable[[np.ndarray], Any]] = {
     "no dimension": lambda array: np.zeros((), array.dtype),
     "not contiguous": lambda array: np.repeat(array, 2, axis=0)[::2],
     "backwards": lambda array: array[::-1],
-    "not aligned": _unaligned,
     "read-only": _read_only,
     "one row more": _longer,
 }

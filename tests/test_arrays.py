@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rankbench.arrays import fingerprint, pack, read_npz, unpack, write_npz
+from rankbench.arrays import as_kernels_take, fingerprint, pack, read_npz, unpack, write_npz
+from rankbench.data.views import Ratings
 from rankbench.errors import UserError
+from rankbench.isotonic import _vector
+from rankbench.metrics.catalogue import _scores
+from rankbench.metrics.rows import scores_of
 
 patient = settings(deadline=None)  # a slow machine is no failure
 
@@ -48,6 +52,39 @@ def test_unpack_undoes_pack(array, number, prefix):
     assert (again.other, again.number) == (None, number)
     assert (again.array.dtype, again.array.shape) == (array.dtype, array.shape)
     np.testing.assert_array_equal(again.array, array)
+
+
+def unaligned(values):
+    """The same numbers, at an address that is no multiple of their size."""
+    block = np.zeros(values.nbytes + 1, np.uint8)
+    made = np.ndarray(values.shape, values.dtype, block, 1)
+    made[...] = values
+    return made
+
+
+def test_kernels_take_arrays_that_are_contiguous_and_aligned():
+    fine = np.arange(6.0)
+    assert as_kernels_take(fine, np.float64) is fine
+    for other in (unaligned(fine), np.repeat(fine, 2)[::2], fine.astype(np.float32), fine.tolist(), fine.astype(">f8")):
+        taken = as_kernels_take(other, np.float64)
+        assert taken.flags.aligned and taken.flags.c_contiguous and taken.dtype == np.float64
+        np.testing.assert_array_equal(taken, fine)
+
+
+def test_scores_and_vectors_that_are_not_aligned_never_reach_a_kernel():
+    class Model:
+        def score(self, users, items):
+            return unaligned(items * 1.0)
+
+        def score_all(self, users, threads=1):
+            return unaligned(np.tile(np.arange(3.0), (len(users), 1)))
+
+    users, items = np.array([0, 0, 1]), np.array([0, 1, 2])
+    ratings = Ratings.from_triples(users, items, unaligned(np.array([1.0, 2.0, 3.0])))
+    assert not Model().score(users, items).flags.aligned
+    for array in (scores_of(Model(), users, items), _scores(Model(), np.array([0, 1]), 3, 1), ratings.values):
+        assert array.flags.aligned
+    assert _vector("x", unaligned(np.arange(3.0))).flags.aligned
 
 
 @pytest.mark.parametrize("dense", [np.eye(3), np.zeros((2, 5)), np.arange(6.0).reshape(3, 2)])

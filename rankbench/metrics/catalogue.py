@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rankbench.arrays import as_kernels_take
 from rankbench.contract import Floats, Int32s, Int64s, Model, ScoresAll
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
@@ -60,7 +61,7 @@ def _scores(model: Model, users: Int32s, n_items: int, threads: int) -> Floats:
     if not isinstance(model, ScoresAll):
         items = np.tile(np.arange(n_items, dtype=np.int32), len(users))
         return scores_of(model, np.repeat(users, n_items), items).reshape(len(users), n_items)
-    scores = np.ascontiguousarray(model.score_all(users, threads), np.float64)
+    scores = as_kernels_take(model.score_all(users, threads), np.float64)
     if scores.shape != (len(users), n_items):
         found = f"{type(model).__name__} gave scores of shape {scores.shape} for {len(users)} users"
         raise UserError(f"{found} and {n_items} items: score_all must return an array of shape (users, items)")

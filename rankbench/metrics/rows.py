@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankbench.arrays import as_kernels_take
 from rankbench.contract import Floats, Ints, Model
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
@@ -56,7 +57,7 @@ def _scored(model: Model, ratings: Ratings) -> kernel.RatedScores:
 
 def scores_of(model: Model, users: Ints, items: Ints) -> Floats:
     """The model's scores, one for each pair; NaN becomes the lowest score of all."""
-    scores = np.ascontiguousarray(model.score(users, items), np.float64)
+    scores = as_kernels_take(model.score(users, items), np.float64)
     if scores.shape != users.shape:
         found = f"{type(model).__name__} gave scores of shape {scores.shape} for {len(users)} pairs"
         raise UserError(f"{found}: score must return one score for each pair")
