@@ -2,6 +2,7 @@
 # make quick   build everything, run the tests that are not slow, for every save
 # make test    build everything, run the test suite but for the packaging and the long attacks, on all cores
 # make trust   run the attacks that take long: kills at random moments, full disks, wrong input, fuzzed kernels
+# make kernel-coverage    build the kernels once more such that they tell each line that runs, and show the others
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
 # make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
@@ -24,12 +25,17 @@ BIN := .venv/bin
 TOOLS := .venv/tools/bin
 LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
     --custom-compile-command "make lock"
+TRACED := build/traced
+TRACING := .ci/kernel-coverage.ini
+ONE_THREAD := env OMP_THREAD_LIMIT=1 PYTHONPATH=. # lines that run in other threads are not seen
+KERNEL_TESTS := tests/test_*kernels.py tests/test_rows.py tests/test_isotonic.py tests/test_metrics.py \
+    tests/test_all_pairs.py tests/test_catalogue.py tests/test_models.py tests/data/splits tests/methods tests/solvers
 SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust coverage test-packaging lint stubs bench peers locked lock audit reproduce clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -48,6 +54,17 @@ coverage: .venv/.extra-test
 	$(BIN)/python -m coverage run -m pytest -n auto -m "not packaging and not trust" $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+kernel-coverage: .venv/.extra-test
+	rm -rf $(TRACED)
+	mkdir -p $(TRACED)
+	git ls-files -z | xargs -0 cp --parents --target-directory=$(TRACED)
+	cd $(TRACED) && RANKBENCH_TRACE=1 $(CURDIR)/$(BIN)/python -m pip wheel --no-deps --wheel-dir wheel .
+	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m zipfile -e wheel/*.whl .
+	cd $(TRACED) && $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m coverage run --rcfile=$(TRACING) -m pytest -n auto \
+	    -m "not slow and not packaging and not trust" $(KERNEL_TESTS) $(ARGS)
+	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m coverage combine --quiet --rcfile=$(TRACING)
+	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m coverage report --rcfile=$(TRACING)
 
 test-packaging: .venv/.extra-test
 	$(BIN)/python -m pytest -m packaging $(ARGS)

@@ -1,7 +1,8 @@
 """Builds the kernels, pyx/ROOM/*.pyx, into rankbench/kernels/ROOM/; all else stands in pyproject.toml.
 
 Environment: RANKBENCH_DEBUG_KERNELS=1 checks every index (with RANKBENCH_SANITIZE=1 also address and
-undefined behaviour), RANKBENCH_NATIVE=1 uses all instructions of this machine, with the same bits.
+undefined behaviour), RANKBENCH_NATIVE=1 uses all instructions of this machine, with the same bits, and
+RANKBENCH_TRACE=1 reports every line that runs to coverage (see `make kernel-coverage`), which is slow.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # what only building needs is imported where it is used: a te
 DEBUG = os.environ.get("RANKBENCH_DEBUG_KERNELS") == "1"
 SANITIZE = os.environ.get("RANKBENCH_SANITIZE") == "1"
 NATIVE = os.environ.get("RANKBENCH_NATIVE") == "1"
+TRACE = os.environ.get("RANKBENCH_TRACE") == "1"
 
 DIRECTIVES = {
     "language_level": "3",
@@ -31,6 +33,7 @@ DIRECTIVES = {
     "embedsignature": True,
     "annotation_typing": False,  # annotations are for the stubs; C types are declared
     "allow_none_for_extension_args": False,  # None in place of rows is a TypeError at the door
+    **({"linetrace": True} if TRACE else {}),
 }
 
 
@@ -62,7 +65,7 @@ def works(*flags: str) -> bool:
 
 def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
     """Compiler flags, linker flags and macros. Nothing here may change arithmetic."""
-    compile_flags = ["-O1", "-g"] if DEBUG else ["-O3"]
+    compile_flags = ["-O1", "-g"] if DEBUG or TRACE else ["-O3"]
     compile_flags += ["-ffp-contract=off", "-Wno-unused-function", "-Wno-unreachable-code"]
     link_flags: list[str] = []
     macros: list[tuple[str, str | None]] = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")]
@@ -74,6 +77,9 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
         macros.append(("RANKBENCH_NATIVE", None))
     if DEBUG:
         macros.append(("RANKBENCH_DEBUG", None))
+    if TRACE:
+        macros += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+        macros.append(("CYTHON_USE_SYS_MONITORING", "0"))  # coverage's plugins do not follow what that reports
     if SANITIZE:
         compile_flags.append("-fsanitize=address,undefined")
         link_flags.append("-fsanitize=address,undefined")
@@ -156,6 +162,11 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
     return built
 
 
+def build_folder() -> str | None:
+    """Where the C code goes; None, beside the kernels, for tracing, since Cython's coverage plugin looks there."""
+    return None if TRACE else "build/debug" if DEBUG else "build/release"
+
+
 def main() -> None:
     """Build what the command line, or pip, asks for."""
     from setuptools import setup
@@ -167,7 +178,7 @@ def main() -> None:
         kernels = cythonize(
             extensions(recipe()),
             include_path=[include_folder()],
-            build_dir="build/debug" if DEBUG else "build/release",
+            build_dir=build_folder(),
             compiler_directives=DIRECTIVES,
         )
     setup(ext_modules=kernels, options={"build_ext": {"parallel": os.cpu_count()}})

@@ -1,7 +1,10 @@
 """Calls of every kernel with arguments changed at random, each array in front of memory that must not be touched.
 
 `python tests/kernel_fuzzing.py FIRST COUNT LOG` runs the trials numbered FIRST, FIRST + 1, ...; one number always makes
-the same trial. A trial runs one use of the package on small random data and records the calls of kernels in it.
+the same trial. `python tests/kernel_fuzzing.py serve LOG` reads trials, one a line, and answers each with a line of
+findings: so hypothesis draws trials and makes a failing one smaller, though a trial may end its process (`Server`).
+
+A trial runs one use of the package on small random data and records the calls of kernels in it.
 Then it repeats some of these calls in two ways. As recorded, with several threads, which must leave the same bytes as
 one thread. And with one argument changed: another type, None, another shape, a wrong length, read-only, not
 contiguous, not aligned, numbers that are not finite. Such a call must return or raise an exception. Every array
@@ -15,7 +18,10 @@ same reason an array in which ids or places choose rows is not shortened (`CHOSE
 import ast
 import ctypes
 import importlib
+import json
 import mmap
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
@@ -323,21 +329,34 @@ def possible_changes(call: Call) -> list[Change]:
 # trials
 
 
-def trial(number: int, recorder: Recorder, log: TextIO) -> list[str]:
-    """One trial: what it found wrong; a line of the log comes before each call."""
-    from kernel_uses import USES, random_ratings  # it imports what uses the recorder's classes
+@dataclass(frozen=True)
+class Trial:
+    """What decides a trial: the place of a use in `USES`, a seed, and the shape of the data unless it is drawn too."""
 
-    rng = np.random.default_rng(number)
-    recorder.calls.clear()
-    use = USES[number % len(USES)]
-    write(log, f"trial {number}: {use.__name__} on recorded data")
-    with (
-        np.errstate(all="ignore"),
-        threadpool_limits(limits=1, user_api="blas"),
-    ):  # BLAS must not start threads within those of kernels
-        use(random_ratings(rng), rng)
-        calls = recorder.calls[:]
-        return [wrong for call in _some(calls, rng) for wrong in _repeated(number, call, recorder, rng, log)]
+    use: int
+    seed: int
+    shape: tuple[int, int, int] | None = None
+
+    def run(self, recorder: Recorder, log: TextIO) -> list[str]:
+        """What the trial found wrong; a line of the log comes before each call."""
+        from kernel_uses import USES, random_ratings  # it imports what uses the recorder's classes
+
+        rng = np.random.default_rng(self.seed)
+        recorder.calls.clear()
+        use = USES[self.use % len(USES)]
+        write(log, f"{self}: {use.__name__} on recorded data")
+        with (
+            np.errstate(all="ignore"),
+            threadpool_limits(limits=1, user_api="blas"),
+        ):  # BLAS must not start threads within those of kernels
+            use(random_ratings(rng, self.shape), rng)
+            calls = recorder.calls[:]
+            return [wrong for call in _some(calls, rng) for wrong in _repeated(self, call, recorder, rng, log)]
+
+
+def numbered(number: int) -> Trial:
+    """The trial of a number."""
+    return Trial(number, number)
 
 
 def _some(calls: Sequence[Call], rng: np.random.Generator) -> list[Call]:
@@ -349,23 +368,23 @@ def _some(calls: Sequence[Call], rng: np.random.Generator) -> list[Call]:
     return [chosen[place] for place in rng.permutation(len(chosen))[:CALLS]]
 
 
-def _repeated(number: int, call: Call, recorder: Recorder, rng: np.random.Generator, log: TextIO) -> Iterator[str]:
+def _repeated(trial: Trial, call: Call, recorder: Recorder, rng: np.random.Generator, log: TextIO) -> Iterator[str]:
     """Repeat a call with other numbers of threads, then with changed arguments; yields what is wrong."""
     repeater = Repeater(recorder.originals, rng)
     if "threads" in call.arguments and call.entry.name not in RACY and not call.arguments.get("atomic"):
-        write(log, f"trial {number}: {call} with 1, 2, 3 and 8 threads")
+        write(log, f"{trial}: {call} with 1, 2, 3 and 8 threads")
         alone = repeater.result(call, threads=1)
         if any(repeater.result(call, threads=threads) != alone for threads in (2, 3, 8)):
-            yield f"trial {number}: {call} leaves other bytes with several threads"
+            yield f"{trial}: {call} leaves other bytes with several threads"
     changes = possible_changes(call)
     for place in rng.permutation(len(changes))[:CHANGES]:
         path, kind = changes[place]
-        write(log, f"trial {number}: {call} with {'.'.join(path)}: {kind}")
+        write(log, f"{trial}: {call} with {'.'.join(path)}: {kind}")
         try:
             repeater.changed(call, changes[place])
         except Exception as error:  # any exception will do
             if isinstance(error, SystemError):
-                yield f"trial {number}: {call} with {'.'.join(path)}: {kind} raised {error!r}"
+                yield f"{trial}: {call} with {'.'.join(path)}: {kind} raised {error!r}"
 
 
 def write(log: TextIO, line: str) -> None:
@@ -378,9 +397,56 @@ def main(first: int, count: int, path: str) -> int:
     """Run trials; the number of findings, which are printed."""
     recorder = Recorder()
     with Path(path).open("w") as log, redirect_stdout(sys.stderr):
-        found = [wrong for number in range(first, first + count) for wrong in trial(number, recorder, log)]
+        found = [wrong for number in range(first, first + count) for wrong in numbered(number).run(recorder, log)]
     print(*found, sep="\n")
     return len(found)
+
+
+# trials in another process
+
+
+def serve(path: str) -> None:
+    """Run the trials that standard input has, one a line, and print the findings of each as a line."""
+    recorder, answers = Recorder(), sys.stdout
+    with Path(path).open("w") as log, redirect_stdout(sys.stderr):
+        for line in sys.stdin:
+            use, seed, shape = json.loads(line)
+            write(answers, json.dumps(Trial(use, seed, tuple(shape)).run(recorder, log)))
+
+
+class Server:
+    """A process that runs trials; one that ends in a trial is a finding, and the next trial gets a new process."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.process = self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", __file__, "serve", str(self.log)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log.with_suffix(".errors").open("w"),
+            text=True,
+        )
+
+    def findings(self, trial: Trial) -> list[str]:
+        """What a trial found wrong; the last line of the log, if the process ended in it."""
+        assert self.process.stdin and self.process.stdout
+        try:
+            write(self.process.stdin, json.dumps([trial.use, trial.seed, trial.shape]))
+            if answer := self.process.stdout.readline():
+                return list(json.loads(answer))
+        except BrokenPipeError:
+            pass
+        code, lines = self.process.wait(), self.log.read_text().splitlines()
+        self.process = self._started()
+        return [f"the process ended with {code} after: {lines[-1] if lines else 'no trial'}"]
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate("")
 
 
 def never_called(rounds: int) -> list[str]:
@@ -401,5 +467,7 @@ def never_called(rounds: int) -> list[str]:
 if __name__ == "__main__":
     if sys.argv[1] == "never-called":
         print(*never_called(rounds=3))
+    elif sys.argv[1] == "serve":
+        serve(sys.argv[2])
     else:
         sys.exit(min(1, main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))

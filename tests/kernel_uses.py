@@ -71,9 +71,12 @@ SETTINGS = (
 )
 
 
-def random_ratings(rng: np.random.Generator) -> Ratings:
-    """Ratings of odd shapes with features, dense or sparse; some users have none, or all equal."""
-    n_users, n_items, n_features = (int(rng.choice(SIZES)) for _ in range(3))
+def random_ratings(rng: np.random.Generator, shape: tuple[int, int, int] | None = None) -> Ratings:
+    """Ratings of odd shapes with features, dense or sparse; some users have none, or all equal.
+
+    `shape` has the numbers of users, items and features; without it they are drawn.
+    """
+    n_users, n_items, n_features = shape or (int(rng.choice(SIZES)) for _ in range(3))
     rated = rng.random((n_users, n_items)) < rng.choice([0.0, 0.1, 0.5, 1.0], (n_users, 1), p=[0.1, 0.3, 0.4, 0.2])
     users, items = np.nonzero(rated)
     features: Any = rng.standard_normal((n_items, n_features)) * (rng.random((n_items, n_features)) < 0.7)

@@ -86,6 +86,7 @@ def results(tmp_path, monkeypatch, capsys):
         (["list", "solver"], "did you mean 'solvers'?"),
         (["info", "sdg"], "did you mean 'sgd'?"),
         (["table", "tiny", "--csv", "--latex"], "exclude each other"),
+        (["table", "tiny", "--peaks", "--trials"], "--peaks and --trials exclude each other"),
         (["table", "tiny", "--out", "empty"], "no results under empty"),
         (["report", "--out", "empty"], "no results under empty"),
         (["status", "--out", "empty"], "no results under empty"),

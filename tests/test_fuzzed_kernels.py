@@ -4,11 +4,16 @@ import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from kernel_fuzzing import STUBS, entries, guarded
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kernel_fuzzing import STUBS, Server, Trial, entries, guarded
+from kernel_uses import USES
 
 from rankbench.kernels.shared.arena import Scratch
 
@@ -45,6 +50,59 @@ def test_changed_arguments_raise_or_return(first, tmp_path):
 @pytest.mark.parametrize("first", range(1000, 9000, 1000))
 def test_many_changed_arguments_raise_or_return(first, tmp_path):
     assert_survives(first, 1000, tmp_path / "log", seconds=3000)
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = Server(tmp_path / "log")
+    yield server
+    server.close()
+
+
+def finds_nothing(findings: Callable[[Trial], list[str]], **how: Any) -> None:
+    """Let hypothesis draw trials; what it reports of a failure is the smallest trial that it can make fail."""
+
+    @settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow], **how)
+    @given(st.integers(0, len(USES) - 1), st.tuples(*[st.integers(1, 40)] * 3), st.integers(0, 2**32 - 1))
+    def check(use, shape, seed):
+        assert findings(Trial(use, seed, shape)) == []
+
+    check()
+
+
+@pytest.mark.slow
+def test_trials_that_hypothesis_draws_find_nothing(server):
+    finds_nothing(server.findings, max_examples=60, derandomize=True)
+
+
+@pytest.mark.trust
+def test_many_trials_that_hypothesis_draws_find_nothing(server):
+    finds_nothing(server.findings, max_examples=2000)
+
+
+@pytest.mark.slow
+def test_a_trial_that_ends_its_process_is_a_finding_and_the_next_trial_has_a_new_process(server):
+    trial = Trial(0, 0, (2, 3, 2))
+    assert server.findings(trial) == []
+    first = server.process.pid
+    server.process.kill()
+    (finding,) = server.findings(trial)
+    assert finding.startswith("the process ended with -9 after: Trial(use=0, seed=0, shape=(2, 3, 2)): ")
+    assert server.process.pid != first
+    assert server.findings(trial) == []
+
+
+@pytest.mark.slow
+def test_hypothesis_makes_a_failing_trial_smaller():
+    asked = []
+
+    def findings(trial):
+        asked.append(trial)
+        return ["wrong"] if trial.use >= 7 and trial.shape[1] >= 5 else []
+
+    with pytest.raises(AssertionError, match="wrong"):
+        finds_nothing(findings, derandomize=True)
+    assert asked[-1] == Trial(7, 0, (1, 5, 1))  # the last one that it tried is the one that it reports
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Rules for the code: layered imports without cycles, docstrings, short functions, names parsed in one place."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +17,7 @@ from rankbench.solvers import SOLVERS
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
-    {"errors", "blas", "contract", "streams", "leftovers", "arrays", "names", "soundness"},
+    {"errors", "blas", "contract", "streams", "leftovers", "mapped", "arrays", "names", "soundness"},
     {"kernels"},
     {"feature_matrix", "isotonic", "item_kernels", "statistics"},
     {"models"},
@@ -226,6 +227,35 @@ def test_everything_public_can_be_had():
 def test_every_solver_and_model_can_be_asked_of_the_package():
     solvers = {SOLVERS.find(name).__name__ for name in SOLVERS.entries}
     assert solvers | set(MODELS) <= set(rankbench.__all__)
+
+
+def unexplained(text: str) -> list[str]:
+    """The lines that are left out of the coverage without a reason of several words behind the mark."""
+    marked = [line for line in text.splitlines() if re.search("pragma:? *no *(cover|branch)", line, re.IGNORECASE)]
+    return [line.strip() for line in marked if not re.search(r"# pragma: no cover: \w+( \S+){2,}$", line)]
+
+
+def test_every_line_that_is_left_out_of_the_coverage_says_why():
+    for path in [*MODULES, PACKAGE / "__init__.py"]:
+        assert unexplained(path.read_text()) == [], path.name
+
+
+@pytest.mark.parametrize("mark", ["# pragma: no cover", "# pragma: no cover: why", "# PRAGMA:no cover for a reason"])
+def test_a_line_that_is_left_out_without_a_reason_is_seen(mark):
+    assert unexplained(f"one = 1\ntwo = 2  {mark}\n") == [f"two = 2  {mark}"]
+    assert not unexplained("two = 2  # pragma: no cover: only on another system\n")
+
+
+def test_coverage_lets_no_other_line_pass():
+    text = (ROOT / "pyproject.toml").read_text()
+    report = tomllib.loads(text)["tool"]["coverage"]["report"]
+    assert report["fail_under"] == 100
+    assert not {"exclude_lines", "omit", "partial_branches"} & (
+        set(report) | set(tomllib.loads(text)["tool"]["coverage"]["run"])
+    )
+    listed = text.partition("exclude_also = [\n")[2].partition("\n]")[0].splitlines()
+    assert len(listed) == len(report["exclude_also"])
+    assert [line for line in listed if not re.search(r'",  # \w+( \S+){2,}$', line)] == []
 
 
 CHANGEABLE = {"Outcome"}  # records that are filled bit by bit

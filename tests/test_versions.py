@@ -82,6 +82,7 @@ CASES = {
         "lcr[rank=2,anchors=0]",
         "mf[rank=3]",
         "mf[rank=3,centre=none]",
+        "popularity",
         "rmc[lam=2]",
         "rmc[lam=2,rank=3,eps=0.1]",
         "robirank[rank=3]",

@@ -34,6 +34,8 @@ DATASETS = Registry(
         "neuroquery": "rankbench.data.sources.neuroquery:NeuroQuery",
         "insteval": "rankbench.data.sources.insteval:InstEval",
         "csv:": "rankbench.data.sources.csv_ratings:OwnRatings",
+        "parquet:": "rankbench.data.sources.columnar_ratings:OwnColumns",
+        "arrow:": "rankbench.data.sources.columnar_ratings:OwnColumns",
         "pairs:": "rankbench.data.sources.csv_pairs:OwnPairs",
     },
     "rankbench.datasets",

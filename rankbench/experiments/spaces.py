@@ -201,9 +201,10 @@ def described(tune: Tune, metrics: Sequence[str]) -> str:
     """How an experiment's solvers are tuned, in a sentence."""
     trials = "1 trial" if tune.trials == 1 else f"{tune.trials} {tune.method} trials"
     where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune.per]
+    cut = "the same split" if tune.validation == "again" else tune.validation
     return (
         f"{trials} for each solver, or its whole space where that is smaller; "
-        f"the best {tune.metric or metrics[0]} on {tune.validation} of {where} training part is chosen"
+        f"the best {tune.metric or metrics[0]} on {cut} of {where} training part is chosen"
     )
 
 

@@ -146,7 +146,7 @@ def _of_place(question: Question, place: Place, parts: Split) -> Iterator[Cell |
         if isinstance(solver, NeedsMore) and (remedy := solver.missing()):
             reason = f"{named.written} needs a package that is not installed"
             yield Skip(place.data, place.split, named, reason, remedy)
-        elif reason := mismatch(solver, parts.train) or "":
+        elif reason := mismatch(solver, parts.train_for(solver)) or "":
             yield Skip(place.data, place.split, named, f"{named.written} {reason}")
         else:
             yield _cell(question, place, split_hash, named, threads)

@@ -20,7 +20,7 @@ from rankbench.harness.claims import Claims, Holder
 from rankbench.harness.isolation import Caps, Outcome, server
 from rankbench.harness.materials import Materials
 from rankbench.harness.paths import Paths
-from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Place, Plan, Result, Study
+from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Peak, Place, Plan, Result, Study
 from rankbench.harness.store import Planned, Store, StoredPlan
 from rankbench.harness.tuning import settled
 from rankbench.harness.worker import Ending, Task
@@ -286,7 +286,8 @@ class _Runner:
             for future in done:
                 cell = self.under_way.pop(future)
                 outcome, made_on = future.result()
-                result = result_of(cell, outcome, made_on, self.conditions.jobs > 1)
+                made = self.owner.materials.peaks(cell.place)
+                result = result_of(cell, outcome, made_on, self.conditions.jobs > 1, made)
                 ending = outcome.ending or Ending("failed")
                 self.owner.keep(replace(result, start=self.starts[cell.key]), dict(ending.per_user), ending.arrays)
                 self.claims.release(cell.key)
@@ -323,9 +324,10 @@ def _timed(cell: Cell) -> bool:
     return not cell.is_trial or cell.budget.seconds is not None
 
 
-def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> Result:
-    """The result of a cell, made from the outcome of its process."""
+def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool, made: tuple[Peak, ...] = ()) -> Result:
+    """The result of a cell, made from the outcome of its process; `made` are the peaks of making its split."""
     ending = outcome.ending
+    peaks = (*made, *(ending.peaks if ending else ()))
     return Result(
         cell=cell,
         status=outcome.status,
@@ -334,7 +336,7 @@ def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> R
         counted=ending.counted if ending else (),
         unscored=ending.unscored if ending else None,
         wall=outcome.wall,
-        peak_mb=ending.peak_mb if ending else None,
+        peak_mb=next((peak.megabytes for peak in peaks if peak.stage == "train"), None),
         contended=beside and (outcome.load is None or outcome.load > DISTURBED),
         machine=made_on,
         finished=datetime.now(UTC).isoformat(),
@@ -346,4 +348,5 @@ def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> R
         functions=ending.functions if ending else (),
         split=ending.split if ending else "",
         model=ending.model if ending else "",
+        peaks=peaks,
     )

@@ -11,7 +11,6 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import psutil
 
 from rankbench import metrics, models
 from rankbench.arrays import Arrays, fingerprint, pack
@@ -21,7 +20,8 @@ from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
-from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status, pairs_of
+from rankbench.harness.memory import PeakMemory
+from rankbench.harness.records import Cell, Counted, Peak, Point, RankingFunction, Status, pairs_of
 from rankbench.harness.strongest_features import leading_functions
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
@@ -49,7 +49,7 @@ class Ending:
     per_user: Mapping[str, Floats] = field(default_factory=dict)  # by label; `pairs_of` names the numbers of pairs
     counted: tuple[Counted, ...] = ()
     unscored: float | None = None
-    peak_mb: float | None = None
+    peaks: tuple[Peak, ...] = ()
     prepare: float | None = None
     imported: tuple[str, ...] = ()
     stopped: str | None = None
@@ -57,25 +57,6 @@ class Ending:
     split: str = ""  # SHA-256 of its parts
     model: str = ""  # SHA-256 of its arrays
     arrays: Arrays | None = None  # of the model, where another trial starts from it
-
-
-class PeakMemory:
-    """The highest resident memory while the solver ran; memory used by evaluation is not counted."""
-
-    def __init__(self) -> None:
-        self.megabytes = 0.0
-        self.restart()
-
-    def restart(self) -> None:
-        """Reset the peak, if the operating system can; call this just before the solver continues."""
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        except OSError:
-            pass  # then the peak is that of the whole process
-
-    def note(self) -> None:
-        """Read the peak; call this right after the solver stopped."""
-        self.megabytes = max(self.megabytes, _peak_bytes() / 1e6)
 
 
 def main(home: Connection, task: Task) -> None:
@@ -110,33 +91,36 @@ def _brief(error: BaseException) -> str:
 
 
 def _run(home: Connection, task: Task) -> Ending:
+    memory = PeakMemory()
     cell, split = task.cell, read_split(task.parts)
+    memory.note("read")
     solver: Solver = cell.solver.record
     if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # imports the package before timing
         raise UserError(f"{cell.solver.written} needs a package that is not installed", remedy=remedy)
     measured = [measure.record for measure in cell.measures]
     started = perf_counter()
-    train = offer(solver, split.train)
+    train = offer(solver, split.train_for(solver))
     prepare = perf_counter() - started
     rng = rng_of(cell)
-    memory = PeakMemory()
+    memory.note("prepare")
     scored, last = -1, None
     imported: tuple[str, ...] = ()
     with single_threaded_blas():
-        memory.restart()
         for checkpoint in checkpoints(_steps(solver, task, train, rng), cell.budget):
-            memory.note()
+            memory.note("train")
             last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0:
                 found = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
-            memory.restart()
+            memory.note("evaluate")
         if last is None:
             raise RuntimeError("the solver yielded no model")
         if scored != last.index:  # training ended between two evaluations
             found = _score(home, cell, measured, last, split)
         arrays = arrays_of(last.step.model) if task.followed else None
-        return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported, arrays=arrays)
+        ending = _ending(last, split, train, found)
+    memory.note("evaluate")
+    return replace(ending, prepare=prepare, imported=imported, peaks=memory.peaks, arrays=arrays)
 
 
 def _steps(solver: Solver, task: Task, train: View, rng: np.random.Generator) -> Iterator[Step]:
@@ -157,7 +141,7 @@ def rng_of(cell: Cell) -> np.random.Generator:
     return stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
 
 
-def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory: PeakMemory) -> Ending:
+def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ending:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
     missing = _missing(model, split.test)
@@ -168,7 +152,6 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory:
         per_user=found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()},
         counted=tuple(_counted(values) for values in found.values.values()),
         unscored=float(np.mean([column.mean() for _, column in missing])),
-        peak_mb=memory.megabytes,
         stopped="budget" if last.spent else "solver",
         functions=leading_functions(model, split.train.feature_names),
         split=split.hash,
@@ -233,18 +216,7 @@ def _trained_on(train: View) -> tuple[Flags, Flags]:
         rows = np.concatenate([train.better, train.worse])
     else:
         users = train.has_order
-        rows = train.items[users[train.users]]
+        rows = train.items[np.repeat(users, np.diff(train.indptr))]
     items = np.zeros(train.n_items, bool)
     items[rows] = True
     return users, items
-
-
-def _peak_bytes() -> int:
-    """The peak memory of this process (VmHWM), or its current resident memory if there is no /proc."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return int(psutil.Process().memory_info().rss)

@@ -65,7 +65,9 @@ def files_of(store: Store, plan: StoredPlan, study: Study, licence: str = NO_LIC
         "splits.json": _json([_split(cell) for cell in _first_of_each_place(cells)]),
         "versions.json": _json([_version(machine) for machine in machines]),
         "sources.json": _json(_sources(cells)),
-        "page.html": page([Section(study, study.name, drawing(study))]).encode("utf-8", "backslashreplace"),
+        "page.html": page([Section(study, study.name, drawing(study, own_metric(study)))]).encode(
+            "utf-8", "backslashreplace"
+        ),
         "table.csv": to_csv(rows(study)).encode(),
     }
     return {**files, METADATA: _json(_metadata(study, plan, files, licence))}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rankbench.experiments import Budget
 from rankbench.harness.records import Study
+from rankbench.report.evidence import samples
 from rankbench.report.labels import metric_labels
 from rankbench.report.study import groups
 from rankbench.report.tables import Row, place_labels, place_text, rows
@@ -31,6 +32,7 @@ def facts(study: Study) -> list[Fact]:
         Fact("repetitions", (_repetitions(study),)),
         Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
         Fact("split hashes", tuple(_splits(study))),
+        Fact("held-out pairs", tuple(_pairs(study))),
         Fact("machine", tuple(_machines(study))),
         Fact("users left out", tuple(_left_out(study, table)) or ("none",)),
         Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
@@ -85,6 +87,19 @@ def _splits(study: Study) -> Iterator[str]:
     for name, hashes in found.items():
         if hashes:
             yield f"{name}: {', '.join(hashes[repetition] for repetition in sorted(hashes))}"
+
+
+def _pairs(study: Study) -> Iterator[str]:
+    """A line for each data set and split with the number of pairs that a metric over all pairs is an average of."""
+    names = place_labels(study)
+    over_pairs = [one.label for one in study.measures if not one.source and one.record.settings.average == "pairs"]
+    found: dict[str, str] = {}
+    for group in groups(study):
+        known = samples(study, group) if over_pairs else {}
+        for sample in (known[label] for label in over_pairs if label in known):
+            pairs, users = sample.weights[0][sample.counted[0]].sum(), int(sample.counted[0].sum())
+            found.setdefault(names[place_text(study, group)], f"{int(pairs):,} of {users:,} users")
+    yield from (f"{name}: {count}" for name, count in found.items())
 
 
 def _machines(study: Study) -> Iterator[str]:

@@ -29,6 +29,8 @@ COLOURS = (  # those of Okabe and Ito, but for yellow and black, and a violet; t
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5d3a9b", "#7f6000", "#4a4e57",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p", "<", ">")  # diamonds are for published numbers
+_DIAMOND: dict[str, Any] = {"marker": "D", "mfc": "white"}
+_BAR: dict[str, Any] = {"marker": "_", "ms": 9, "mew": 1.2}  # of bounds
 DASHES: tuple[Any, ...] = (
     "-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)),
     (0, (8, 1.5, 2, 1.5)), (0, (2.5, 2.5)),
@@ -129,7 +131,7 @@ def figure_of(drawing: Drawing) -> Figure:
         _draw_cell(figure, grid[places[number]], (panel, drawing), looks[number])
         for number, panel in enumerate(drawing.panels)
     ]
-    if drawing.kind != "bars":
+    if drawing.kind != "bars" and not any(panel.values for panel in drawing.panels):
         figure.supylabel(fill_lines(drawing.y_label, rows * tall - 0.4), multialignment="center")
     if drawing.kind == "bars":
         _name_once(drawing.panels, cells, columns)
@@ -188,7 +190,9 @@ def _draw_cell(figure: Figure, cell: Any, what: tuple[Panel, Drawing], looks: Ma
         (_draw_dots if dots else _draw_lines)(axis, panel, drawing, looks)
     axes[0].set_title(fill_lines(panel.title, width))
     if dots:
-        axes[0].set_xlabel(fill_lines(drawing.y_label, width + 0.3))
+        axes[0].set_xlabel(fill_lines(panel.values or drawing.y_label, width + 0.3))
+    elif panel.values:
+        axes[0].set_ylabel(panel.values, multialignment="center")
     if panel.gap:
         _break(axes, panel, dots)
     return axes
@@ -221,7 +225,8 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
         look = _Look(looks[line.owner])
         x = apart.of(line) if apart else line.x
         dashes = "" if drawing.kind == "speedup" else look.dashes
-        axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, marker="D", mfc="white", label=line.name)
+        marker = _BAR if line.is_bound else _DIAMOND
+        axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, label=line.name, **marker)
         if line.spreads:
             _whiskers(axis, replace(line, x=x), look.colour, across=False)
 
@@ -238,7 +243,7 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     for line in panel.beside:
         look = _Look(looks[line.owner])
         x = tuple(place + 0.28 for place in line.x)
-        axis.plot(line.y, x, color=look.colour, ls="", marker="D", mfc="white", label=line.name)
+        axis.plot(line.y, x, color=look.colour, ls="", label=line.name, **_DIAMOND)
         if line.spreads:
             _whiskers(axis, replace(line, x=x), look.colour, across=True)
     places = [line.x[0] for line in panel.lines]
@@ -369,7 +374,7 @@ def _name_once(panels: Sequence[Panel], cells: Sequence[list[Axes]], columns: in
     for number, axes in enumerate(cells):
         if number % columns and names[number] == names[number - number % columns]:
             axes[0].tick_params(axis="y", labelleft=False)
-        if number + columns < len(cells):
+        if number + columns < len(cells) and not panels[number].values:
             axes[0].set_xlabel("")
 
 
@@ -415,7 +420,8 @@ def _explained(drawing: Drawing) -> dict[str, Artist]:
     for panel in drawing.panels:
         for line in panel.beside:
             joined = "-" if len(line.x) > 1 and drawing.kind in ("sweep", "curve") else ""
-            found.setdefault(line.what, Line2D([], [], color=COLOURS[-1], ls=joined, lw=0.7, marker="D", mfc="white"))
+            marker = _BAR if line.is_bound else _DIAMOND
+            found.setdefault(line.what, Line2D([], [], color=COLOURS[-1], ls=joined, lw=0.7, **marker))
         for number, line in enumerate(panel.curves):
             found.setdefault(line.name, Line2D([], [], color=COLOURS[-1], ls=_REFERENCES[number % 3]))
     if drawing.in_families:

@@ -162,7 +162,7 @@ class _Fit:
         width = _block(design.n_items, solver.rank, threads)
         self.blocks = kernel.ItemBlocks(rows=tasks.rows, n_items=design.n_items, width=width)
         self.method = kernel.TruncatedNewton(C=solver.C, steps=solver.newton, cg=solver.cg, forcing=solver.forcing)
-        self.windows = tasks.unsorted()
+        self.windows, self.sums = tasks.unsorted(), np.empty((2, len(tasks.items)))  # scratch, made once per fit
 
     def random(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Normal U and V, of such a size that scores are about standard normal; v = 0 without a pair."""
@@ -178,7 +178,8 @@ class _Fit:
         By subspace iteration; the gradient with respect to W = X^T S, with a sparse S, is never formed.
         """
         rank, basis, users = self.solver.rank, *self._zeros(self.solver.rank)
-        pull = -0.5 * self.tasks.at(np.zeros(len(self.tasks.items)), self.windows).slope
+        pull = self._at(np.zeros(len(self.tasks.items))).slope
+        pull *= -0.5
         _, sketch = self._zeros(rank + _SPARE)
         sketch[:] = rng.standard_normal(sketch.shape)
         for _ in range(_ITERATIONS):
@@ -219,7 +220,7 @@ class _Fit:
     def objective(self, basis: Floats, users: Floats) -> float:
         """The objective, C sum of losses + 1/2 (|U|^2 + |V|^2)."""
         scores = self._scores(self.design.times(basis), users)
-        return self.solver.C * self.tasks.at(scores).loss + _half(basis) + _half(users)
+        return self.solver.C * self.tasks.at(scores, sums=self.sums).loss + _half(basis) + _half(users)
 
     def users_step(self, basis: Floats, users: Floats) -> None:
         """Newton steps on V with U fixed, task by task, in place."""
@@ -230,7 +231,7 @@ class _Fit:
 
     def basis_step(self, basis: Floats, users: Floats) -> Floats:
         """U after truncated Newton steps with V fixed, each with a line search."""
-        now = self.tasks.at(self._scores(self.design.times(basis), users), self.windows)
+        now = self._at(self._scores(self.design.times(basis), users))
         for _ in range(self.solver.newton):
             gradient = basis + self._gathered(now.slope, users)
             direction = self._newton_direction(gradient, now, users)
@@ -240,13 +241,17 @@ class _Fit:
             change = self._scores(self.design.times(direction), users)
             loss, scores = now.loss, now.scores
             for length in halved(_TRIALS):
-                trial, now = basis + length * direction, self.tasks.at(scores + length * change, self.windows)
+                trial, now = basis + length * direction, self._at(scores + length * change)
                 if sufficient(self.solver.C * (now.loss - loss) + _half(trial) - _half(basis), 0.0, length, slope):
                     basis = trial
                     break
             else:
                 break
         return basis
+
+    def _at(self, scores: Floats) -> ScoredPairs:
+        """The losses at these scores, in the place of those of the call before."""
+        return self.tasks.at(scores, self.windows, self.sums)
 
     def _newton_direction(self, gradient: Floats, now: ScoredPairs, users: Floats) -> Floats:
         """The Newton direction -(I + C d^2 losses)^-1 gradient, approximately, by conjugate gradients."""

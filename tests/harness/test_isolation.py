@@ -157,6 +157,13 @@ def test_however_a_cell_ends_its_children_go_and_the_reason_stays(tmp_path, end,
     assert outcome.wall < SOON
 
 
+def test_a_solver_past_its_limit_is_killed_before_it_can_react(tmp_path):
+    reacted = tmp_path / "reacted"
+    deaf = f"signal.signal(signal.SIGTERM, lambda *_: open({str(reacted)!r}, 'w').close())"
+    assert outcome_of(tmp_path, deaf, "time.sleep(60)", caps=Caps(1.0)).status == "timeout"
+    assert not reacted.exists()
+
+
 @pytest.mark.parametrize("child", CHILDREN)
 def test_each_kind_of_child_goes_when_the_run_is_stopped(tmp_path, child):
     pids, stop = tmp_path / "pids", threading.Event()

@@ -176,3 +176,26 @@ def test_a_split_without_a_validation_part_has_none_of_its_own():
         Materials(0).split(replace(FIRST, validation=VALIDATIONS.resolve("own")))
     with pytest.raises(UserError, match="is for tuning only"):
         Materials(0).split(replace(FIRST, split=VALIDATIONS.resolve("own")))
+
+
+def test_with_again_the_validation_part_is_cut_from_the_training_part_as_the_test_part_was():
+    place = replace(FIRST, split=SPLITS.resolve("entries[test=0.3]"))
+    outer, inner = (Materials(0).split(replace(place, validation=by)) for by in (None, VALIDATIONS.resolve("again")))
+    assert len(inner.test) == round(0.3 * len(outer.train))
+    assert len(inner.train) + len(inner.test) == len(outer.train)
+
+
+def test_with_again_a_split_of_drawn_comparisons_holds_out_training_ratings():
+    place = replace(FIRST, split=SPLITS.resolve("binary[C=5]"))
+    outer, inner = (Materials(0).split(replace(place, validation=by)) for by in (None, VALIDATIONS.resolve("again")))
+    pairs = {
+        name: set(zip(part.users.tolist(), part.items.tolist(), strict=True))
+        for name, part in {"outer": outer.seen, "test": inner.test, "seen": inner.seen}.items()
+    }
+    assert pairs["test"] and pairs["test"] | pairs["seen"] == pairs["outer"] and not pairs["test"] & pairs["seen"]
+    assert np.diff(inner.train.indptr).max() == 5
+
+
+def test_again_is_for_tuning_only():
+    with pytest.raises(UserError, match='is for tuning only, as in `validation = "again"`'):
+        Materials(0).split(replace(FIRST, split=VALIDATIONS.resolve("again")))

@@ -363,7 +363,7 @@ def test_a_cell_that_is_written_twice_is_run_once(tmp_path):
 def test_trials_can_be_forced_again(done):
     out, run = done
     forced = prepared(out, tuned(), force=True)
-    assert forced.pending_trials == forced.plan.trials
+    assert forced.pending_trials == forced.paths.ordered(forced.plan.trials)
     assert forced.pending == forced.plan.cells == run.plan.cells
 
 

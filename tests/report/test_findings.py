@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from helpers import MACHINE, around, made_up, prepared, tiny
 
 from rankbench.experiments import Budget, Published
-from rankbench.harness.records import Counted, Selection
+from rankbench.harness.records import Counted, Selection, pairs_of
 from rankbench.harness.store import ResultsFolder
 from rankbench.names import Pattern
 from rankbench.report.differences import differences_page
@@ -113,6 +114,19 @@ def test_several_splits_and_machines_have_a_line_each(study):
 
 def test_results_of_older_versions_without_hashes_of_splits_have_no_line_of_them(study):
     assert "split hashes" not in lines_of(study())
+
+
+def test_a_metric_over_all_pairs_says_how_many_there_are(study):
+    def arrays(cell, value):
+        """Twenty users with three pairs each, but for one who has none."""
+        pairs = np.full(20, 3.0)
+        pairs[0] = 0.0
+        return {"comparison-error": np.where(pairs > 0, value, np.nan), pairs_of("comparison-error"): pairs}
+
+    of_pairs = {"metrics": ("comparison-error",), "numbers": (), "changes": {"counted": (Counted(19, 1),)}}
+    (line,) = lines_of(study(arrays=arrays, **of_pairs))["held-out pairs"]
+    assert line.endswith(": 57 of 19 users")
+    assert "held-out pairs" not in lines_of(study(to="plain"))
 
 
 def test_page_and_markdown_have_the_same_table_and_facts(study, tmp_path):

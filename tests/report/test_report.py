@@ -300,7 +300,7 @@ def test_a_sweep_has_a_panel_for_each_value_of_what_parts_it_with_the_curves_of_
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('kind = "bars"\nby = ["rank"]', "by and curves need kind=sweep, not kind=bars"),
+        ('kind = "bars"\nby = ["rank"]', "by needs kind=sweep, not kind=bars"),
         ('kind = "sweep"\ncurves = [3]', r"curves must be tables: \[\[figure.curves\]\]"),
         (
             'kind = "sweep"\ncurves = [{name = "a", x = [1, 2], y = [1]}]',

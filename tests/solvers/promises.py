@@ -46,6 +46,7 @@ PROMISES = {
     "TestMPRank": LEARNS | ENDS,
     "TestMPRankInTheDual": LEARNS | ENDS,
     "TestMPRankWithGaussianKernel": LEARNS | ENDS,
+    "TestPopularity": ENDS,  # how a user rated an item is nothing to it
     "TestRankBoost": LEARNS | DESCENDS,
     "TestRankBoostValidated": LEARNS | DESCENDS,
     "TestRankSVMJoint": LEARNS | DESCENDS | GAP | ENDS,

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rankbench.arrays import fingerprint
-from rankbench.data.views import Ratings, View
+from rankbench.contract import Solver
+from rankbench.data.views import Ratings, View, mismatch
 from rankbench.errors import UserError
 from rankbench.names import Named, Registry
 from rankbench.streams import stream
@@ -35,7 +36,11 @@ SPLITS = Registry(
     "rankbench list splits",
     needs=("version", "cut"),
 )
-VALIDATIONS = replace(SPLITS, entries={**SPLITS.entries, "own": "rankbench.data.splits.own:OwnValidation"})
+_FOR_TUNING = {
+    "own": "rankbench.data.splits.validation:OwnValidation",
+    "again": "rankbench.data.splits.validation:AppliedAgain",
+}
+VALIDATIONS = replace(SPLITS, entries={**SPLITS.entries, **_FOR_TUNING})
 
 
 class CannotCut(UserError):
@@ -46,8 +51,8 @@ class CannotCut(UserError):
 class Split:
     """A training part and a held-out part over the same users and items.
 
-    `seen` has the ratings of the items that each user has seen, for training parts that are comparisons.
-    `validation` has rows of neither part, on which settings can be chosen.
+    `seen` has the ratings of the items that each user has seen, for training parts that are comparisons. Solvers that
+    learn from ratings only learn from it. `validation` has rows of neither part, on which settings can be chosen.
     """
 
     train: Any
@@ -60,6 +65,11 @@ class Split:
         """The parts by name, without those that the split does not have."""
         parts = {"train": self.train, "test": self.test, "seen": self.seen, "validation": self.validation}
         return {name: part for name, part in parts.items() if part is not None}
+
+    def train_for(self, solver: Solver) -> View:
+        """The training part as this solver can learn from it: `seen` if it learns from ratings and not comparisons."""
+        instead = self.seen is not None and mismatch(solver, self.train) and not mismatch(solver, self.seen)
+        return self.seen if instead and self.seen is not None else self.train
 
     @property
     def hash(self) -> str:

@@ -1,4 +1,4 @@
-"""The validation part that a split has left out itself, for tuning."""
+"""For tuning: validation parts that are made by the experiment's own split."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,3 +28,24 @@ class OwnValidation:
         if split.validation is None:
             raise CannotCut('has no validation part for `validation = "own"`: use entries[validation=0.1]')
         return Split(split.train, split.validation)
+
+
+@dataclass(frozen=True)
+class AppliedAgain:
+    """Tuning's validation part is cut from the training part by the experiment's own split: `validation = "again"`.
+
+    Where the training part is comparisons that were drawn from ratings, as with binary, the split is applied again to
+    the training ratings, so that a held-out part of them is searched for in the whole catalogue, as in the test.
+    """
+
+    title: ClassVar = "the split applied again"
+    version: ClassVar[int] = 1
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """Refuse a data set."""
+        raise CannotCut('is for tuning only, as in `validation = "again"`')
+
+    def source(self, split: Split) -> View:
+        """What the split is applied to: the training ratings that comparisons were drawn from, or the training part."""
+        part: View = split.train if split.seen is None else split.seen
+        return part
