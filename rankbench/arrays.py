@@ -2,7 +2,7 @@
 
 import hashlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -176,7 +176,27 @@ def fingerprint(*records: object) -> str:
     digest = hashlib.sha256()
     for record in records:
         for name, array in sorted(pack(record).items()):
-            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            digest.update(_heading(name, array.dtype, array.shape))
             for piece in pieces(np.ascontiguousarray(array)):
                 digest.update(piece.data)
     return digest.hexdigest()
+
+
+def fingerprint_in_pieces(record: object, last: str, rows: int, pieces: Iterable[Array]) -> str:
+    """The fingerprint of the record whose field `last`, by name the last one, has these pieces of so many rows in all.
+
+    The record holds that field without any row; one piece at a time is in memory.
+    """
+    digest, arrays = hashlib.sha256(), pack(record)
+    empty = arrays.pop(last)
+    for name, array in sorted(arrays.items()):
+        digest.update(_heading(name, array.dtype, array.shape))
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update(_heading(last, empty.dtype, (rows, *empty.shape[1:])))
+    for piece in pieces:
+        digest.update(np.ascontiguousarray(piece).data)
+    return digest.hexdigest()
+
+
+def _heading(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    return f"{name} {dtype.str} {shape}".encode()

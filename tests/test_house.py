@@ -22,6 +22,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"feature_matrix", "isotonic", "item_kernels", "statistics"},
     {"models"},
     {"data"},
+    {"distributed"},
     {"metrics"},
     {"methods"},
     {"solvers"},

@@ -4,20 +4,24 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from distributed import Event, get_client
+from distributed import Event, get_client, get_worker
+from distributed.comm import parse_host_port
 
+from rankbench.distributed.channels import Address
+from rankbench.distributed.teams import Member
 from rankbench.errors import UserError
 from rankbench.harness import machine
 from rankbench.harness.isolation import Caps, Interrupted, Outcome, run_isolated, server
 from rankbench.harness.materials import Materials, read_split
 from rankbench.harness.records import Cell, Machine, Measure
 from rankbench.harness.temporary import own_folder
+from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.worker import Task
 from rankbench.names import Named
 
@@ -73,6 +77,24 @@ def carry_out(order: Order) -> Outcome | Refusal:
         return Refusal("the driver stopped")
     except OSError as error:
         return Refusal(f"it cannot write to {error.filename or 'its scratch folder'}: {error.strerror or error}")
+
+
+def take_seat(token: str, key: bytes) -> Address:
+    """Get ready to hold parts of the users in the team of this token; returns where this worker listens."""
+    host = parse_host_port(get_worker().address.rpartition("://")[2])[0]
+    member = Member(host, key)
+    _SEATS[token] = member
+    return member.address
+
+
+def serve_seat(token: str, number: int, addresses: list[Address]) -> None:
+    """Hold parts of the users, until the team ends or the driver sets the event of this token."""
+    member = _SEATS.pop(token)
+    with single_threaded_blas(), _on_event(token, member.close):
+        member.serve(number, addresses)
+
+
+_SEATS: dict[str, Member] = {}  # by token: the teams that this worker is about to be a member of
 
 
 class _Bench:
@@ -180,17 +202,25 @@ def _at_home(named: Named, homes: Mapping[str, Path]) -> Named:
 @contextmanager
 def _stopped_by(name: str) -> Iterator[threading.Event]:
     """A context with an event that is set once the driver sets its own event of this name on the cluster."""
-    theirs, ours, over = Event(name, client=get_client()), threading.Event(), threading.Event()
+    ours = threading.Event()
+    with _on_event(name, ours.set):
+        yield ours
+
+
+@contextmanager
+def _on_event(name: str, act: Callable[[], None]) -> Iterator[None]:
+    """A context in which `act` is called once the driver has set its own event of this name on the cluster."""
+    theirs, over = Event(name, client=get_client()), threading.Event()
 
     def watch() -> None:
         while not over.wait(_LOOK):
             with suppress(Exception):  # the scheduler may be away; the cell's limits still hold
                 if theirs.is_set():
-                    ours.set()
+                    act()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield ours
+        yield
     finally:
         over.set()

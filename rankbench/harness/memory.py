@@ -28,6 +28,10 @@ class PeakMemory:
         self.restart()
         return megabytes
 
+    def at_least(self, stage: Stage, megabytes: float) -> None:
+        """Raise the peak of a stage to that of another process that took part in it."""
+        self._found[stage] = max(self._found.get(stage, 0.0), megabytes)
+
     @property
     def peaks(self) -> tuple[Peak, ...]:
         """The stages that ended, in the order of `STAGES`."""

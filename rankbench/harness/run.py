@@ -217,6 +217,9 @@ class _Runner:
         self.conditions = owner.conditions
         self.workplace = owner.workplace or ThisMachine(server(), self.conditions.jobs, owner.machine)
         self.stop = threading.Event()
+        # One more cell than a cluster can run waits in a thread, so that no worker waits while results are stored. Of
+        # several drivers each takes only cells that it can run at once.
+        self.waiting = 1 if owner.workplace and not self.conditions.join else 0
         self.under_way: dict[Future[tuple[Outcome, Machine]], Cell] = {}
         self.starts: dict[str, str] = {}  # by key of a trial, the key of the one that it starts from
         self.file: Path | None = None  # the file of the split used last
@@ -256,7 +259,7 @@ class _Runner:
                 self.starts[cell.key], start = self.owner.start(cell)
                 task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
                 self.under_way[pool.submit(self._watched, task)] = cell
-                self._collect(until_below=1 if self._alone(cell) else self.workplace.places)
+                self._collect(until_below=1 if self._alone(cell) else self.workplace.places + self.waiting)
         self._collect(until_below=1)
         return elsewhere
 

@@ -14,9 +14,23 @@ import numpy as np
 
 from rankbench import metrics, models
 from rankbench.arrays import Arrays, fingerprint, pack
-from rankbench.contract import Flags, Floats, GoesOn, Ints, Model, NeedsMore, Solver, Step
+from rankbench.contract import (
+    Executor,
+    Flags,
+    Floats,
+    GoesOn,
+    Ints,
+    Model,
+    NeedsMore,
+    Partitioned,
+    Scattered,
+    Solver,
+    Step,
+)
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.distributed.in_process import InProcess
+from rankbench.distributed.teams import Entrance, PartsLost, Team
 from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
@@ -37,6 +51,7 @@ class Task:
     parts: Path
     start: Path | None = None  # the file of the model to start from
     followed: bool = False  # whether another trial starts from this one's model
+    team: Entrance | None = None  # the processes that hold the parts of the users, if the solver has partitions
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,8 @@ def _failure(error: BaseException) -> Ending:
     """The last message of a cell that an exception ended."""
     if isinstance(error, MemoryError):
         return Ending("memory", "out of memory")
+    if isinstance(error, PartsLost):
+        return Ending("lost", str(error))
     return Ending("failed", _brief(error), printable(traceback.format_exc()))
 
 
@@ -92,6 +109,7 @@ def _brief(error: BaseException) -> str:
 
 def _run(home: Connection, task: Task) -> Ending:
     memory = PeakMemory()
+    executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
     cell, split = task.cell, read_split(task.parts)
     memory.note("read")
     solver: Solver = cell.solver.record
@@ -106,7 +124,7 @@ def _run(home: Connection, task: Task) -> Ending:
     scored, last = -1, None
     imported: tuple[str, ...] = ()
     with single_threaded_blas():
-        for checkpoint in checkpoints(_steps(solver, task, train, rng), cell.budget):
+        for checkpoint in checkpoints(_steps(solver, task, executor, train, rng), cell.budget):
             memory.note("train")
             last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0:
@@ -119,15 +137,23 @@ def _run(home: Connection, task: Task) -> Ending:
             found = _score(home, cell, measured, last, split)
         arrays = arrays_of(last.step.model) if task.followed else None
         ending = _ending(last, split, train, found)
+        if isinstance(executor, Team):
+            memory.at_least("train", executor.cost.memory / 1e6)
     memory.note("evaluate")
     return replace(ending, prepare=prepare, imported=imported, peaks=memory.peaks, arrays=arrays)
 
 
-def _steps(solver: Solver, task: Task, train: View, rng: np.random.Generator) -> Iterator[Step]:
-    """The solver's steps from the beginning, or from the model of another trial."""
-    if task.start is None or not isinstance(solver, GoesOn):
-        return solver.steps(train, rng, task.cell.threads)
-    return solver.steps_from(models.load(task.start), train, rng, task.cell.threads)
+def _steps(solver: Solver, task: Task, executor: Executor, train: View, rng: np.random.Generator) -> Iterator[Step]:
+    """The solver's steps, from the beginning or from the model of another trial.
+
+    One with partitions leaves the users' vectors with the executor.
+    """
+    threads = task.cell.threads
+    if isinstance(solver, Partitioned) and solver.partitions > 1:
+        return solver.steps_on(executor, train, rng, threads)
+    if task.start is not None and isinstance(solver, GoesOn):
+        return solver.steps_from(models.load(task.start), train, rng, threads)
+    return solver.steps(train, rng, threads)
 
 
 def arrays_of(model: Model) -> Arrays | None:
@@ -161,6 +187,8 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Endi
 
 def digest_of(model: Model) -> str:
     """SHA-256 of a model's arrays; empty where it is no record of arrays."""
+    if isinstance(model, Scattered):
+        return model.digest()
     if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
         return ""
     return fingerprint(model)

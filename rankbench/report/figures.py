@@ -41,6 +41,7 @@ _ONE, _TWO = 3.5, 7.2  # inches: the width of one column and of two
 _SMALL = 7  # points: the size of most text
 _MANY = 7  # values on a horizontal axis that each get a tick
 _STEPS = (1, 2, 2.5, 5, 10)  # round numbers
+_PLOT = 1.5  # inches of a panel of lines without its labels
 _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share of the axis
 _STYLE: Any = {
     "figure.dpi": 200,  # the layout depends on it, so it is that of the files
@@ -192,7 +193,7 @@ def _draw_cell(figure: Figure, cell: Any, what: tuple[Panel, Drawing], looks: Ma
     if dots:
         axes[0].set_xlabel(fill_lines(panel.values or drawing.y_label, width + 0.3))
     elif panel.values:
-        axes[0].set_ylabel(panel.values, multialignment="center")
+        axes[0].set_ylabel(fill_lines(panel.values, _PLOT), multialignment="center")
     if panel.gap:
         _break(axes, panel, dots)
     return axes

@@ -38,10 +38,10 @@ class CofiRank:
 
     Each half is convex and minimised by cutting planes below the loss: the minimum of lam/2 |w|^2 plus
     their maximum is a lower bound, and the half ends when the best point is within `tolerance` of it
-    (relative), or after `planes` of them. Each user is a problem of size rank; items are one problem. A step
-    is a half, and none raises the objective. With `least_fall` above 0 the steps end after the first two halves that
-    together lower the objective by no more than this share of it; else they go on for ever. Where a rating is below 0, all are raised for NDCG's gain 2^y - 1
-    so that the lowest is 0. Users and items without a rating score NaN.
+    (relative), or after `planes` of them. Each user is a problem of size rank; items are one problem. A step is a
+    half, and none raises the objective. With `least_fall` above 0 the steps end after the first two halves that
+    together lower the objective by no more than this share of it; else they go on for ever. Where a rating is below 0,
+    all are raised for NDCG's gain 2^y - 1 so that the lowest is 0. Users and items without a rating score NaN.
     """
 
     rank: Rank = 10

@@ -133,6 +133,17 @@ def test_the_figure_of_the_page_is_json_also_with_quotes_in_a_remark(study):
     assert json.loads(figures)["ndcg@5"]["data"]
 
 
+def test_what_was_published_on_data_that_is_not_at_hand_has_rows_of_its_own(study):
+    there = Published(Pattern("global"), "ndcg@5", 0.7605, data=Pattern("netflix"))
+    shown = of_sgd("ml-10m")
+    found = study(shown, there, data=(HERE, "netflix", "ml-10m"))
+    lines = [row for row in rows(found) if row.published is not None and row.measured is None]
+    assert [(row.data, row.solver, row.metric, row.published, row.status) for row in lines] == [
+        ("netflix", "global", "ndcg@5", 0.7605, "skipped")
+    ]  # the number of ml-10m stands beside a measured one already
+    assert ["netflix", "global"] in [list(line[:2]) for line in sheet(found).lines]
+
+
 def column(study, heading):
     """A column of the table for people, by solver."""
     table = sheet(study)
@@ -157,17 +168,6 @@ def test_a_recorded_gap_is_shown_relative_to_the_objective(tmp_path):
         run.keep(replace(result, curve=(*result.curve[:-1], last)) if cell.solver.name == "sgd" else result, {})
     found = {solver.partition("[")[0]: text for solver, text in column(run.study(), "relative gap").items()}
     assert found == {"sgd": "2e-02", "global": ""}  # the larger one of two repetitions
-
-
-def test_what_was_published_on_data_that_is_not_at_hand_has_rows_of_its_own(study):
-    there = Published(Pattern("global"), "ndcg@5", 0.7605, data=Pattern("netflix"))
-    shown = of_sgd("ml-10m")
-    found = study(shown, there, data=(HERE, "netflix", "ml-10m"))
-    lines = [row for row in rows(found) if row.published is not None and row.measured is None]
-    assert [(row.data, row.solver, row.metric, row.published, row.status) for row in lines] == [
-        ("netflix", "global", "ndcg@5", 0.7605, "skipped")
-    ]  # the number of ml-10m stands beside a measured one already
-    assert ["netflix", "global"] in [list(line[:2]) for line in sheet(found).lines]
 
 
 def test_published_seconds_per_step_of_data_that_is_not_at_hand_stand_beside_its_other_numbers(study):
