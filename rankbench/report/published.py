@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbench.experiments import TIMES, Published
+from rankbench.experiments import PER_STEP, TIMES, Published
 from rankbench.harness.records import Group, Study
 from rankbench.names import Named
 from rankbench.names.grammar import written
@@ -58,7 +58,7 @@ def _entry(study: Study, group: Group, label: str) -> Published | None:
 
 def without_measurement(study: Study, data: Named) -> list[Published]:
     """The numbers that were published on this data set, which is not at hand, and that stand beside no other."""
-    labels = (*(measure.label for measure in study.measures), *TIMES)
+    labels = (*(measure.label for measure in study.measures), *TIMES, PER_STEP)
     shown = [_entry(study, group, label) for group in groups(study) for label in labels]
     return [
         entry

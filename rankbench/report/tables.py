@@ -469,6 +469,7 @@ def _skipped_rows(study: Study, skip: Skip) -> list[Row]:
     if skip.split or skip.failed or not (published := without_measurement(study, data)):
         return [_skipped_row(study, skip)]
     places = [f"{data.written} {entry.split}" if entry.split else data.written for entry in published]
+    paces = {str(entry.solver): entry.value for entry in published if entry.metric == PER_STEP}
     return [_skipped_row(study, skip)] + [
         Row(
             study.name,
@@ -479,9 +480,11 @@ def _skipped_rows(study: Study, skip: Skip) -> list[Row]:
             published=entry.value,
             published_sd=entry.sd,
             published_on=data.written,
+            published_step=paces.get(str(entry.solver)),
             shown=(place, str(entry.solver)),
         )
         for place, entry in zip(places, published, strict=True)
+        if entry.metric != PER_STEP
     ]
 
 

@@ -168,3 +168,12 @@ def test_a_recorded_gap_is_shown_relative_to_the_objective(tmp_path):
         run.keep(replace(result, curve=(*result.curve[:-1], last)) if cell.solver.name == "sgd" else result, {})
     found = {solver.partition("[")[0]: text for solver, text in column(run.study(), "relative gap").items()}
     assert found == {"sgd": "2e-02", "global": ""}  # the larger one of two repetitions
+
+
+def test_published_seconds_per_step_of_data_that_is_not_at_hand_stand_beside_its_other_numbers(study):
+    of_missing = {"data": Pattern("netflix")}
+    numbers = (
+        Published(Pattern("global"), what, value, **of_missing) for what, value in ((PER_STEP, 7), ("ndcg@5", 0.7))
+    )
+    lines = [row for row in rows(study(*numbers, data=(HERE, "netflix"))) if row.published is not None]
+    assert [(row.solver, row.metric, row.published_step) for row in lines] == [("global", "ndcg@5", 7)]
