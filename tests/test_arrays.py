@@ -189,3 +189,8 @@ def test_fingerprints_do_not_see_how_an_array_lies_in_memory(layout):
 def test_a_fingerprint_is_the_same_on_every_machine():
     record = Record(np.arange(3, dtype="<i8"), np.array(["a"]), 0.5)
     assert fingerprint(record) == "ae6d50446e5df9fcf9217b6bbc7f6f8db2a712d700d6174aaf613129181dbe8b"
+
+
+def test_only_a_record_can_be_packed():
+    with pytest.raises(TypeError, match="a dict cannot be packed"):
+        pack({"array": np.ones(1)})

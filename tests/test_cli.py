@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from html import escape as html_of
 
 import pytest
-from helpers import TINY, TUNE_TOML, made_up, rankbench, tiny_toml, with_solver
+from helpers import TINY, TUNE_TOML, made_up, prepared, rankbench, tiny_toml, with_solver
 from rich.console import Console
 
 from rankbench.cli import options
@@ -664,3 +665,59 @@ def test_more_threads_than_cores_is_allowed_and_noted(monkeypatch, capsys, tmp_p
     arguments = ["run", tiny_toml(tmp_path), "--threads", "500", "-r", "1", "--out", str(tmp_path / "o"), "--no-report"]
     assert rankbench(monkeypatch, *arguments, "-s", "global") == 0
     assert "note: 500 threads on" in capsys.readouterr().out
+
+
+# ---- what is asked of stored results that do not have it ----
+
+
+@pytest.fixture
+def nothing_good(tmp_path):
+    """A folder with a run none of whose cells ended well."""
+    run = prepared(tmp_path / "out", TINY)
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(replace(made_up(cell, 0.5), status="failed", reason="broken", curve=()), {})
+    return str(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("plot", "tiny", "--to", "figures"), "no cell of tiny has ended well yet: rankbench run tiny --out "),
+        (("plot", "basis", "tiny", "--to", "figures"), "tiny has stored no basic functions of named features: "),
+        (("verify", "tiny"), "no cell of tiny has ended well, so there is nothing to verify"),
+        (("status", "tyni"), "unknown experiment in this folder of results: 'tyni'; did you mean 'tiny'?"),
+    ],
+)
+def test_results_that_lack_what_is_asked_for_are_one_line(monkeypatch, capsys, tmp_path, nothing_good, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, *arguments, "--out", nothing_good) == 1
+    said = capsys.readouterr().err
+    assert line in said and said.count("\n") == 1
+
+
+def test_a_figure_cannot_be_written_below_a_file(monkeypatch, capsys, tmp_path):
+    run = prepared(tmp_path / "out", TINY)
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.5), {})
+    (tmp_path / "file").write_text("")
+    assert rankbench(monkeypatch, "plot", "tiny", "--to", str(tmp_path / "file"), "--out", str(tmp_path / "out")) == 1
+    assert f"cannot write to {tmp_path}/file: File exists" in capsys.readouterr().err
+
+
+def test_without_dask_a_scheduler_is_refused_with_the_command_that_installs_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "rankbench.harness.cluster", None)
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:1", "-q") == 1
+    assert "--scheduler needs Dask, which is not installed" in capsys.readouterr().err
+
+
+def test_what_needs_no_fetching_is_counted(monkeypatch, capsys):
+    assert rankbench(monkeypatch, "data", "fetch", "low-rank[users=20,items=30,per_user=20]") == 0
+    assert capsys.readouterr().out.startswith("low-rank[users=20,items=30,per_user=20]: 400 rows, 20 users, 30 items; ")
+
+
+def test_info_tells_of_data_with_its_argument_and_without(monkeypatch, capsys):
+    for name, said in (("csv:gone.csv", "csv:gone.csv: A text file"), ("csv", "csv:PATH: A text file")):
+        assert rankbench(monkeypatch, "info", name) == 0
+        assert capsys.readouterr().out.startswith(said)

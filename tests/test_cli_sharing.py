@@ -495,3 +495,14 @@ def test_a_users_own_ids_come_along(call, tmp_path):
     assert again[0] == 0
     with open("m.npz", "rb") as one, open("n.npz", "rb") as other:
         assert one.read() == other.read()
+
+
+def test_a_model_is_never_written_over_another_file_or_where_nothing_can_be(call, real, tmp_path):
+    entry = study(ResultsFolder(real / "results", silent), "tiny").entries[0]
+    (tmp_path / "there.npz").write_text("mine")
+    asked = ("model", entry.cell.key, "--out", real / "results", "-o")
+    code, _, said = call(*asked, tmp_path / "there.npz")
+    assert (code, "there.npz exists already: choose another file with -o, or remove it first" in said) == (1, True)
+    assert (tmp_path / "there.npz").read_text() == "mine"
+    code, _, said = call(*asked, tmp_path / "nowhere" / "model.npz")
+    assert (code, "model.npz: No such file or directory; choose another file with -o" in said) == (1, True)

@@ -272,3 +272,7 @@ def test_records_cannot_be_changed():
         if "dataclass" in ast.unparse(decorator) and "frozen=True" not in ast.unparse(decorator)
     }
     assert found == CHANGEABLE
+
+
+def test_everything_public_is_listed_for_completion():
+    assert dir(rankbench) == sorted([*rankbench.__all__, "__version__"])

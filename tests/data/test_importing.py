@@ -156,3 +156,22 @@ def test_what_is_checked_is_what_was_given_and_not_what_lies_elsewhere(copy, tmp
         take("thing", THING, copy / "ratings.txt", load)
     assert read == [b"wrong"] and content(tmp_path) is None
     assert THING.files().find("ratings.txt").read() == b"right"  # as before
+
+
+def test_a_cache_that_cannot_be_written_is_named_and_left_as_it_was(copy, tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match=rf"cannot copy {copy} to {tmp_path}/cache/data/thing: "):
+        take("thing", THING, copy, lambda: None)
+    assert (tmp_path / "cache").read_text() == "a file where the folder should be"
+
+
+def test_a_member_that_is_encrypted_is_to_be_unpacked_by_hand(tmp_path):
+    path = tmp_path / "thing.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("items.txt", "2 Two")
+    content = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(mark) + offset] |= 1  # the flag of an encrypted member
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"thing.zip/items.txt cannot be read \(.*encrypted.*\): unpack it by hand"):
+        File(path, member="items.txt").read()

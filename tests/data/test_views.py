@@ -412,3 +412,19 @@ def test_rows_by_item_are_those_of_the_transpose():
     np.testing.assert_array_equal(ratings.values[index.rows], expected.data)
     np.testing.assert_array_equal(index.counts, np.bincount(ratings.items, minlength=11))
     assert len(index) == 30 and index.indptr.dtype == np.int64 and index.users.dtype == np.int32
+
+
+# ---- what a view refuses ----
+
+
+@pytest.mark.parametrize("ids", [[0.5, 1.5, 2.5], ["a", "b"], [[1, 2, 3]]], ids=str)
+def test_ids_that_are_no_vector_of_integers_or_texts_for_every_item_are_refused(ids):
+    with pytest.raises(UserError, match="item_ids must be a vector of 3 integers or texts, not "):
+        Ratings([0], [], [], 3, item_ids=ids)
+
+
+def test_features_without_a_column_and_a_limit_below_zero_are_refused():
+    with pytest.raises(UserError, match="item features have no column: leave them out, or give at least one"):
+        Ratings([0], [], [], 3, np.zeros((3, 0)))
+    with pytest.raises(UserError, match="limit=-1 is out of range: must be at least 0"):
+        Ratings([0, 2], [0, 1], [1.0, 2.0], 3).comparisons(-1, np.random.default_rng(0))

@@ -443,3 +443,8 @@ def test_names_with_either_form_of_the_separator_keep_their_identities(write):
         "sep=;": "separator=auto,header=auto,ids=auto,repeats=error,sep=;]",
         "separator=semicolon": "separator=semicolon,header=auto,ids=auto,repeats=error]",
     }
+
+
+def test_a_name_that_two_columns_have_is_refused(write):
+    path = write("who;what;who;points\n1;2;3;4\n")
+    assert "user=who: 2 columns of 'who', 'what', 'who', 'points' have this name" in refused(path, user="who", sep=";")
