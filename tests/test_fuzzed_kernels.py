@@ -49,7 +49,7 @@ def test_changed_arguments_raise_or_return(first, tmp_path):
 @pytest.mark.trust
 @pytest.mark.parametrize("first", range(1000, 9000, 1000))
 def test_many_changed_arguments_raise_or_return(first, tmp_path):
-    assert_survives(first, 1000, tmp_path / "log", seconds=3000)
+    assert_survives(first, 1000, tmp_path / "log", seconds=900)
 
 
 @pytest.fixture

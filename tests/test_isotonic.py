@@ -14,6 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from rankbench.errors import UserError
 from rankbench.isotonic import Blocks, OrderGraphs, project_blocks, project_dag, project_total
+from rankbench.kernels.methods import partial_order as dag
 
 FLOATS = st.floats(-50, 50, allow_nan=False)
 EPS = st.sampled_from([1e-3, 0.5, 1.0, 3.0])
@@ -319,3 +320,16 @@ def test_lengths_weights_and_targets_are_checked():
         project_total(np.zeros(2), weights=np.array([1.0, 0.0]))
     with pytest.raises(UserError, match="out must be a contiguous vector"):
         project_total(np.zeros(2), out=np.zeros(2, np.float32))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_kernel_whose_numbers_overflow_ends_and_says_that_its_gap_is_infinite(seed):
+    rng, n = np.random.default_rng(seed), 40
+    edges = np.sort(rng.integers(0, n, (200, 2)), axis=1)
+    edges = edges[edges[:, 0] < edges[:, 1]]
+    orders = OrderGraphs.of(np.array([0, n]), np.array([0, len(edges)]), edges[:, 0], edges[:, 1])
+    x, weights, out = rng.standard_normal(n), rng.uniform(0.5, 2, n), np.empty(n)
+    weights[::3] = 1e308  # which the functions of rankbench.isotonic refuse
+    duals = np.zeros(orders.n_edges)
+    gaps = dag.project(graphs=orders.graphs, x=x, weights=weights, eps=1.0, duals=duals, out=out, threads=1)
+    assert gaps.tolist() == [np.inf]

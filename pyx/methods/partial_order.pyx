@@ -13,7 +13,7 @@ chain, this is pooling adjacent violators (PAV).
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
@@ -238,12 +238,13 @@ cdef double _solve(User *user, double *out) noexcept nogil:
 
 
 cdef bint _pass(User *user, double tiny) noexcept nogil:
-    """Tighten every edge that is violated; whether one was."""
+    """Tighten every edge that is violated; whether one was, and the numbers are not too large to go on."""
     cdef Py_ssize_t e
     cdef bint found = False
     for e in range(user.m):  # edges come by ascending lower end
         if not user.tight[e] and user.z[user.low[e]] + user.eps - user.z[user.high[e]] > tiny:
-            _tighten(user, e)
+            if not _tighten(user, e):
+                return False
             found = True
     return found
 
@@ -384,8 +385,10 @@ cdef void _weigh(User *user, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
         user.load[_parent(user, user.queue[place])] += user.load[user.queue[place]]
 
 
-cdef void _tighten(User *user, Py_ssize_t edge) noexcept nogil:
+cdef bint _tighten(User *user, Py_ssize_t edge) noexcept nogil:
     """Raise the multiplier of a violated edge until it is tight; edges whose multipliers fall to zero are removed.
+
+    It ends, since every round but the last removes an edge; False if the numbers are too large to compute with.
 
     Invariant: the tree of the low end stands in queue[:middle], that of the high end in queue[middle:end].
     """
@@ -394,12 +397,15 @@ cdef void _tighten(User *user, Py_ssize_t edge) noexcept nogil:
     while True:
         middle = _gather(user, low, 0)
         if user.above[high] >= 0 and _among(user, high, middle):
-            _take_over(user, edge)
+            if not _take_over(user, edge):
+                return False
             continue
         end = _gather(user, high, middle)
         _weigh(user, 0, middle)
         _weigh(user, middle, end)
         full = max(user.z[low] + user.eps - user.z[high], 0.0) / (1.0 / user.load[low] + 1.0 / user.load[high])
+        if not isfinite(full):
+            return False
         blocking, step = -1, full
         blocking = _blocking(user, 0, middle, True, &step, blocking)
         blocking = _blocking(user, middle, end, False, &step, blocking)
@@ -408,7 +414,7 @@ cdef void _tighten(User *user, Py_ssize_t edge) noexcept nogil:
         user.dual[edge] += step
         if blocking < 0:
             _link(user, edge)
-            return
+            return True
         _unlink(user, blocking)
 
 
@@ -450,11 +456,12 @@ cdef void _move(User *user, Py_ssize_t start, Py_ssize_t end, double shift) noex
             user.dual[user.above[node]] += user.load[node] * (shift if _enters(user, node) else -shift)
 
 
-cdef void _take_over(User *user, Py_ssize_t edge) noexcept nogil:
+cdef bint _take_over(User *user, Py_ssize_t edge) noexcept nogil:
     """Raise the multiplier of an edge both of whose ends are in one tree, until an edge of the cycle falls to zero.
 
     The queue holds the tree with the edge's low end as its root. On the path from the high end to the root, an edge
     that enters the node from its parent loses what the new edge gains; one that leaves the node gains as much.
+    False if no multiplier on the path is a number.
     """
     cdef Py_ssize_t node = user.high[edge], blocking = -1
     cdef double step = INFINITY
@@ -462,12 +469,15 @@ cdef void _take_over(User *user, Py_ssize_t edge) noexcept nogil:
         if _enters(user, node) and user.dual[user.above[node]] < step:
             step, blocking = max(user.dual[user.above[node]], 0.0), user.above[node]
         node = _parent(user, node)
+    if blocking < 0:
+        return False
     node = user.high[edge]
     while user.above[node] >= 0:
         user.dual[user.above[node]] += -step if _enters(user, node) else step
         node = _parent(user, node)
     user.dual[edge] += step
     _unlink(user, blocking)
+    return True
 
 
 cdef void _from_duals(User *user) noexcept nogil:
@@ -481,7 +491,7 @@ cdef void _from_duals(User *user) noexcept nogil:
 
 
 cdef double _gap(User *user) noexcept nogil:
-    """Primal less dual value; leaves the nearest feasible point found in `repaired`.
+    """Primal less dual value, infinite if it is no number; leaves the nearest feasible point found in `repaired`.
 
     Pushing values up along the order makes a feasible point, pushing them down another; their middle is
     feasible too, for the set is convex, and lies nearer.
@@ -504,4 +514,4 @@ cdef double _gap(User *user) noexcept nogil:
         gap += 0.5 * _mass(user, i) * change * change
     for e in range(user.m):
         gap -= user.dual[e] * (user.eps - user.x[user.high[e]] + user.x[user.low[e]])
-    return max(gap, 0.0)
+    return max(gap, 0.0) if gap == gap else INFINITY
