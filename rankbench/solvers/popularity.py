@@ -9,6 +9,7 @@ import numpy as np
 from rankbench.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.models import ItemScores
+from rankbench.names import checked_threads
 
 
 @dataclass(frozen=True)
@@ -26,5 +27,6 @@ class Popularity:
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """One model."""
+        checked_threads(threads)
         raters = np.bincount(train.items, minlength=train.n_items)
         yield Step(ItemScores(np.where(raters > 0, raters.astype(np.float64), np.nan)))

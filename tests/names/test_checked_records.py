@@ -39,7 +39,9 @@ def wrong(hint):
     """A value that this type or its limits do not allow; None if the checks allow anything."""
     if get_origin(hint) is Annotated:
         inner, *notes = get_args(hint)
-        limits = next(note for note in notes if isinstance(note, Limits))
+        limits = next((note for note in notes if isinstance(note, Limits)), None)
+        if limits is None:
+            return wrong(inner)
         return float("nan") if inner is float else int(limits.low) - 1
     if get_origin(hint) is Literal:
         return "no such value"
