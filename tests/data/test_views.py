@@ -387,6 +387,16 @@ def test_a_solver_is_offered_what_it_declared_and_nothing_more(learns_from, view
     assert (offered.item_features is not None) == needs_features
 
 
+@pytest.mark.parametrize("view", [RATED, COMPARED], ids=["ratings", "comparisons"])
+def test_no_solver_is_offered_ids_names_or_folds(view):
+    told = replace(view, feature_names=["a", "b"], user_ids=[7], item_ids=["x", "y", "z"])
+    if isinstance(told, Ratings):
+        told = replace(told, folds=np.array([1, 2], np.int8))
+    offered = offer(solver((Ratings, Comparisons), needs_features=True), told)
+    assert (offered.feature_names, offered.user_ids, offered.item_ids) == (None, None, None)
+    assert getattr(offered, "folds", None) is None
+
+
 @pytest.mark.parametrize(
     ("declared", "view", "reason"),
     [

@@ -50,6 +50,14 @@ def test_a_user_who_rated_everything_has_no_comparison():
     assert per_user(parts.train).tolist() == [0, 5, 0]
 
 
+def test_a_user_who_rated_all_items_but_one_has_comparisons_with_that_one():
+    view = Ratings.from_triples([0] * 4 + [1] * 2, [0, 1, 2, 4, 0, 1], np.ones(6), 2, 5)
+    parts = next(parts for parts in (split(view, "binary[C=5]", seed=seed) for seed in range(99))
+                 if per_user(parts.seen)[0] == 4)  # fmt: skip
+    assert per_user(parts.train)[0] == 5
+    assert parts.train.worse[:5].tolist() == [3] * 5
+
+
 def test_data_in_which_everybody_rated_everything_is_an_error():
     with pytest.raises(UserError, match="finds no user with an unrated item to compare with"):
         split(Ratings.from_triples(np.arange(9), np.zeros(9, int), np.ones(9), 9, 1), "binary[test=0.4]")
