@@ -95,10 +95,10 @@ class Figure:
 
     kind: Literal["curve", "sweep", "bars", "speedup"] = "bars"
     metric: str = ""  # empty: the experiment's first metric
-    others: tuple[str, ...] = ()  # further metrics, each with panels of its own
     x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
     by: tuple[str, ...] = ()  # sweep: settings with one panel per value
     curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
+    others: tuple[str, ...] = ()  # further metrics, each with panels of its own
 
     def __post_init__(self) -> None:
         check(self)
