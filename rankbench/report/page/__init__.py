@@ -16,6 +16,7 @@ from rankbench.report.facts import facts
 from rankbench.report.findings import published_sheet
 from rankbench.report.page.markup import (
     Labels,
+    blocks,
     breakable,
     bullets,
     fact_list,
@@ -147,7 +148,7 @@ def _tables(study: Study, labels: Labels) -> str:
         if one
     ]
     if text := study.experiment.differences.strip():
-        tables.insert(1, f'<h4>Differences from the paper</h4><p class="about">{prose(text)}</p>')
+        tables.insert(1, f'<h4>Differences from the paper</h4><div class="about">{blocks(text)}</div>')
     return "".join(tables)
 
 

@@ -1,5 +1,6 @@
 """The parts of the page as HTML: tables that sort, the switches of a figure, lists."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -72,6 +73,23 @@ def folded(title: str, content: str, open_: bool = False) -> str:
 def bullets(lines: Iterable[str]) -> str:
     """A list of lines that are HTML already."""
     return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
+
+
+def blocks(text: str) -> str:
+    """Text in paragraphs, lists (`- `) and tables (`|`), which empty lines part from each other."""
+    return "".join(map(_block, re.split(r"\n\s*\n", text.strip())))
+
+
+def _block(text: str) -> str:
+    if text.startswith("|"):
+        lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines()]
+        rows = (
+            "".join(f"<td>{prose(cell)}</td>" for cell in line) for line in lines if set("".join(line)) - set("-: ")
+        )
+        return f'<div class="wide"><table><tbody>{"".join(f"<tr>{row}</tr>" for row in rows)}</tbody></table></div>'
+    if text.startswith("- "):
+        return bullets(prose(item) for item in re.split(r"(?:^|\n)- ", text)[1:])
+    return f"<p>{prose(text)}</p>"
 
 
 def prose(text: str) -> str:
