@@ -12,12 +12,15 @@
 # make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
 # make lock    renew .ci/lock
 # make audit   look for known weaknesses in the versions of .ci/lock
-# make report  write reports/, the committed reproduction, from a fresh quick run
+# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction; what is
+#              interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
 #
 # ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
 
 PYTHON ?= python3
 ARGS ?=
+RESULTS ?= build/reproduction
+JOBS ?= 1
 BIN := .venv/bin
 TOOLS := .venv/tools/bin
 LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
@@ -32,7 +35,7 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench peers locked lock audit report clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -102,9 +105,9 @@ audit: .venv/tools/.installed
 	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/dev.txt
 	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/tools.txt
 
-report: .venv/.extra-data
-	$(BIN)/python -m rankbench run all --force --no-report --out build/reproduction $(ARGS)
-	$(BIN)/python -m rankbench report --out build/reproduction --to reports --no-page
+reproduce: .venv/.extra-data
+	$(BIN)/python -m rankbench run all --full --no-report -j $(JOBS) --out $(RESULTS) $(ARGS)
+	$(BIN)/python -m rankbench report --out $(RESULTS) --to reports --no-page
 
 clean:
 	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so

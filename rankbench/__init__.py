@@ -27,6 +27,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "MPRank": "rankbench.solvers.mprank",
     "Model": "rankbench.contract",
     "OwnMetric": "rankbench.contract",
+    "Popularity": "rankbench.solvers.popularity",
     "Publication": "rankbench.data.publications",
     "RMC": "rankbench.solvers.rmc",
     "RankBoost": "rankbench.solvers.rankboost",

@@ -6,7 +6,7 @@ once); the harness enforces budgets and early stopping. All state is kept in the
 and all random numbers come from the given NumPy generator.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass
 from enum import Enum
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -22,6 +22,7 @@ Int8s = npt.NDArray[np.int8]
 Float32s = npt.NDArray[np.float32]
 Records = npt.NDArray[np.void]  # an array of a structured type
 Flags = npt.NDArray[np.bool_]
+Sums = tuple[Any, ...]  # what is summed over parts: arrays and numbers
 
 
 class Dataclass(Protocol):
@@ -112,11 +113,73 @@ class Solver(Protocol):
 
 
 @runtime_checkable
+class GoesOn(Protocol):
+    """A solver that can start from the model of another penalty, and then needs fewer steps; optional.
+
+    Its result must be the same to its tolerance, as for convex problems that it solves to a gap. `path` says whether
+    the setting falls or rises along a path that begins with the strongest penalty: `{"lam": "falls"}`.
+    """
+
+    path: ClassVar[Mapping[str, Literal["falls", "rises"]]]
+
+    def steps_from(self, model: Any, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The models during training from this model on, one after each step."""
+        ...
+
+
+@runtime_checkable
 class NeedsMore(Protocol):
     """A solver that needs an optional package for some settings; optional."""
 
     def missing(self) -> str | None:
         """The command that installs the missing package; if none is missing, None, and the package is imported."""
+        ...
+
+
+class Executor(Protocol):
+    """Keeps the parts of a training set, in this process or in several, and calls functions on them.
+
+    Functions and what they are given may travel to other processes: functions are those of a module, and a part is the
+    first argument of each. They may change their part.
+    """
+
+    def place(self, make: Callable[..., Any], own: Sequence[tuple[Any, ...]], *shared: Any) -> None:
+        """Make part p as make(*own[p], *shared), where it is to stay."""
+        ...
+
+    def total(self, work: Callable[..., Sums], *shared: Any) -> Sums:
+        """The sum over all parts of work(part, *shared), in an order that depends only on the number of parts."""
+        ...
+
+    def ask(self, work: Callable[..., Any], own: Mapping[int, tuple[Any, ...]], *shared: Any) -> dict[int, Any]:
+        """What some parts answer: work(part, *own[p], *shared) for each part p in `own`."""
+        ...
+
+
+@runtime_checkable
+class Partitioned(Protocol):
+    """A solver that can train on parts of the users in several processes; optional."""
+
+    @property
+    def partitions(self) -> int:
+        """How many parts there are; with 1 it trains in one process, by `steps`."""
+        ...
+
+    def steps_on(self, executor: Executor, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """As `steps`, with the parts kept by the executor; `steps` gives the same numbers for the same `partitions`."""
+        ...
+
+
+@runtime_checkable
+class Scattered(Protocol):
+    """A model whose users' vectors stay with the parts of a training set; optional."""
+
+    def gathered(self) -> Model:
+        """The same model with the vectors of all users in this process."""
+        ...
+
+    def digest(self) -> str:
+        """The hash of the gathered model's arrays, with the vectors of one part at a time in this process."""
         ...
 
 

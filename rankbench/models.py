@@ -1,6 +1,6 @@
 """Models: small frozen records of arrays that score pairs, and are saved and loaded without pickle."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from rankbench import soundness
-from rankbench.arrays import as_kernels_take, pack, read_npz, unpack, write_npz
-from rankbench.contract import Floats, Int32s, Int64s, Ints, Model
+from rankbench.arrays import as_kernels_take, fingerprint_in_pieces, pack, read_npz, unpack, write_npz
+from rankbench.contract import Executor, Floats, Int32s, Int64s, Ints, Model, Scattered, Sums
 from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels.models import gram as gram_kernel
@@ -140,6 +140,134 @@ class FeatureFactors:
         _, columns = soundness.features("features", self.features)
         _, rank = soundness.numbers("basis", self.basis, columns, None)
         soundness.numbers("users", self.users, None, rank)
+
+
+@dataclass(frozen=True, eq=False)
+class ScatteredUsers:
+    """The users' vectors of a model, which stay with the parts of a training set, wherever an executor keeps these."""
+
+    executor: Executor
+    edges: Int64s  # part p has the users from edges[p] to edges[p + 1]
+    vectors: Callable[[Any], Floats]  # those of a part's users
+    rank: int
+
+    def __len__(self) -> int:
+        return int(self.edges[-1])
+
+    def scores(self, items: Floats, users: Ints, asked: Ints) -> Floats:
+        """u_user . v_item for each pair, computed where the user's vector is, given all items' vectors."""
+        users, asked = _pairs(users, asked, len(self), len(items))
+        own, out = self._by_part(users), np.empty(len(users))
+        pairs = {part: (users[rows] - self.edges[part], asked[rows]) for part, rows in own.items()}
+        found = self.executor.ask(_scores_of, pairs, self.vectors, items) if own else {}
+        for part, rows in own.items():
+            out[rows] = found[part]
+        return out
+
+    def rows(self, users: Ints) -> Floats:
+        """The vectors of these users, brought to this process."""
+        own, out = self._by_part(users), np.empty((len(users), self.rank))
+        asked = {part: (users[rows] - self.edges[part],) for part, rows in own.items()}
+        found = self.executor.ask(_rows_of, asked, self.vectors) if own else {}
+        for part, rows in own.items():
+            out[rows] = found[part]
+        return out
+
+    def pieces(self) -> Iterator[Floats]:
+        """The vectors of one part after another."""
+        for part in range(len(self.edges) - 1):
+            yield self.executor.ask(_all_of, {part: ()}, self.vectors)[part]
+
+    def mean(self) -> Floats:
+        """The mean vector of all users."""
+        total: Floats = self.executor.total(_sum_of, self.vectors)[0]
+        return total / len(self)
+
+    def _by_part(self, users: Ints) -> dict[int, Ints]:
+        """Which of the asked users each part has, for the parts that have any."""
+        part_of = np.searchsorted(self.edges, users, side="right") - 1
+        return {int(part): np.flatnonzero(part_of == part) for part in np.unique(part_of)}
+
+
+@dataclass(frozen=True, eq=False)
+class ScatteredFactors:
+    """`Factors` whose users' vectors stay with the parts of a training set."""
+
+    users: ScatteredUsers
+    items: Floats
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """u_user . v_item for each pair; only scores travel."""
+        return self.users.scores(self.items, users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """users x items: the scores of all items for these users, whose vectors travel."""
+        users, threads = _asked(users, len(self.users), threads)
+        return _products(self.users.rows(users), np.arange(len(users)), self.items, threads)
+
+    def gathered(self) -> Factors:
+        """The plain model, in this process."""
+        return Factors(np.concatenate(list(self.users.pieces())), self.items)
+
+    def digest(self) -> str:
+        """The hash of the plain model's arrays."""
+        bare = Factors(np.empty((0, self.users.rank)), self.items)
+        return fingerprint_in_pieces(bare, "users", len(self.users), self.users.pieces())
+
+
+@dataclass(frozen=True, eq=False)
+class ScatteredFeatureFactors:
+    """`FeatureFactors` whose users' weights stay with the parts of a training set."""
+
+    users: ScatteredUsers
+    basis: Floats
+    features: Any
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """v_user . U^T x_item for each pair; only scores travel."""
+        return self.users.scores(self._items(1), users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """users x items: the scores of all items for these users, whose weights travel."""
+        users, threads = _asked(users, len(self.users), threads)
+        return _products(self.users.rows(users), np.arange(len(users)), self._items(threads), threads)
+
+    def ranking_functions(self) -> tuple[Floats, Floats]:
+        """U, and the mean over users of the weight of each column."""
+        return self.basis, self.users.mean()
+
+    def gathered(self) -> FeatureFactors:
+        """The plain model, in this process."""
+        return self._with(np.concatenate(list(self.users.pieces())))
+
+    def digest(self) -> str:
+        """The hash of the plain model's arrays."""
+        bare = self._with(np.empty((0, self.users.rank)))
+        return fingerprint_in_pieces(bare, "users", len(self.users), self.users.pieces())
+
+    def _with(self, users: Floats) -> FeatureFactors:
+        return FeatureFactors(users, self.basis, self.features)
+
+    def _items(self, threads: int) -> Floats:
+        """The value of each function for each item."""
+        plain = self._with(np.empty((0, self.users.rank)))
+        return plain.items(np.arange(self.features.shape[0]), threads)
+
+
+def _scores_of(part: Any, users: Ints, asked: Ints, vectors: Callable[[Any], Floats], items: Floats) -> Floats:
+    return Factors(vectors(part), items).score(users, asked)
+
+
+def _rows_of(part: Any, users: Ints, vectors: Callable[[Any], Floats]) -> Floats:
+    return vectors(part)[users]
+
+
+def _all_of(part: Any, vectors: Callable[[Any], Floats]) -> Floats:
+    return np.ascontiguousarray(vectors(part))
+
+
+def _sum_of(part: Any, vectors: Callable[[Any], Floats]) -> Sums:
+    return (vectors(part).sum(axis=0),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,7 +537,11 @@ class Identified:
 
 
 def save(model: Model, path: str | Path) -> None:
-    """Write a model to an npz file, with its ids if it is `Identified`: plain arrays, no pickle."""
+    """Write a model to an npz file, with its ids if it is `Identified`: plain arrays, no pickle.
+
+    A model whose users' vectors are in other processes is gathered first.
+    """
+    model = model.gathered() if isinstance(model, Scattered) else model
     if not isinstance(model, Identified):
         write_npz(Path(path), pack(model))
         return

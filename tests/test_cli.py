@@ -65,7 +65,7 @@ def results(tmp_path, monkeypatch, capsys):
         (["run", "park2015-table1", "-j", "many"], "'-j' / '--jobs'"),
         (["run", "park2015-table1", "--trials", "0"], "--trials=0 is out of range: must be at least 1"),
         (["run", "park2015-table1", "--trials", "3"], "--trials=3: park2015-table1 tunes on a grid"),
-        (["run", "parkzhang2014-fig1", "--trials", "3"], "--trials=3: none of parkzhang2014-fig1 tunes anything"),
+        (["run", "parkzhang2014-choices", "--trials", "3"], "--trials=3: none of parkzhang2014-choices tunes anything"),
         (["tune", "sgd"], "'-d' / '--data'"),
         (["tune", "sdg", "-d", "low-rank", "--space", "lam=1..2"], "did you mean 'sgd'? (rankbench list solvers)"),
         (["tune", "sgd", "-d", "low-rnk", "--space", "lam=1..2"], "did you mean 'low-rank'?"),
@@ -87,6 +87,7 @@ def results(tmp_path, monkeypatch, capsys):
         (["list", "solver"], "did you mean 'solvers'?"),
         (["info", "sdg"], "did you mean 'sgd'?"),
         (["table", "tiny", "--csv", "--latex"], "exclude each other"),
+        (["table", "tiny", "--peaks", "--trials"], "--peaks and --trials exclude each other"),
         (["table", "tiny", "--out", "empty"], "no results under empty"),
         (["report", "--out", "empty"], "no results under empty"),
         (["status", "--out", "empty"], "no results under empty"),
@@ -584,7 +585,7 @@ def test_everything_listed_can_be_told_about(monkeypatch, capsys, kind):
 def test_info_says_how_an_experiment_is_tuned(monkeypatch, capsys):
     for name, told in (
         ("park2015-table1", "4 grid trials for each solver"),
-        ("parkzhang2014-fig1", "none: solvers run"),
+        ("parkzhang2014-choices", "none: solvers run"),
     ):
         assert rankbench(monkeypatch, "info", name) == 0
         assert f"tuning       {told}" in capsys.readouterr().out

@@ -376,7 +376,7 @@ def test_sets_without_a_common_split_or_the_same_users_are_refused(call, tmp_pat
     )
     for cell in moved.values():
         run.keep(made_up(cell, 0.5), around(cell, 0.5))
-    for name, line in (("seed", "no split in common"), ("users", "values of 20 users and the other of 19"),
+    for name, line in (("seed", "no split in common"), ("users", "values of 38 users and the other of 40"),
                        ("rows", "no split of tiny in common")):  # fmt: skip
         code, _, said = call("compare", tmp_path / "a", tmp_path / name)
         assert (code, said.count("\n")) == (1, 1) and (line in said or "values of 19 users" in said), said

@@ -17,11 +17,12 @@ from rankbench.solvers import SOLVERS
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
-    {"errors", "blas", "contract", "streams", "leftovers", "arrays", "names", "soundness"},
+    {"errors", "blas", "contract", "streams", "leftovers", "mapped", "arrays", "names", "soundness"},
     {"kernels"},
     {"feature_matrix", "isotonic", "item_kernels", "statistics"},
     {"models"},
     {"data"},
+    {"distributed"},
     {"metrics"},
     {"methods"},
     {"solvers"},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
+from rankbench import metrics
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
 from rankbench.kernels.metrics.codes import Code
@@ -522,6 +523,29 @@ def test_the_average_over_pairs_is_the_share_of_all_pairs(crowd, name, pairs):
     assert by_users != pytest.approx(by_pairs, rel=1e-6)
 
 
+@pytest.mark.parametrize("average", ["users", "pairs"])
+def test_training_pairs_are_measured_as_held_out_pairs_are(crowd, average):
+    whole, model = crowd
+    rows = np.random.default_rng(3).random(len(whole)) < 0.4
+    test, train = (whole.take(np.flatnonzero(chosen)) for chosen in (rows, ~rows))
+    names = [f"pairwise-accuracy[pairs={pairs},average={average}]" for pairs in ("train", "both", "test")]
+    fitted, *others = metrics.measure(model, test, names, train=train).values.values()
+    (expected,) = metrics.measure(model, train, names[2:]).values.values()
+    np.testing.assert_array_equal(fitted, expected)
+    for found, alone in zip(others, metrics.measure(model, test, names[1:], train=train).values.values(), strict=True):
+        np.testing.assert_array_equal(found, alone)
+
+
+def test_training_pairs_may_be_comparisons_and_are_told_with_their_numbers(crowd):
+    whole, model = crowd
+    train, test = whole.comparisons(), whole.take(np.arange(0, len(whole), 3))
+    (found,) = metrics.measure(model, test, ["comparison-error[pairs=train]"], train=train).pairs.values()
+    np.testing.assert_array_equal(found, np.diff(train.indptr))
+    of_ratings = evaluate(model, test, ["comparison-error[pairs=train]"], train=whole)
+    assert evaluate(model, test, ["comparison-error[pairs=train]"], train=train) == pytest.approx(of_ratings)
+    assert evaluate(model, train, ["comparison-error[pairs=train]"], train=train) == pytest.approx(of_ratings)
+
+
 def test_the_comparison_error_is_the_share_of_all_comparisons(crowd):
     test, model = crowd
     comparisons = test.comparisons(20, np.random.default_rng(0))
@@ -610,7 +634,13 @@ def test_the_log_loss_needs_comparisons():
 
 @pytest.mark.parametrize(
     "name",
-    ["pairwise-error[pairs=test-train]", "ndcg@3[candidates=catalogue]", "mrr[users=all]", "auc[candidates=catalogue]"],
+    [
+        "pairwise-error[pairs=test-train]",
+        "pairwise-error[pairs=train]",
+        "ndcg@3[candidates=catalogue]",
+        "mrr[users=all]",
+        "auc[candidates=catalogue]",
+    ],
 )
 def test_what_looks_at_the_training_part_says_so_where_it_is_missing(name):
     with pytest.raises(UserError, match=r"needs the training part: pass train=split\.train"):
@@ -670,7 +700,7 @@ VALUES = {
     "candidates": st.sampled_from(["rated", "catalogue"]),
     "relevant": st.just("any") | st.floats(allow_nan=False).map(repr),
     "users": st.sampled_from(["ordered", "relevant", "all"]),
-    "pairs": st.sampled_from(["test", "test-train", "both"]),
+    "pairs": st.sampled_from(["test", "test-train", "both", "train"]),
     "average": st.sampled_from(["users", "pairs"]),
     "n": st.sampled_from(["1", "2"]),
     "eps": st.floats(0, 100).map(repr),
@@ -767,6 +797,7 @@ def test_each_metric_is_listed_under_its_own_name_and_code():
         ("mrr@7", ["0 beyond rank 7"]),
         ("pairwise-error[pairs=test-train,average=pairs]", ["a held-out and a training item", "weighted by its pairs"]),
         ("cost-svr[n=2,eps=0.25]", ["- 0.25, 0)^2", "scale of the scores", "n^2 ordered pairs", "i = j included"]),
+        ("pairwise-accuracy[pairs=train]", ["pairs of training items", "right order"]),
         ("misranking", ["a tie is wrong"]),
     ],
 )

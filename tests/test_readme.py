@@ -29,10 +29,10 @@ def test_the_solver_is_short_and_runs_by_the_command_beside_it(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     words = shlex.split(example("command"))
     assert words[0] == "rankbench"
-    options = ["-d", "low-rank", "-r", "1", "--no-report", "-q"]  # of the experiment's data the generated one
+    options = ["-d", "low-rank[per_user=130]", "-r", "1", "--no-report", "-q"]  # generated, to be at hand everywhere
     assert rankbench(monkeypatch, *words[1:], *options) == 0
     printed = capsys.readouterr().out
-    assert "popularity.py:Popularity[shrinkage=10]" in printed and "sgd[rank=5" in printed
+    assert "popularity.py:Popularity[shrinkage=10]" in printed and "sgd[rank=10" in printed
 
 
 def test_the_solver_computes_what_it_says(tmp_path):

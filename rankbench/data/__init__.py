@@ -4,7 +4,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from rankbench.data.origins import Origin
+from rankbench.data.origins import Generated, Origin
 from rankbench.data.views import View
 from rankbench.errors import UserError
 from rankbench.names import Named, Registry
@@ -34,6 +34,8 @@ DATASETS = Registry(
         "neuroquery": "rankbench.data.sources.neuroquery:NeuroQuery",
         "insteval": "rankbench.data.sources.insteval:InstEval",
         "csv:": "rankbench.data.sources.csv_ratings:OwnRatings",
+        "parquet:": "rankbench.data.sources.columnar_ratings:OwnColumns",
+        "arrow:": "rankbench.data.sources.columnar_ratings:OwnColumns",
         "pairs:": "rankbench.data.sources.csv_pairs:OwnPairs",
     },
     "rankbench.datasets",
@@ -57,11 +59,15 @@ class Source(Protocol):
         ...
 
 
-def load(name: str | Named, seed: int = 0) -> View:
-    """Load the data set of this name, `rankbench.load("low-rank[users=500]")`; equal settings give equal bytes."""
+def load(name: str | Named, seed: int = 0, repetition: int = 0) -> View:
+    """Load the data set of this name, `rankbench.load("low-rank[users=500]")`; equal settings give equal bytes.
+
+    Generated data is drawn anew for each repetition.
+    """
     named = DATASETS.resolve(name) if isinstance(name, str) else name
     source: Source = named.record
-    rng = stream(seed, "data", named.identity, source.version)
+    anew = (repetition,) if repetition and drawn_anew(named) else ()
+    rng = stream(seed, "data", named.identity, source.version, *anew)
     try:
         return source.view(rng)
     except UserError:
@@ -69,3 +75,8 @@ def load(name: str | Named, seed: int = 0) -> View:
     except Exception as error:  # a user's own data set may raise anything
         problem = f"data set {named.written!r} cannot be read: {type(error).__name__}: {error}"
         raise UserError(problem) from error
+
+
+def drawn_anew(named: Named) -> bool:
+    """Whether each repetition has data of its own, because the data set is generated."""
+    return isinstance(named.record.origin, Generated)

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
-from rankbench.contract import Int32s, Int64s, Ints
+from rankbench.contract import Floats, Int32s, Int64s, Ints
+from rankbench.kernels.shared.rows import SparseRows
+from rankbench.mapped import pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +22,7 @@ class ByItem:
     def of(cls, users: Int32s, items: Ints, n_items: int) -> "ByItem":
         """The index of (user, item) rows that are sorted by user."""
         rows = np.argsort(items, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
-        return cls(indptr, users[rows], rows)
+        return cls(np.concatenate([[0], np.cumsum(counted(items, n_items))]), users[rows], rows)
 
     @property
     def counts(self) -> Int64s:
@@ -34,3 +36,21 @@ class ByItem:
 def users_of(indptr: Ints) -> Int32s:
     """The user of every row, given that a user's rows are indptr[user]:indptr[user + 1]."""
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+
+
+def counted(items: Ints, n_items: int) -> Int64s:
+    """How many rows each item has; counted in pieces, since NumPy converts what it counts."""
+    counts = np.zeros(n_items, np.int64)
+    for piece in pieces(items):
+        counts += np.bincount(piece, minlength=n_items)
+    return counts
+
+
+def by_columns(indptr: Int64s, columns: Int32s, values: Floats, n_columns: int) -> SparseRows:
+    """The transpose of a sparse matrix, with ascending rows in each column, in linear time and without an index."""
+    matrix = scipy.sparse.csr_array((values, columns, indptr), shape=(len(indptr) - 1, n_columns)).tocsc()
+    return SparseRows(
+        indptr=matrix.indptr.astype(np.int64),
+        columns=matrix.indices.astype(np.int32, copy=False),
+        values=matrix.data,
+    )

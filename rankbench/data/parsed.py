@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from rankbench.arrays import pack, read_npz, write_npz
+from rankbench.arrays import map_npz, pack, write_npz
 from rankbench.contract import Dataclass
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import Files
@@ -25,7 +25,7 @@ def parsed(record: Dataclass, version: int, files: Files, parse: Callable[[Files
     folder = cache_folder() / "parsed"
     path = folder / f"{files.name}-{settings}-{files.stamp()[:16]}.npz"
     try:
-        view: AnyView = view_of(read_npz(path))
+        view: AnyView = view_of(map_npz(path))
         return view
     except (OSError, UserError, KeyError):
         pass  # not cached yet, or damaged: parse the files

@@ -370,10 +370,10 @@ def _check_values(rows: Rows) -> None:
         right &= np.rint(rows.values / step) * step == rows.values
     if not right.all():
         row = int(np.argmin(right))
-        rows.complain(row, _out_of_range(rows.values[row], rows.layout))
+        rows.complain(row, out_of_range(rows.values[row], rows.layout))
 
 
-def _out_of_range(value: float, layout: Layout) -> str:
+def out_of_range(value: float, layout: Layout) -> str:
     """The error text for a value that is not on the scale."""
     must = f"must be {_in_words(*layout.scale)}" + (f" in steps of {layout.step:g}" if layout.step else "")
     return f"{layout.names[-1]} {value:g} is out of range: {must}"
@@ -398,7 +398,7 @@ def _diagnose(file: File, layout: Layout) -> None:
             if reason := unreadable(fields[index], "number" if is_value else "text" if layout.text_ids else "id"):
                 raise UserError(f"{file}, line {number}: {name} {fields[index][:60]!r} {reason}")
             if is_value and np.isinf(float(fields[index])):
-                raise UserError(f"{file}, line {number}: {_out_of_range(float(fields[index]), layout)}")
+                raise UserError(f"{file}, line {number}: {out_of_range(float(fields[index]), layout)}")
     for _ in lines(file, layout.encoding, strict=layout.strict):
         pass  # it raises the error about a control character
 

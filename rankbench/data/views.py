@@ -1,8 +1,8 @@
 """The two data types that solvers learn from: ratings and comparisons in CSR form by user, immutable and validated."""
 
-from collections.abc import Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from rankbench.errors import UserError
 from rankbench.feature_matrix import Matrix
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
+from rankbench.mapped import PIECE, Pile, pieces, put_aside
 
 ItemFeatures: TypeAlias = Matrix | None
 Labels = Any  # a vector of published ids or names, integers or text; or None
@@ -92,9 +93,13 @@ class Ratings:
     @property
     def has_order(self) -> Flags:
         """A mask of the users whose ratings imply an order: not all of their values are equal."""
-        users, found = self.users, np.zeros(self.n_users, bool)
-        differs = (np.diff(self.values) != 0) & (users[1:] == users[:-1])
-        found[users[1:][differs]] = True
+        found = np.zeros(self.n_users, bool)
+        for users, rows in blocks(self.indptr):
+            starts = self.indptr[users.start : users.stop + 1] - rows.start
+            changes = np.concatenate([[0], np.cumsum(np.diff(self.values[rows]) != 0)])
+            some = np.diff(starts) > 0
+            found[users][some] = changes[starts[1:][some] - 1] > changes[starts[:-1][some]]
+        put_aside(self.values)
         return found
 
     def by_item(self) -> ByItem:
@@ -112,6 +117,14 @@ class Ratings:
             items=sealed(self.items[rows]),
             values=sealed(self.values[rows]),
             folds=None if self.folds is None else self.folds[rows],
+        )
+
+    def where(self, mask: Flags) -> "Ratings":
+        """The view with the rows of this mask only, and with the same users and items; made block by block."""
+        columns = (self.items, self.values) if self.folds is None else (self.items, self.values, self.folds)
+        indptr, kept = _where(self.indptr, mask, columns)
+        return replace(
+            self, indptr=indptr, items=kept[0], values=kept[1], folds=kept[2] if self.folds is not None else None
         )
 
     def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
@@ -198,6 +211,11 @@ class Comparisons:
         better, worse = sealed(self.better[rows]), sealed(self.worse[rows])
         return replace(self, indptr=_take_indptr(self.indptr, rows), better=better, worse=worse)
 
+    def where(self, mask: Flags) -> "Comparisons":
+        """The view with the rows of this mask only, and with the same users and items; made block by block."""
+        indptr, (better, worse) = _where(self.indptr, mask, (self.better, self.worse))
+        return replace(self, indptr=indptr, better=better, worse=worse)
+
 
 View = Ratings | Comparisons
 LABELS = ("feature_names", "user_ids", "item_ids")
@@ -205,7 +223,7 @@ VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
 
 
 def view_of(arrays: Arrays, prefix: str = "") -> Any:
-    """The view that is packed into these arrays, which were just read from a file and are not shared."""
+    """The view that is packed into these arrays, which were just read or mapped from a file and are not shared."""
     return unpack({name: sealed(array) for name, array in arrays.items()}, VIEWS, prefix)  # so no column is copied
 
 
@@ -318,7 +336,7 @@ def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
         raise UserError(f"item features have shape {features.shape}: expected a row for each of {n_items} items")
     if features.shape[1] == 0:
         raise UserError("item features have no column: leave them out, or give at least one")
-    if not np.isfinite(values).all():
+    if not all(np.isfinite(piece).all() for piece in pieces(values)):
         raise UserError("item features hold NaN or infinite values: fill or drop them first")
     if (place := _first_beyond(values.ravel())) is not None:
         raise UserError(f"item features hold {values.flat[place]:g}: they must be within {LARGEST:g}: scale them")
@@ -327,9 +345,10 @@ def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
 
 def _first_beyond(values: Floats) -> int | None:
     """The place of the first value that is NaN or beyond the largest number allowed; None if there is none."""
-    if not values.size or max(values.max(), -values.min()) <= LARGEST:  # a comparison with NaN is false
-        return None
-    return int(np.flatnonzero(~(np.abs(values) <= LARGEST))[0])
+    for number, piece in enumerate(pieces(values)):
+        if not max(piece.max(), -piece.min()) <= LARGEST:  # a comparison with NaN is false
+            return number * PIECE + int(np.flatnonzero(~(np.abs(piece) <= LARGEST))[0])
+    return None
 
 
 def _own_csr(theirs: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
@@ -365,15 +384,21 @@ def _check_lengths(name: str, one: Sized, other_name: str, other: Sized) -> None
 
 def _check_ascending(indptr: Ints, items: Ints) -> None:
     """Raise an error unless the items of each user ascend strictly."""
-    wrong = np.diff(items) <= 0
-    borders = indptr[1:-1] - 1  # from one user to the next the items may decrease
-    wrong[borders[(borders >= 0) & (borders < len(wrong))]] = False
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0]) + 1
-        user = int(np.searchsorted(indptr, row, side="right")) - 1
-        if items[row] == items[row - 1]:
-            raise UserError(f"user {user} rates item {items[row]} twice: keep one of the two rows")
-        raise UserError(f"the items of user {user} are not in ascending order (row {row})")
+    for users, rows in blocks(indptr):
+        wrong = np.diff(items[rows]) <= 0
+        borders = indptr[users.start + 1 : users.stop] - rows.start - 1  # to the next user the items may decrease
+        wrong[borders[(borders >= 0) & (borders < len(wrong))]] = False
+        put_aside(items)
+        if wrong.any():
+            _complain_of_order(indptr, items, rows.start + int(np.flatnonzero(wrong)[0]) + 1)
+
+
+def _complain_of_order(indptr: Ints, items: Ints, row: int) -> NoReturn:
+    """Raise the error for a row whose item is not above the one before."""
+    user = int(np.searchsorted(indptr, row, side="right")) - 1
+    if items[row] == items[row - 1]:
+        raise UserError(f"user {user} rates item {items[row]} twice: keep one of the two rows")
+    raise UserError(f"the items of user {user} are not in ascending order (row {row})")
 
 
 def _sizes(kind: str, users: Ints, items: dict[str, Ints], n_users: int | None, n_items: int | None) -> tuple[int, int]:
@@ -410,3 +435,26 @@ def _arranged(column: Array, order: Array | slice) -> Array:
 
 def _take_indptr(indptr: Int64s, rows: Ints) -> Int64s:
     return np.searchsorted(rows, indptr)
+
+
+def blocks(indptr: Ints) -> Iterator[tuple[slice, slice]]:
+    """The users in order, in ranges with at most `PIECE` rows together or of one user, and the rows of each range."""
+    first = 0
+    while first < len(indptr) - 1:
+        end = max(first + 1, int(np.searchsorted(indptr, indptr[first] + PIECE, side="right")) - 1)
+        yield slice(first, end), slice(int(indptr[first]), int(indptr[end]))
+        first = end
+
+
+def _where(indptr: Int64s, mask: Flags, columns: Sequence[Array]) -> tuple[Int64s, list[Array]]:
+    """Where each user's rows begin among those of the mask, and these rows of the columns."""
+    piles, kept = [Pile(column.dtype) for column in columns], np.zeros_like(indptr)
+    for users, rows in blocks(indptr):
+        ends = np.concatenate([[0], np.cumsum(mask[rows])])
+        kept[users.start + 1 : users.stop + 1] = (
+            kept[users.start] + ends[indptr[users.start + 1 : users.stop + 1] - rows.start]
+        )
+        for pile, column in zip(piles, columns, strict=True):
+            pile.add(column[rows][mask[rows]])
+        put_aside(*columns)
+    return kept, [sealed(pile.array()) for pile in piles]

@@ -37,6 +37,10 @@ class Budget:
             raise UserError("a budget needs steps, seconds or a tolerance: some solvers never stop by themselves")
 
 
+TIMES = ("speed-up", "seconds")  # what may be published of a number of threads, in place of a metric
+PER_STEP = "seconds-per-step"  # may be published in place of a metric
+
+
 @dataclass(frozen=True)
 class Published:
     """A reference number for a measured one: published in a paper, or computed from a formula."""
@@ -47,6 +51,7 @@ class Published:
     sd: float | None = None
     data: Pattern | None = None  # the experiment's data set that the number belongs to; None: every one
     split: Pattern | None = None
+    threads: Annotated[int, THREADS] | None = None  # the number that a published speed-up or time is of
     on: Pattern | None = None  # the data set that the paper used, by its name in rankbench; None: the same data
     remark: str = ""  # other differences from the paper
     computed: str = ""  # the formula, if the number is computed and not published
@@ -56,6 +61,8 @@ class Published:
         for name in ("solver", "data", "split", "on"):
             if isinstance(text := getattr(self, name), str):
                 object.__setattr__(self, name, Pattern.read(text))
+        if (self.metric in TIMES) != (self.threads is not None):
+            raise UserError(f"threads goes with metric = {' or '.join(TIMES)}, and they with it", subject="Published")
 
 
 @dataclass(frozen=True)
@@ -90,12 +97,15 @@ class Figure:
     metric: str = ""  # empty: the experiment's first metric
     x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
     by: tuple[str, ...] = ()  # sweep: settings with one panel per value
-    curves: tuple[Curve, ...] = ()  # sweep: reference lines
+    curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
+    others: tuple[str, ...] = ()  # further metrics, each with panels of its own
 
     def __post_init__(self) -> None:
         check(self)
-        if (self.by or self.curves) and self.kind != "sweep":
-            raise UserError(f"by and curves need kind=sweep, not kind={self.kind}", subject="Figure")
+        if self.by and self.kind != "sweep":
+            raise UserError(f"by needs kind=sweep, not kind={self.kind}", subject="Figure")
+        if self.curves and self.kind not in ("sweep", "speedup"):
+            raise UserError(f"curves need kind=sweep or kind=speedup, not kind={self.kind}", subject="Figure")
 
 
 @dataclass(frozen=True)
@@ -117,12 +127,18 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
+    differences: str = ""  # why measured numbers differ from the published ones, and what was found besides
     names: Names = field(default_factory=Names)
     tune: Tune | None = None  # how every solver is tuned; None: solvers run with the settings given
     source: str = ""  # the path of the user's file; empty for an experiment of the package
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def timed(self) -> bool:
+        """Whether seconds are what its figure shows, so that its cells must not disturb each other."""
+        return self.figure.kind == "speedup" or (self.figure.kind == "curve" and self.figure.x == "seconds")
 
 
 Given = TypeVar("Given")
@@ -251,11 +267,18 @@ def _check_texts(place: str, cls: type, table: Mapping[str, Any]) -> None:
 def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
     """The record of a table of its own: the budget or the figure."""
     if key == "figure":
-        by = table.get("by", [])
-        if not isinstance(by, list) or not all(isinstance(entry, str) for entry in by):
-            raise UserError("by must be a list of settings", subject=f"{file}: [figure]")
-        table = {**table, "by": tuple(by), "curves": _curves(file, table.get("curves", []))}
+        by, others = (_names_in(file, table, name, what) for name, what in (("by", "settings"), ("others", "metrics")))
+        others = tuple(_label(file, name) for name in others)
+        table = {**table, "by": by, "others": others, "curves": _curves(file, table.get("curves", []))}
     return _record(file, f"[{key}]", _NESTED[key], table)
+
+
+def _names_in(file: str, table: dict[str, Any], key: str, what: str) -> tuple[str, ...]:
+    """The list of texts under a key of `[figure]`, empty if there is none."""
+    found = table.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(entry, str) for entry in found):
+        raise UserError(f"{key} must be a list of {what}", subject=f"{file}: [figure]")
+    return tuple(found)
 
 
 def _threads(file: str, value: object) -> tuple[int, ...]:
@@ -278,7 +301,7 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
     _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
     if cls is Budget and table and "steps" not in table:
         table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
-    if table.get("metric"):
+    if table.get("metric") and not (cls is Published and table["metric"] in (*TIMES, PER_STEP)):
         table = {**table, "metric": _label(file, str(table["metric"]))}
     _check_texts(f"{file}: {place}", cls, table)
     try:

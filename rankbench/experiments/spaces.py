@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from rankbench.data.splits import SPLITS
+from rankbench.data.splits import VALIDATIONS
 from rankbench.errors import UserError, unknown
 from rankbench.metrics import metric
 from rankbench.names import TRIALS, Limits, build, check, parse, show, show_value, without_folder
@@ -94,7 +94,7 @@ class Tune:
     method: Literal["random", "grid"] = "random"
     trials: Annotated[int, TRIALS] = 8
     metric: str = ""  # empty: the experiment's first metric
-    validation: str = "entries[test=0.2]"  # the split that cuts the validation set from the training part
+    validation: str = "entries[test=0.2]"  # the split that cuts it from the training part; own: that of the split
     per: Literal["repetition", "split"] = "repetition"  # split: all repetitions use the choice of the first one
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class Tune:
 
     def fitted(self, solvers: Sequence[str]) -> "Tune":
         """The same with every value converted to the setting's type; a value that a solver refuses is an error."""
-        SPLITS.make(self.validation)
+        VALIDATIONS.make(self.validation)
         names = {name for text in solvers for name in _names(text)}
         for written in self.space:
             if _short(written) not in names:
@@ -201,9 +201,10 @@ def described(tune: Tune, metrics: Sequence[str]) -> str:
     """How an experiment's solvers are tuned, in a sentence."""
     trials = "1 trial" if tune.trials == 1 else f"{tune.trials} {tune.method} trials"
     where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune.per]
+    cut = "the same split" if tune.validation == "again" else tune.validation
     return (
         f"{trials} for each solver, or its whole space where that is smaller; "
-        f"the best {tune.metric or metrics[0]} on {tune.validation} of {where} training part is chosen"
+        f"the best {tune.metric or metrics[0]} on {cut} of {where} training part is chosen"
     )
 
 

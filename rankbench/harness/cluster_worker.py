@@ -4,20 +4,24 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from distributed import Event, get_client
+from distributed import Event, get_client, get_worker
+from distributed.comm import parse_host_port
 
+from rankbench.distributed.channels import Address
+from rankbench.distributed.teams import Member
 from rankbench.errors import UserError
 from rankbench.harness import machine
 from rankbench.harness.isolation import Caps, Interrupted, Outcome, run_isolated, server
 from rankbench.harness.materials import Materials, read_split
 from rankbench.harness.records import Cell, Machine, Measure
 from rankbench.harness.temporary import own_folder
+from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.worker import Task
 from rankbench.names import Named
 
@@ -42,6 +46,8 @@ class Order:
     sources: Mapping[str, bytes]  # content of solver and metric files, by their paths on the driver's machine
     stop: str  # name of the event that the driver sets when it stops
     split: bytes | None = None  # the split's file, for a worker that cannot make the split
+    start: bytes | None = None  # the file of the model to start from
+    followed: bool = False  # whether another trial starts from this one's model
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,8 @@ def carry_out(order: Order) -> Outcome | Refusal:
     """Run the cell of an order, in a process of its own and within its limits."""
     try:
         with _BENCH.use() as folder:
-            task = Task(_with_own_files(order, folder), _split_file(order, folder))
+            cell, parts = _with_own_files(order, folder), _split_file(order, folder)
+            task = Task(cell, parts, _start_file(order, folder), order.followed)
             with _stopped_by(order.stop) as stop:
                 return run_isolated(server(), task, order.caps, stop)
     except _Unfit as error:
@@ -70,6 +77,24 @@ def carry_out(order: Order) -> Outcome | Refusal:
         return Refusal("the driver stopped")
     except OSError as error:
         return Refusal(f"it cannot write to {error.filename or 'its scratch folder'}: {error.strerror or error}")
+
+
+def take_seat(token: str, key: bytes) -> Address:
+    """Get ready to hold parts of the users in the team of this token; returns where this worker listens."""
+    host = parse_host_port(get_worker().address.rpartition("://")[2])[0]
+    member = Member(host, key)
+    _SEATS[token] = member
+    return member.address
+
+
+def serve_seat(token: str, number: int, addresses: list[Address]) -> None:
+    """Hold parts of the users, until the team ends or the driver sets the event of this token."""
+    member = _SEATS.pop(token)
+    with single_threaded_blas(), _on_event(token, member.close):
+        member.serve(number, addresses)
+
+
+_SEATS: dict[str, Member] = {}  # by token: the teams that this worker is about to be a member of
 
 
 class _Bench:
@@ -127,6 +152,15 @@ def _split_file(order: Order, folder: Path) -> Path:
         draft.unlink(missing_ok=True)
 
 
+def _start_file(order: Order, folder: Path) -> Path | None:
+    """The file of the model that the cell starts from."""
+    if order.start is None:
+        return None
+    path = folder / "start"
+    path.write_bytes(order.start)
+    return path
+
+
 def _make_split(cell: Cell, path: Path) -> None:
     """Make the split of a cell from the names of its data and split, and check that it is the planned one."""
     try:
@@ -168,17 +202,25 @@ def _at_home(named: Named, homes: Mapping[str, Path]) -> Named:
 @contextmanager
 def _stopped_by(name: str) -> Iterator[threading.Event]:
     """A context with an event that is set once the driver sets its own event of this name on the cluster."""
-    theirs, ours, over = Event(name, client=get_client()), threading.Event(), threading.Event()
+    ours = threading.Event()
+    with _on_event(name, ours.set):
+        yield ours
+
+
+@contextmanager
+def _on_event(name: str, act: Callable[[], None]) -> Iterator[None]:
+    """A context in which `act` is called once the driver has set its own event of this name on the cluster."""
+    theirs, over = Event(name, client=get_client()), threading.Event()
 
     def watch() -> None:
         while not over.wait(_LOOK):
             with suppress(Exception):  # the scheduler may be away; the cell's limits still hold
                 if theirs.is_set():
-                    ours.set()
+                    act()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield ours
+        yield
     finally:
         over.set()

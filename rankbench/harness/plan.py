@@ -7,7 +7,7 @@ from itertools import product
 
 from rankbench import data as data_sets
 from rankbench.contract import NeedsMore, Solver
-from rankbench.data.splits import SPLITS, Split
+from rankbench.data.splits import SPLITS, VALIDATIONS, Split
 from rankbench.data.views import mismatch
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
@@ -127,7 +127,7 @@ def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cel
     except UserError as error:
         yield Skip(data, None, None, str(error), failed=True)
         return
-    for split, repetition in product(question.splits, question.repetitions):
+    for repetition, split in product(question.repetitions, question.splits):
         place = Place(data, split, repetition)
         try:
             parts = materials.split(place)
@@ -146,7 +146,7 @@ def _of_place(question: Question, place: Place, parts: Split) -> Iterator[Cell |
         if isinstance(solver, NeedsMore) and (remedy := solver.missing()):
             reason = f"{named.written} needs a package that is not installed"
             yield Skip(place.data, place.split, named, reason, remedy)
-        elif reason := mismatch(solver, parts.train) or "":
+        elif reason := mismatch(solver, parts.train_for(solver)) or "":
             yield Skip(place.data, place.split, named, f"{named.written} {reason}")
         else:
             yield _cell(question, place, split_hash, named, threads)
@@ -172,8 +172,9 @@ def _cell(question: Question, place: Place, split_hash: str, named: Named, threa
 
 def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Materials) -> Iterator[Search | Skip]:
     """A search for each cell; with `per = "split"` all repetitions share the trials of the first."""
+    _refuse_shared_trials(question, tune, cells)
     measure = Measure.of(metric(tune.metric)) if tune.metric else question.measures[0]
-    cut_by = SPLITS.resolve(tune.validation)
+    cut_by = VALIDATIONS.resolve(tune.validation)
     hashes: dict[Place, str] = {}
     for cell in cells:
         repetition = cell.place.repetition if tune.per == "repetition" else 0
@@ -197,6 +198,14 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
             objective=False,
         )
         yield Search(waiting, tuple(_trials(trial, cell.solver, tune)))
+
+
+def _refuse_shared_trials(question: Question, tune: Tune, cells: list[Cell]) -> None:
+    """Raise an error if the trials of the first repetition would train on rows that other repetitions test on."""
+    repeated = [cell.place.data for cell in cells if cell.place.repetition]
+    if tune.per == "split" and not all(map(data_sets.drawn_anew, repeated)):
+        problem = f'{question.experiment.name}: with per = "split" settings are chosen on rows that others test on'
+        raise UserError(problem, remedy='write per = "repetition", or use generated data, which is drawn anew')
 
 
 def _trials(trial: Cell, solver: Named, tune: Tune) -> Iterator[Cell]:

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from rankbench.contract import Determinism
 from rankbench.errors import safe
@@ -272,6 +272,22 @@ class RankingFunction:
     negative: tuple[Weight, ...]
 
 
+Stage = Literal["data", "split", "read", "prepare", "train", "evaluate"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The highest resident memory of the process that ran a stage, while it ran; mapped files count where resident.
+
+    The driver makes or reads the data and cuts the split. The cell's own process reads the split, makes the view that
+    the solver learns from, trains and evaluates.
+    """
+
+    stage: Stage
+    megabytes: float
+
+
 @dataclass(frozen=True)
 class Machine:
     """The machine and software of a run: everything that affects its speed or the last digits of its numbers."""
@@ -331,6 +347,8 @@ class Result:
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, if the model has them
     split: str = ""  # SHA-256 of the split's parts; empty in results from before it was kept
     model: str = ""  # SHA-256 of the last model's arrays; empty also where a model is no record of arrays
+    start: str = ""  # of a trial: the key of the trial whose model it started from; empty if it started from nothing
+    peaks: tuple[Peak, ...] = ()  # in the order of the stages; empty in results from before they were measured
 
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):
@@ -345,6 +363,12 @@ class Result:
     def seconds(self) -> float | None:
         """Training seconds inside the solver."""
         return self.curve[-1].seconds if self.curve else None
+
+    @property
+    def relative_gap(self) -> float | None:
+        """The last model's gap relative to its objective; None where either is not recorded, or the objective is 0."""
+        last = self.curve[-1] if self.curve else None
+        return last.gap / abs(last.objective) if last and last.gap is not None and last.objective else None
 
     def value(self, label: str) -> float:
         """A metric's value for the last model, or NaN if there is none."""

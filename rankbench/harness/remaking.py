@@ -51,7 +51,7 @@ def remade(result: Result) -> Remade:
         was, now = cell.split_hash[:12], split.hash[:12]
         raise UserError(f"the data at hand gives another split of {cell.place.written}: hash {now}, stored {was}")
     solver: Solver = cell.solver.record
-    train = offer(solver, split.train)
+    train = offer(solver, split.train_for(solver))
     budget, model = Budget(steps=result.curve[-1].step), None
     with single_threaded_blas():
         for checkpoint in checkpoints(solver.steps(train, rng_of(cell), cell.threads), budget):

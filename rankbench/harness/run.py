@@ -5,7 +5,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -19,10 +19,11 @@ from rankbench.harness import machine
 from rankbench.harness.claims import Claims, Holder
 from rankbench.harness.isolation import Caps, Outcome, server
 from rankbench.harness.materials import Materials
-from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Place, Plan, Result, Study
+from rankbench.harness.paths import Paths
+from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Peak, Place, Plan, Result, Study
 from rankbench.harness.store import Planned, Store, StoredPlan
 from rankbench.harness.tuning import settled
-from rankbench.harness.worker import Task
+from rankbench.harness.worker import Ending, Task
 from rankbench.harness.workplace import ThisMachine, Workplace
 
 _MOST = 512  # cells that a cluster may run at a time for one driver
@@ -75,14 +76,15 @@ class Run:
         self._stored: dict[str, Result] = {}
         self._looked: set[str] = set()
         self._made: set[str] = set()  # keys of cells that this run has run
+        self.paths = Paths(plan.searches, store.starts)
         self._look(plan.trials)
         self.plan = settled(plan, self._stored)
         self._look(self.plan.cells)
 
     @property
     def pending_trials(self) -> tuple[Cell, ...]:
-        """The trials that still have to run."""
-        return self._unfinished(self.plan.trials)
+        """The trials that still have to run, in the order of their paths."""
+        return self.paths.ordered(self._unfinished(self.plan.trials))
 
     @property
     def pending(self) -> tuple[Cell, ...]:
@@ -117,6 +119,8 @@ class Run:
     def try_out(self, tell: Tell) -> None:
         """Run the pending trials, and decide the cells that follow from them."""
         self._execute(self.pending_trials, tell)
+        if not self.pending_trials:
+            self.paths.clear()
         self.plan = settled(self.plan, self._stored)
         self._look(self.plan.cells)
         self._record()
@@ -187,10 +191,16 @@ class Run:
         with self.store.scratch() as scratch, self.store.claims() as claims:
             _Runner(self, claims, Path(scratch), tell).finish(cells)
 
-    def keep(self, result: Result, per_user: Arrays) -> None:
-        """Store a new result of this run."""
+    def keep(self, result: Result, per_user: Arrays, model: Arrays | None = None) -> None:
+        """Store a new result of this run, and the model of a trial that another one starts from."""
+        if model is not None:
+            self.paths.keep(result.cell, model)
         self.store.save(result, per_user)
         self.adopt(result)
+
+    def start(self, cell: Cell) -> tuple[str, Path | None]:
+        """The key of the trial that a trial starts from, and the file of its model."""
+        return self.paths.start(cell, self._stored)
 
     def adopt(self, result: Result) -> None:
         """Add a result that was made by this run or, in the meantime, by another driver."""
@@ -207,7 +217,11 @@ class _Runner:
         self.conditions = owner.conditions
         self.workplace = owner.workplace or ThisMachine(server(), self.conditions.jobs, owner.machine)
         self.stop = threading.Event()
+        # One more cell than a cluster can run waits in a thread, so that no worker waits while results are stored. Of
+        # several drivers each takes only cells that it can run at once.
+        self.waiting = 1 if owner.workplace and not self.conditions.join else 0
         self.under_way: dict[Future[tuple[Outcome, Machine]], Cell] = {}
+        self.starts: dict[str, str] = {}  # by key of a trial, the key of the one that it starts from
         self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
         self.written = 0
@@ -227,9 +241,12 @@ class _Runner:
 
     def _start_all(self, pool: ThreadPoolExecutor, cells: Iterable[Cell]) -> list[Cell]:
         """Run the cells that no other driver is running; returns the remaining cells."""
-        elsewhere = []
+        elsewhere: list[Cell] = []
         for cell in cells:
-            if not self.claims.take(cell.key):
+            before = self.owner.paths.before(cell)
+            while before in self.under_way.values():
+                self._collect(until_below=len(self.under_way))
+            if before in elsewhere or not self.claims.take(cell.key):
                 elsewhere.append(cell)
             elif result := self._made_meanwhile(cell):
                 self.claims.release(cell.key)
@@ -237,11 +254,18 @@ class _Runner:
                 self.tell(Event("end", cell, result))
             else:
                 self.tell(Event("start", cell))
-                task = Task(cell, self._file_of(cell.place))
+                if self._alone(cell):
+                    self._collect(until_below=1)
+                self.starts[cell.key], start = self.owner.start(cell)
+                task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
                 self.under_way[pool.submit(self._watched, task)] = cell
-                self._collect(until_below=self.workplace.places)
+                self._collect(until_below=1 if self._alone(cell) else self.workplace.places + self.waiting)
         self._collect(until_below=1)
         return elsewhere
+
+    def _alone(self, cell: Cell) -> bool:
+        """Whether a cell runs while no other cell of this driver does, because its seconds are what is measured."""
+        return self.owner.plan.experiment.timed and _timed(cell)
 
     def _made_meanwhile(self, cell: Cell) -> Result | None:
         """The result that another driver has stored since this run read the cell's file, or None."""
@@ -265,8 +289,10 @@ class _Runner:
             for future in done:
                 cell = self.under_way.pop(future)
                 outcome, made_on = future.result()
-                result = result_of(cell, outcome, made_on, self.conditions.jobs > 1)
-                self.owner.keep(result, dict(outcome.ending.per_user) if outcome.ending else {})
+                made = self.owner.materials.peaks(cell.place)
+                result = result_of(cell, outcome, made_on, self.conditions.jobs > 1, made)
+                ending = outcome.ending or Ending("failed")
+                self.owner.keep(replace(result, start=self.starts[cell.key]), dict(ending.per_user), ending.arrays)
                 self.claims.release(cell.key)
                 self.tell(Event("end", cell, result))
 
@@ -301,9 +327,10 @@ def _timed(cell: Cell) -> bool:
     return not cell.is_trial or cell.budget.seconds is not None
 
 
-def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> Result:
-    """The result of a cell, made from the outcome of its process."""
+def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool, made: tuple[Peak, ...] = ()) -> Result:
+    """The result of a cell, made from the outcome of its process; `made` are the peaks of making its split."""
     ending = outcome.ending
+    peaks = (*made, *(ending.peaks if ending else ()))
     return Result(
         cell=cell,
         status=outcome.status,
@@ -312,7 +339,7 @@ def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> R
         counted=ending.counted if ending else (),
         unscored=ending.unscored if ending else None,
         wall=outcome.wall,
-        peak_mb=ending.peak_mb if ending else None,
+        peak_mb=next((peak.megabytes for peak in peaks if peak.stage == "train"), None),
         contended=beside and (outcome.load is None or outcome.load > DISTURBED),
         machine=made_on,
         finished=datetime.now(UTC).isoformat(),
@@ -324,4 +351,5 @@ def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool) -> R
         functions=ending.functions if ending else (),
         split=ending.split if ending else "",
         model=ending.model if ending else "",
+        peaks=peaks,
     )

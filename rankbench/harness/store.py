@@ -139,6 +139,11 @@ class Store:
         return Claims(self.folder / "claims")
 
     @property
+    def starts(self) -> Path:
+        """The folder of the models that later trials of an unfinished search start from."""
+        return self.folder / "starts"
+
+    @property
     def cells(self) -> Path:
         """The folder of the results."""
         return self._cells

@@ -3,7 +3,7 @@
 import os
 import signal
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from math import isfinite
 from multiprocessing.connection import Connection
@@ -11,17 +11,31 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import psutil
 
-from rankbench import metrics
-from rankbench.arrays import fingerprint, pack
-from rankbench.contract import Flags, Floats, Ints, Model, NeedsMore, Solver
+from rankbench import metrics, models
+from rankbench.arrays import Arrays, fingerprint, pack
+from rankbench.contract import (
+    Executor,
+    Flags,
+    Floats,
+    GoesOn,
+    Ints,
+    Model,
+    NeedsMore,
+    Partitioned,
+    Scattered,
+    Solver,
+    Step,
+)
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.distributed.in_process import InProcess
+from rankbench.distributed.teams import Entrance, PartsLost, Team
 from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
-from rankbench.harness.records import Cell, Counted, Point, RankingFunction, Status, pairs_of
+from rankbench.harness.memory import PeakMemory
+from rankbench.harness.records import Cell, Counted, Peak, Point, RankingFunction, Status, pairs_of
 from rankbench.harness.strongest_features import leading_functions
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
@@ -31,10 +45,13 @@ from rankbench.streams import stream
 
 @dataclass(frozen=True)
 class Task:
-    """A cell and the file that holds its split."""
+    """A cell and the file that holds its split; a trial on a path of penalties may start from a stored model."""
 
     cell: Cell
     parts: Path
+    start: Path | None = None  # the file of the model to start from
+    followed: bool = False  # whether another trial starts from this one's model
+    team: Entrance | None = None  # the processes that hold the parts of the users, if the solver has partitions
 
 
 @dataclass(frozen=True)
@@ -47,32 +64,14 @@ class Ending:
     per_user: Mapping[str, Floats] = field(default_factory=dict)  # by label; `pairs_of` names the numbers of pairs
     counted: tuple[Counted, ...] = ()
     unscored: float | None = None
-    peak_mb: float | None = None
+    peaks: tuple[Peak, ...] = ()
     prepare: float | None = None
     imported: tuple[str, ...] = ()
     stopped: str | None = None
     functions: tuple[RankingFunction, ...] = ()
     split: str = ""  # SHA-256 of its parts
     model: str = ""  # SHA-256 of its arrays
-
-
-class PeakMemory:
-    """The highest resident memory while the solver ran; memory used by evaluation is not counted."""
-
-    def __init__(self) -> None:
-        self.megabytes = 0.0
-        self.restart()
-
-    def restart(self) -> None:
-        """Reset the peak, if the operating system can; call this just before the solver continues."""
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        except OSError:
-            pass  # then the peak is that of the whole process
-
-    def note(self) -> None:
-        """Read the peak; call this right after the solver stopped."""
-        self.megabytes = max(self.megabytes, _peak_bytes() / 1e6)
+    arrays: Arrays | None = None  # of the model, where another trial starts from it
 
 
 def main(home: Connection, task: Task) -> None:
@@ -96,6 +95,8 @@ def _failure(error: BaseException) -> Ending:
     """The last message of a cell that an exception ended."""
     if isinstance(error, MemoryError):
         return Ending("memory", "out of memory")
+    if isinstance(error, PartsLost):
+        return Ending("lost", str(error))
     return Ending("failed", _brief(error), printable(traceback.format_exc()))
 
 
@@ -107,32 +108,57 @@ def _brief(error: BaseException) -> str:
 
 
 def _run(home: Connection, task: Task) -> Ending:
+    memory = PeakMemory()
+    executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
     cell, split = task.cell, read_split(task.parts)
+    memory.note("read")
     solver: Solver = cell.solver.record
     if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # imports the package before timing
         raise UserError(f"{cell.solver.written} needs a package that is not installed", remedy=remedy)
     measured = [measure.record for measure in cell.measures]
     started = perf_counter()
-    train = offer(solver, split.train)
+    train = offer(solver, split.train_for(solver))
     prepare = perf_counter() - started
     rng = rng_of(cell)
-    memory = PeakMemory()
+    memory.note("prepare")
     scored, last = -1, None
     imported: tuple[str, ...] = ()
     with single_threaded_blas():
-        memory.restart()
-        for checkpoint in checkpoints(solver.steps(train, rng, cell.threads), cell.budget):
-            memory.note()
+        for checkpoint in checkpoints(_steps(solver, task, executor, train, rng), cell.budget):
+            memory.note("train")
             last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0:
                 found = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
-            memory.restart()
+            memory.note("evaluate")
         if last is None:
             raise RuntimeError("the solver yielded no model")
         if scored != last.index:  # training ended between two evaluations
             found = _score(home, cell, measured, last, split)
-        return replace(_ending(last, split, train, found, memory), prepare=prepare, imported=imported)
+        arrays = arrays_of(last.step.model) if task.followed else None
+        ending = _ending(last, split, train, found)
+        if isinstance(executor, Team):
+            memory.at_least("train", executor.cost.memory / 1e6)
+    memory.note("evaluate")
+    return replace(ending, prepare=prepare, imported=imported, peaks=memory.peaks, arrays=arrays)
+
+
+def _steps(solver: Solver, task: Task, executor: Executor, train: View, rng: np.random.Generator) -> Iterator[Step]:
+    """The solver's steps, from the beginning or from the model of another trial.
+
+    One with partitions leaves the users' vectors with the executor.
+    """
+    threads = task.cell.threads
+    if isinstance(solver, Partitioned) and solver.partitions > 1:
+        return solver.steps_on(executor, train, rng, threads)
+    if task.start is not None and isinstance(solver, GoesOn):
+        return solver.steps_from(models.load(task.start), train, rng, threads)
+    return solver.steps(train, rng, threads)
+
+
+def arrays_of(model: Model) -> Arrays | None:
+    """The arrays of a model that can be stored and loaded again, else None."""
+    return pack(model) if models.MODELS.get(type(model).__name__) is type(model) else None
 
 
 def rng_of(cell: Cell) -> np.random.Generator:
@@ -141,7 +167,7 @@ def rng_of(cell: Cell) -> np.random.Generator:
     return stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
 
 
-def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory: PeakMemory) -> Ending:
+def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ending:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
     missing = _missing(model, split.test)
@@ -152,7 +178,6 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory:
         per_user=found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()},
         counted=tuple(_counted(values) for values in found.values.values()),
         unscored=float(np.mean([column.mean() for _, column in missing])),
-        peak_mb=memory.megabytes,
         stopped="budget" if last.spent else "solver",
         functions=leading_functions(model, split.train.feature_names),
         split=split.hash,
@@ -162,6 +187,8 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser, memory:
 
 def digest_of(model: Model) -> str:
     """SHA-256 of a model's arrays; empty where it is no record of arrays."""
+    if isinstance(model, Scattered):
+        return model.digest()
     if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
         return ""
     return fingerprint(model)
@@ -217,18 +244,7 @@ def _trained_on(train: View) -> tuple[Flags, Flags]:
         rows = np.concatenate([train.better, train.worse])
     else:
         users = train.has_order
-        rows = train.items[users[train.users]]
+        rows = train.items[np.repeat(users, np.diff(train.indptr))]
     items = np.zeros(train.n_items, bool)
     items[rows] = True
     return users, items
-
-
-def _peak_bytes() -> int:
-    """The peak memory of this process (VmHWM), or its current resident memory if there is no /proc."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return int(psutil.Process().memory_info().rss)

@@ -12,6 +12,7 @@ it begins at those of the last step.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,11 +22,16 @@ import scipy.sparse.linalg
 from rankbench.contract import Floats
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import padded
+from rankbench.methods.low_rank import ProductSVD
 from rankbench.models import Factors
 
 _SPARE = 10  # singular vectors sought beyond the rank of the last step
 _FIRST_PASSES = 3  # iterations of the subspace iteration from a random start
-_BETWEEN_CHECKS = 10  # steps between two evaluations of the gap, each of which costs about as much as a step
+_BETWEEN_CHECKS = 10  # steps between two checks whether the descent has converged
+_GLANCE = 20  # iterations of Lanczos' method before an evaluation of the gap
+_SLACK = 1e-9  # more than the rounding error of that lower bound
+_EASED = 0.5  # the factor between two penalties of a continuation
+_STEPS_EACH = 10  # steps at each of them
 _SMALL = 32  # users or items up to which a matrix is decomposed as a dense one
 
 
@@ -35,6 +41,11 @@ class Pull(NamedTuple):
     values: Floats  # w
     loss: float  # f(x)
     support: float  # the least <w, v> over the points v of the set, where f is zero
+
+    @property
+    def square(self) -> float:
+        """The squared norm of w."""
+        return float(self.values @ self.values)
 
 
 class Target(Protocol):
@@ -61,6 +72,13 @@ class LowRankMatrix:
     def zero(cls, n_users: int, n_items: int) -> "LowRankMatrix":
         """The matrix of zeros, whose rank is 0."""
         return cls(np.zeros((n_users, 0)), np.zeros(0), np.zeros((n_items, 0)))
+
+    @classmethod
+    def product(cls, users: Floats, items: Floats) -> "LowRankMatrix":
+        """The matrix users items^T, as its singular value decomposition without the values that vanish."""
+        found = ProductSVD.of(users, items)
+        kept = found.values > found.values.max(initial=0.0) * 1e-14
+        return cls(found.left[:, kept], found.values[kept], np.ascontiguousarray(found.right[:, kept]))
 
     @property
     def rank(self) -> int:
@@ -103,6 +121,11 @@ class Descent:
         """X = 0, where a descent begins without a warm start."""
         return cls(LowRankMatrix.zero(*observed.shape), np.zeros(len(observed)))
 
+    @classmethod
+    def at(cls, matrix: LowRankMatrix, observed: Entries) -> "Descent":
+        """A point from which a descent goes on."""
+        return cls(matrix, matrix.at(observed)) if matrix.rank else cls.zero(observed)
+
 
 def descend(
     observed: Entries,
@@ -121,7 +144,7 @@ def descend(
     before, momentum = now, 1.0
     widest = min(observed.shape) if most is None else min(*observed.shape, most)
     basis = _widened(now.matrix.items, now.matrix.rank + _SPARE, widest, rng)
-    passes = 1 if start else _FIRST_PASSES
+    passes = 1 if now.matrix.rank else _FIRST_PASSES
     while True:
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         beta = (momentum - 1) / faster
@@ -149,21 +172,38 @@ class Completion:
         points = descend(self.observed, self.target, lam, rng, self.most, start)
         for number, point in enumerate(points, start=1):
             yield point
-            if number % _BETWEEN_CHECKS == 0 and self.gap(lam, point) <= self.tolerance * self.objective(lam, point):
+            if number % _BETWEEN_CHECKS == 0 and self.converged(lam, point):
                 return
+
+    def continuation(self, lam: float, rng: np.random.Generator) -> Iterator[Descent]:
+        """The points of a descent from X = 0 that takes some steps at each of a few larger penalties first.
+
+        At a larger penalty the rank is smaller, so that these steps are cheap; and fewer steps at the small penalty
+        are left, where each costs most.
+        """
+        end, larger = Descent.zero(self.observed), _EASED * self.largest()
+        while larger > lam:
+            for point in islice(descend(self.observed, self.target, larger, rng, self.most, end), _STEPS_EACH):
+                yield point
+            end, larger = point, _EASED * larger
+        yield from self.descent(lam, rng, end)
 
     def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
         """The regularisation path: each lam, largest first, with its number of steps and its last point."""
         end = Descent.zero(self.observed)
         for lam in sorted(lams, reverse=True):
-            points = self.descent(lam, rng, end if end.matrix.rank else None)
-            for steps, end in enumerate(points, start=1):  # noqa: B007  the last one counts
+            for steps, point in enumerate(self.descent(lam, rng, end), start=1):  # noqa: B007  the last one counts
                 pass
+            end = point
             yield lam, steps, end
 
     def largest(self) -> float:
         """The smallest lam at which X = 0 is optimal."""
         return norm(self.observed.holding(self.target.pull(np.zeros(len(self.observed)))))
+
+    def penalty(self, lam: float, share: float | None) -> float:
+        """The penalty that these settings of a solver mean: lam, or this share of the largest useful penalty."""
+        return lam if share is None else share * self.largest()
 
     def objective(self, lam: float, point: Descent) -> float:
         """The objective, lam |X|_* + f(X_obs)."""
@@ -177,13 +217,33 @@ class Completion:
         the best feasible multiple of it is taken.
         """
         pull = self.target.measure(point.values)
-        objective = lam * float(point.matrix.values.sum()) + pull.loss
-        square = float(pull.values @ pull.values)
-        if square == 0.0:
-            return objective
+        if pull.square == 0.0:
+            return lam * float(point.matrix.values.sum()) + pull.loss
         largest = norm(self.observed.holding(pull.values), near=point.matrix.items)
-        scale = max(min(lam / largest, pull.support / square), 0.0)
-        return objective - (scale * pull.support - scale**2 / 2 * square)
+        return _gap(lam, point, pull, largest)
+
+    def converged(self, lam: float, point: Descent) -> bool:
+        """Whether the gap is at most the tolerance, relative to the objective.
+
+        The gap grows with the largest singular value of P*(pull), so a lower bound on that value shows that the gap
+        is above the tolerance. Lanczos' method gives one for the price of a few columns of a step's products; the
+        gap itself costs several steps, and is computed only where the lower bounds do not decide.
+        """
+        pull = self.target.measure(point.values)
+        allowed = self.tolerance * (lam * float(point.matrix.values.sum()) + pull.loss)
+        if pull.square > 0.0:
+            if _gap(lam, point, pull, lam) > allowed:
+                return False
+            if _gap(lam, point, pull, _glance(self.observed.holding(pull.values))) > allowed:
+                return False
+        return self.gap(lam, point) <= allowed
+
+
+def _gap(lam: float, point: Descent, pull: Pull, largest: float) -> float:
+    """The duality gap if the largest singular value of P*(pull) is this one."""
+    objective = lam * float(point.matrix.values.sum()) + pull.loss
+    scale = max(min(lam / largest, pull.support / pull.square), 0.0)
+    return objective - (scale * pull.support - scale**2 / 2 * pull.square)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +307,19 @@ def norm(sparse: Sparse, near: Floats | None = None) -> float:
     if outside > 0.99 * inside:
         outside = min(outside, _outside(sparse, basis, 1e-5))
     return float(np.sqrt((inside + outside) / 2 + np.hypot((inside - outside) / 2, coupling)))
+
+
+def _glance(sparse: Sparse) -> float:
+    """A lower bound on the largest singular value, by a few iterations of Lanczos' method on S^T S."""
+    n_items = sparse.shape[1]
+    basis = np.zeros((n_items, min(_GLANCE, n_items)))
+    image = np.random.default_rng(0).standard_normal((n_items, 1))
+    for made in range(basis.shape[1]):
+        for _ in range(2):  # the second time removes what rounding left
+            image -= basis @ (basis.T @ image)
+        basis[:, made : made + 1] = image / (np.linalg.norm(image) or 1.0)
+        image = sparse.transposed_times(sparse.times(basis[:, made : made + 1]))
+    return float(np.linalg.norm(sparse.times(basis), 2)) * (1 - _SLACK)
 
 
 def _outside(sparse: Sparse, basis: Floats, tolerance: float) -> float:

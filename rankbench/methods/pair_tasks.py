@@ -6,11 +6,12 @@ from functools import cached_property
 import numpy as np
 
 from rankbench.contract import Flags, Floats, Int32s, Int64s
-from rankbench.data.views import Ratings, View
+from rankbench.data.views import Ratings, View, blocks
 from rankbench.feature_matrix import Features, SparseFeatures
 from rankbench.kernels.methods import all_pairs as pairs_kernel
 from rankbench.kernels.methods import ranksvm as kernel
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
+from rankbench.mapped import put_aside
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class PairTasks:
             rows = Pattern(indptr=train.indptr, columns=train.items)
             level, levels = pairs_kernel.rank_values(ratings=train.rows, threads=threads)
             pairs = pairs_kernel.TaskPairs(rows=rows, level=level, levels=levels)
+            put_aside(train.values)  # from here on their levels are enough
             return cls(train.indptr, train.items, rows, pairs, np.asarray(levels > 1), threads)
         indptr, items, better, worse = pairs_kernel.place_pairs(comparisons=train.rows, n_items=train.n_items)
         rows = Pattern(indptr=indptr, columns=items)
@@ -49,23 +51,30 @@ class PairTasks:
 
     def met(self, n_items: int) -> Flags:
         """Whether each item occurs in a task that has pairs."""
-        held = np.repeat(self.paired, np.diff(self.indptr))
-        return np.asarray(np.bincount(self.items[held], minlength=n_items) > 0)
+        found = np.zeros(n_items, bool)
+        for tasks, rows in blocks(self.indptr):
+            found[self.items[rows][np.repeat(self.paired[tasks], _sizes(self.indptr, tasks))]] = True
+        return found
 
     def unsorted(self) -> Int32s:
         """Scratch arrays for `at`, in which no order of scores is known: each row's position within its task first."""
         windows = np.empty((3, len(self.items)), np.int32)
-        windows[0] = np.arange(len(self.items)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
+        for tasks, rows in blocks(self.indptr):
+            firsts = np.repeat(self.indptr[tasks], _sizes(self.indptr, tasks))
+            windows[0, rows] = np.arange(rows.start, rows.stop) - firsts
         return windows
 
-    def at(self, scores: Floats, windows: Int32s | None = None) -> "ScoredPairs":
+    def at(self, scores: Floats, windows: Int32s | None = None, sums: Floats | None = None) -> "ScoredPairs":
         """The loss and slope at these scores, with what its curvature needs.
 
         `windows` are the scratch arrays of an earlier call. If its scores were similar, there is little to sort. They
-        are overwritten, so that `curve` of the earlier result must not be called any more.
+        are overwritten, so that `curve` of the earlier result must not be called any more. So are `sums`, two numbers
+        per row; then the earlier result's slope is overwritten too.
         """
         windows = self.unsorted() if windows is None else windows
-        degree, slope, losses = np.zeros(len(scores)), np.zeros(len(scores)), np.zeros(self.n_tasks)
+        sums = np.empty((2, len(scores))) if sums is None else sums
+        sums[:] = 0.0
+        (degree, slope), losses = sums, np.zeros(self.n_tasks)
         if len(scores):
             pairs_kernel.evaluate_all(
                 tasks=self.pairs,
@@ -161,3 +170,8 @@ class TaskFeatures:
             done=done,
             threads=self.tasks.threads,
         )
+
+
+def _sizes(indptr: Int64s, tasks: slice) -> Int64s:
+    """How many rows each of these tasks has."""
+    return np.diff(indptr[tasks.start : tasks.stop + 1])

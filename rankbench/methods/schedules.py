@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.contract import Int32s, Ints
+from rankbench.data.by_item import counted
 from rankbench.errors import UserError
 
 _INSTALL = "pip install 'rankbench[partition]'"
@@ -14,7 +15,7 @@ _INSTALL = "pip install 'rankbench[partition]'"
 
 def loads(better: Ints, worse: Ints, n_items: int) -> Ints:
     """The number of comparisons of each item."""
-    return np.bincount(better, minlength=n_items) + np.bincount(worse, minlength=n_items)
+    return counted(better, n_items) + counted(worse, n_items)
 
 
 def rounds(groups: int) -> list[list[tuple[int, int]]]:

@@ -5,9 +5,10 @@ from typing import Literal
 import numpy as np
 
 from rankbench.contract import Flags, Floats
-from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.data.views import Comparisons, Ratings, View, blocks
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features, Matrix, features_of
+from rankbench.mapped import Pile
 
 Centre = Literal["user", "none"]
 
@@ -16,12 +17,7 @@ def with_order(train: View) -> Flags:
     """A mask of the users with an order to learn: with a comparison, or with two different ratings."""
     if isinstance(train, Comparisons):
         return np.asarray(np.diff(train.indptr) > 0)
-    changes = np.concatenate([[0], np.cumsum(np.diff(train.values) != 0)])
-    first, last = train.indptr[:-1], np.maximum(train.indptr[1:] - 1, 0)
-    found = np.zeros(train.n_users, bool)
-    some = train.indptr[1:] > first
-    found[some] = changes[last[some]] > changes[first[some]]
-    return found
+    return train.has_order
 
 
 def ordered(train: Ratings) -> Ratings:
@@ -29,24 +25,25 @@ def ordered(train: Ratings) -> Ratings:
     kept = with_order(train)
     if kept.all():
         return train
-    return train.take(np.flatnonzero(np.repeat(kept, np.diff(train.indptr))))
+    return train.where(np.repeat(kept, np.diff(train.indptr)))
 
 
 def targets(train: Ratings, centre: Centre) -> Floats:
     """The ratings, minus each user's mean with centre=user (a constant per user does not change the order)."""
     if centre == "none" or not len(train):
         return train.values
-    counts = np.diff(train.indptr)
-    users = np.repeat(np.arange(train.n_users), counts)
-    means = np.bincount(users, train.values, train.n_users) / np.maximum(counts, 1)
-    return np.asarray(train.values - means[users])
+    centred = Pile(np.float64)
+    for users, rows in blocks(train.indptr):
+        counts, values = np.diff(train.indptr[users.start : users.stop + 1]), train.values[rows]
+        own = np.repeat(np.arange(len(counts)), counts)
+        means = np.bincount(own, values, len(counts)) / np.maximum(counts, 1)
+        centred.add(values - means[own])
+    return centred.array()
 
 
-def checked_features(matrix: Matrix | None, rank: int = 1) -> Features:
-    """The item features of a view; raises an error if all are zero or the rank exceeds their number."""
+def checked_features(matrix: Matrix | None) -> Features:
+    """The item features of a view; raises an error if all are zero."""
     features = features_of(matrix)
-    if rank > features.shape[1]:
-        raise UserError(f"rank={rank} is above the number of item features, {features.shape[1]}: lower rank")
     if features.shape[0] and not np.any(features.stored):
         raise UserError("item features are all zero: no function of them ranks anything")
     return features

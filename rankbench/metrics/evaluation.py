@@ -4,7 +4,7 @@ Rows that several metrics share are computed once, and all rows in one pass over
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from rankbench.names import checked_threads
 _OVERFLOWING = 1000  # at ratings from here on 2^rating, summed over many items, may overflow
 _ERRORS = {"test": Code.PAIRWISE_ERROR, "test-train": Code.TEST_TRAIN_ERROR, "both": Code.BOTH_ERROR}
 _PAIRS = {"test": Code.ORDERED_PAIRS, "test-train": Code.TEST_TRAIN_PAIRS, "both": Code.BOTH_PAIRS}
+_ACROSS = ("test-train", "both")  # pairs of a held-out and a training item
 
 MetricName = str | Metric | OwnMetric
 KernelRows = Mapping[KernelRow, Floats]
@@ -57,6 +58,9 @@ def measure(
     records = [_record(name) for name in names]
     for record in records:
         _refuse_unusable(record, test, train)
+    if train is not None and (fitted := [record for record in records if record.of_training_pairs]):
+        others = measure(model, test, [record for record in records if record not in fitted], threads, train)
+        return _in_order(records, others, _on_training_pairs(model, train, fitted, threads))
     if isinstance(test, Comparisons):
         return _compared(model, test, records)
     counted = [record for record in records if record.own is None]
@@ -71,6 +75,23 @@ def measure(
         },
         {record.label: values[_rows(record)[1]] for record in counted if _over_pairs(record)},
     )
+
+
+def _on_training_pairs(model: Model, train: View, records: Sequence[Metric], threads: int) -> PerUser:
+    """The values of metrics over training pairs: as over held-out pairs, with the training part in their place."""
+    plain = {record.label: replace(record, settings=replace(record.settings, pairs="test")) for record in records}
+    found = measure(model, train, list(plain.values()), threads)
+    return PerUser(
+        {label: found.values[record.label] for label, record in plain.items()},
+        {label: found.pairs[record.label] for label, record in plain.items() if record.label in found.pairs},
+    )
+
+
+def _in_order(records: Sequence[Metric], *parts: PerUser) -> PerUser:
+    """The values of all parts together, in the order of the records."""
+    values = {label: found for part in parts for label, found in part.values.items()}
+    pairs = {label: found for part in parts for label, found in part.pairs.items()}
+    return PerUser({record.label: values[record.label] for record in records}, pairs)
 
 
 def _over_pairs(record: Metric) -> bool:
@@ -131,7 +152,7 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
         return f"metric {record.name!r} needs ratings of at least 0, the lowest rating is {test.values.min():g}"
     if record.code == Code.NDCG and (most := test.values.max(initial=0.0)) >= _OVERFLOWING:
         return f"metric {record.name!r} has the gain 2^rating - 1, too large for a rating of {most:g} (use ndcg-linear)"
-    pairs = "pairs" in record.takes and record.settings.pairs != "test"
+    pairs = record.settings.pairs in _ACROSS
     if isinstance(train, Comparisons) and (pairs or record.settings.part != "test"):
         return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"
     return None
@@ -140,7 +161,7 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
 def _unusable_on_comparisons(record: Metric) -> str | None:
     if "pairs" not in record.takes and record.code != OF_COMPARISONS:
         return f"metric {record.name!r} needs held-out ratings, the data holds comparisons (use pairwise-error)"
-    if record.settings.pairs != "test":
+    if record.settings.pairs in _ACROSS:
         return f"metric {record.label!r} needs held-out ratings, the data holds comparisons (use {record.name!r})"
     return None
 

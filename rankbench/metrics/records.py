@@ -31,7 +31,7 @@ class Settings:
     candidates: Literal["rated", "catalogue"] = "rated"
     relevant: Annotated[float, Limits(low=-inf)] = 4.0  # the lowest relevant rating; -inf: all held-out items
     users: Users | None = None  # the users that count; None: the metric's default
-    pairs: Literal["test", "test-train", "both"] = "test"
+    pairs: Literal["test", "test-train", "both", "train"] = "test"
     average: Literal["users", "pairs"] = "users"
     n: Annotated[int, Limits(low=1, high=2)] = 1
     eps: Annotated[float, Limits(low=0)] = 0.1
@@ -96,6 +96,11 @@ class Metric:
         return self.settings.users or usual_users(self)
 
     @property
+    def of_training_pairs(self) -> bool:
+        """Whether it is about the pairs of the training part, and thus about how well a model fits them."""
+        return self.settings.pairs == "train"
+
+    @property
     def whole(self) -> bool:
         """Whether the whole catalogue is ranked: all items without a training rating are candidates."""
         return "candidates" in self.takes and self.settings.candidates == "catalogue"
@@ -116,7 +121,7 @@ _CHOICES = {
     "candidates": "rated|catalogue",
     "relevant": "4|NUMBER|any",
     "users": "ordered|relevant|all",
-    "pairs": "test|test-train|both",
+    "pairs": "test|test-train|both|train",
     "average": "users|pairs",
     "n": "1|2",
     "eps": "0.1|NUMBER",
@@ -126,6 +131,7 @@ _PAIRS = {
     "test": "ordered pairs of held-out items (or held-out comparisons)",
     "test-train": "ordered pairs of a held-out and a training item",
     "both": "ordered pairs with a held-out item, the other held-out or of the training part",
+    "train": "ordered pairs of training items (or training comparisons)",
 }
 _AVERAGES = {
     "users": "left out: users without such a pair",

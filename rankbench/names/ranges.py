@@ -6,7 +6,7 @@ use, and always finite: a weight of infinity, or one so small that its inverse o
 
 from typing import Annotated
 
-from rankbench.names.checking import Limits
+from rankbench.names.checking import AddedLater, Limits
 
 Weight = Annotated[float, Limits(low=1e-12, high=1e12)]  # of a penalty or a loss: lam, C
 Margin = Annotated[float, Limits(low=0, high=1e12)]  # an error that costs nothing
@@ -16,6 +16,9 @@ Decay = Annotated[float, Limits(low=0, high=1e6)]  # of a step size, per update
 Tolerance = Annotated[float, Limits(low=0, high=1)]  # a share of the objective; with 0 the solver goes on for ever
 PositiveTolerance = Annotated[float, Limits(low=1e-16, high=1)]  # for solvers whose steps end at the tolerance
 
+Share = Annotated[float, Limits(above=0, high=1)]  # of the largest penalty that leaves anything of the model
+
 Rank = Annotated[int, Limits(low=1, high=10_000)]  # the length of users' and items' vectors
 Count = Annotated[int, Limits(low=1, high=1_000_000)]  # of passes, iterations, draws or places
 Degree = Annotated[int, Limits(low=1, high=100)]  # of a polynomial
+Partitions = Annotated[int, Limits(low=1, high=4096), AddedLater()]  # parts of the users, on one or several machines

@@ -30,7 +30,7 @@ from rankbench.names import Named, without_folder
 from rankbench.names.user_files import is_from_file
 from rankbench.report.page import page
 from rankbench.report.sections import Section
-from rankbench.report.series import drawing
+from rankbench.report.series import drawing, own_metric
 from rankbench.report.tables import rows, to_csv
 
 Files = dict[str, bytes | Path]
@@ -59,13 +59,14 @@ def files_of(store: Store, plan: StoredPlan, study: Study, licence: str = NO_LIC
     if not any(name.endswith(".json") and "/cells/" in name for name in files):
         raise UserError(f"no cell of {study.name} has a result yet: rankbench run {study.name}")
     machines = _machines(study)
+    section = Section(study, study.name, drawing(study, own_metric(study)))
     files |= {
         "README.md": _readme(study).encode(),
         "experiment.json": encode(study.experiment).encode(),
         "splits.json": _json([_split(cell) for cell in _first_of_each_place(cells)]),
         "versions.json": _json([_version(machine) for machine in machines]),
         "sources.json": _json(_sources(cells)),
-        "page.html": page([Section(study, study.name, drawing(study))]).encode("utf-8", "backslashreplace"),
+        "page.html": page([section]).encode("utf-8", "backslashreplace"),
         "table.csv": to_csv(rows(study)).encode(),
     }
     return {**files, METADATA: _json(_metadata(study, plan, files, licence))}

@@ -1,7 +1,7 @@
 """What the values for each user say about the solvers of a study: intervals, paired tests, and what could be seen."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from weakref import ReferenceType, ref
@@ -10,6 +10,7 @@ import numpy as np
 
 from rankbench.arrays import Arrays
 from rankbench.contract import Floats
+from rankbench.data import drawn_anew
 from rankbench.harness.records import Group, Measure, Study, pairs_of
 from rankbench.harness.store import values_of
 from rankbench.report.study import groups
@@ -82,7 +83,7 @@ def samples(study: Study, group: Group) -> dict[str, Sample]:
     stored = {one.cell.place.repetition: values_of(folder, one.cell, one.counted) for one in group.good}
     known = {repetition: arrays for repetition, arrays in stored.items() if arrays}
     found = ((measure.label, _sample(known, measure)) for measure in study.measures)
-    return {label: sample for label, sample in found if sample}
+    return {label: replace(sample, anew=drawn_anew(group.data)) for label, sample in found if sample}
 
 
 def place_of(group: Group) -> tuple[str, str]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from rankbench.experiments import Budget
 from rankbench.harness.records import Study
+from rankbench.report.evidence import samples
 from rankbench.report.labels import metric_labels
 from rankbench.report.study import groups
 from rankbench.report.tables import Row, place_labels, place_text, rows
@@ -24,15 +26,41 @@ def facts(study: Study) -> list[Fact]:
     """What a reader must know to make the numbers of an experiment again; facts without content are left out."""
     table = [row for row in rows(study) if row.metric]
     found = [
+        Fact("command", (_command(study),)),
+        Fact("time of all cells", (_time(study),)),
         Fact("seed", (str(study.seed),)),
         Fact("repetitions", (_repetitions(study),)),
         Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
         Fact("split hashes", tuple(_splits(study))),
+        Fact("held-out pairs", tuple(_pairs(study))),
         Fact("machine", tuple(_machines(study))),
         Fact("users left out", tuple(_left_out(study, table)) or ("none",)),
         Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
     ]
     return [fact for fact in found if any(fact.lines)] if study.entries else []
+
+
+def _command(study: Study) -> str:
+    """The command that makes the numbers again."""
+    name = Path(study.experiment.source).name or study.name
+    profile = "--full" if study.profile == "full" else ""
+    seed = f"--seed {study.seed}" if study.seed else ""
+    return " ".join(filter(None, ("rankbench run", name, profile, seed)))
+
+
+def _time(study: Study) -> str:
+    """The wall time of all cells and trials one after the other, with starting processes and evaluation."""
+    cells = [result.wall for result in study.results]
+    trials = [entry.result.wall for entry in study.trials if entry.result]
+    if not cells:
+        return ""
+    of_trials = f" and {_span(sum(trials))} for {len(trials)} trials" if trials else ""
+    return f"{_span(sum(cells))} for {len(cells)} cells{of_trials}; the longest took {_span(max(cells + trials))}"
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.2g} s"
 
 
 def _repetitions(study: Study) -> str:
@@ -59,6 +87,19 @@ def _splits(study: Study) -> Iterator[str]:
     for name, hashes in found.items():
         if hashes:
             yield f"{name}: {', '.join(hashes[repetition] for repetition in sorted(hashes))}"
+
+
+def _pairs(study: Study) -> Iterator[str]:
+    """A line for each data set and split with the number of pairs that a metric over all pairs is an average of."""
+    names = place_labels(study)
+    over_pairs = [one.label for one in study.measures if not one.source and one.record.settings.average == "pairs"]
+    found: dict[str, str] = {}
+    for group in groups(study):
+        known = samples(study, group) if over_pairs else {}
+        for sample in (known[label] for label in over_pairs if label in known):
+            pairs, users = sample.weights[0][sample.counted[0]].sum(), int(sample.counted[0].sum())
+            found.setdefault(names[place_text(study, group)], f"{int(pairs):,} of {users:,} users")
+    yield from (f"{name}: {count}" for name, count in found.items())
 
 
 def _machines(study: Study) -> Iterator[str]:

@@ -28,7 +28,9 @@ from rankbench.report.series import Drawing, Line, Panel
 COLOURS = (  # those of Okabe and Ito, but for yellow and black, and a violet; the last is for reference lines
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5d3a9b", "#7f6000", "#4a4e57",
 )  # fmt: skip
-MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p")  # diamonds are for published numbers
+MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p", "<", ">")  # diamonds are for published numbers
+_DIAMOND: dict[str, Any] = {"marker": "D", "mfc": "white"}
+_BAR: dict[str, Any] = {"marker": "_", "ms": 9, "mew": 1.2}  # of bounds
 DASHES: tuple[Any, ...] = (
     "-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)),
     (0, (8, 1.5, 2, 1.5)), (0, (2.5, 2.5)),
@@ -39,6 +41,7 @@ _ONE, _TWO = 3.5, 7.2  # inches: the width of one column and of two
 _SMALL = 7  # points: the size of most text
 _MANY = 7  # values on a horizontal axis that each get a tick
 _STEPS = (1, 2, 2.5, 5, 10)  # round numbers
+_PLOT = 1.5  # inches of a panel of lines without its labels
 _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share of the axis
 _STYLE: Any = {
     "figure.dpi": 200,  # the layout depends on it, so it is that of the files
@@ -129,7 +132,7 @@ def figure_of(drawing: Drawing) -> Figure:
         _draw_cell(figure, grid[places[number]], (panel, drawing), looks[number])
         for number, panel in enumerate(drawing.panels)
     ]
-    if drawing.kind != "bars":
+    if drawing.kind != "bars" and not any(panel.values for panel in drawing.panels):
         figure.supylabel(fill_lines(drawing.y_label, rows * tall - 0.4), multialignment="center")
     if drawing.kind == "bars":
         _name_once(drawing.panels, cells, columns)
@@ -188,7 +191,9 @@ def _draw_cell(figure: Figure, cell: Any, what: tuple[Panel, Drawing], looks: Ma
         (_draw_dots if dots else _draw_lines)(axis, panel, drawing, looks)
     axes[0].set_title(fill_lines(panel.title, width))
     if dots:
-        axes[0].set_xlabel(fill_lines(drawing.y_label, width + 0.3))
+        axes[0].set_xlabel(fill_lines(panel.values or drawing.y_label, width + 0.3))
+    elif panel.values:
+        axes[0].set_ylabel(fill_lines(panel.values, _PLOT), multialignment="center")
     if panel.gap:
         _break(axes, panel, dots)
     return axes
@@ -221,7 +226,8 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
         look = _Look(looks[line.owner])
         x = apart.of(line) if apart else line.x
         dashes = "" if drawing.kind == "speedup" else look.dashes
-        axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, marker="D", mfc="white", label=line.name)
+        marker = _BAR if line.is_bound else _DIAMOND
+        axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, label=line.name, **marker)
         if line.spreads:
             _whiskers(axis, replace(line, x=x), look.colour, across=False)
 
@@ -238,15 +244,15 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     for line in panel.beside:
         look = _Look(looks[line.owner])
         x = tuple(place + 0.28 for place in line.x)
-        axis.plot(line.y, x, color=look.colour, ls="", marker="D", mfc="white", label=line.name)
+        axis.plot(line.y, x, color=look.colour, ls="", label=line.name, **_DIAMOND)
         if line.spreads:
             _whiskers(axis, replace(line, x=x), look.colour, across=True)
     places = [line.x[0] for line in panel.lines]
     axis.set_yticks(places, [fill(line.name, 28) for line in panel.lines])
     axis.set_ylim(max(places) + 0.6, min(places) - 0.6)
     axis.tick_params(axis="y", length=0)
-    narrow = len(drawing.panels) > 2 or panel.gap
-    _set_ticks(axis.xaxis, drawing.log_y, 3 if narrow else 5)
+    narrow = (len(drawing.panels) > 2) + (panel.gap is not None)
+    _set_ticks(axis.xaxis, drawing.log_y, (5, 3, 2)[narrow])
 
 
 def _whiskers(axis: Axes, line: Line, colour: str, across: bool) -> ErrorbarContainer:
@@ -369,7 +375,7 @@ def _name_once(panels: Sequence[Panel], cells: Sequence[list[Axes]], columns: in
     for number, axes in enumerate(cells):
         if number % columns and names[number] == names[number - number % columns]:
             axes[0].tick_params(axis="y", labelleft=False)
-        if number + columns < len(cells):
+        if number + columns < len(cells) and not panels[number].values:
             axes[0].set_xlabel("")
 
 
@@ -415,7 +421,8 @@ def _explained(drawing: Drawing) -> dict[str, Artist]:
     for panel in drawing.panels:
         for line in panel.beside:
             joined = "-" if len(line.x) > 1 and drawing.kind in ("sweep", "curve") else ""
-            found.setdefault(line.what, Line2D([], [], color=COLOURS[-1], ls=joined, lw=0.7, marker="D", mfc="white"))
+            marker = _BAR if line.is_bound else _DIAMOND
+            found.setdefault(line.what, Line2D([], [], color=COLOURS[-1], ls=joined, lw=0.7, **marker))
         for number, line in enumerate(panel.curves):
             found.setdefault(line.name, Line2D([], [], color=COLOURS[-1], ls=_REFERENCES[number % 3]))
     if drawing.in_families:

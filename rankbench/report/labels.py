@@ -74,6 +74,7 @@ _OF_METRICS = {  # how a metric's setting with a value is said
     ("pairs", "test"): "held-out pairs",
     ("pairs", "test-train"): "pairs with a training item",
     ("pairs", "both"): "all pairs with a held-out item",
+    ("pairs", "train"): "training pairs",
     ("average", "pairs"): "mean over pairs",
     ("average", "users"): "mean over users",
     ("n", "1"): "absolute",

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbench.experiments import Published
+from rankbench.experiments import PER_STEP, TIMES, Published
 from rankbench.harness.records import Group, Study
+from rankbench.names import Named
 from rankbench.names.grammar import written
 from rankbench.report.study import groups, settings_of
 
@@ -32,7 +33,13 @@ class Beside:
 
 
 def beside(study: Study, group: Group, label: str) -> Beside | None:
-    """The reference number for a group's metric, or None; lookalike data never has one."""
+    """The reference number for a group's metric, speed-up or seconds, or None; lookalike data never has one."""
+    entry = _entry(study, group, label)
+    return _beside(entry, group) if entry else None
+
+
+def _entry(study: Study, group: Group, label: str) -> Published | None:
+    """The first entry that is about this group's metric."""
     if not study.experiment.published or group.data.entry == LOOKALIKE:
         return None
     settings = joined_settings(group)
@@ -40,12 +47,24 @@ def beside(study: Study, group: Group, label: str) -> Beside | None:
     for entry in study.experiment.published:
         if (
             entry.metric == label
+            and entry.threads in (None, group.threads)
             and entry.solver.fits(group.solver.names, settings)
             and (entry.data is None or entry.data.fits(group.data.names, data))
             and (entry.split is None or entry.split.fits(group.split.names, split))
         ):
-            return _beside(entry, group)
+            return entry
     return None
+
+
+def without_measurement(study: Study, data: Named) -> list[Published]:
+    """The numbers that were published on this data set, which is not at hand, and that stand beside no other."""
+    labels = (*(measure.label for measure in study.measures), *TIMES, PER_STEP)
+    shown = [_entry(study, group, label) for group in groups(study) for label in labels]
+    return [
+        entry
+        for entry in study.experiment.published
+        if (home := entry.on or entry.data) and home.fits(data.names, dict(data.settings)) and entry not in shown
+    ]
 
 
 def remarks(study: Study) -> list[str]:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS = 3  # how many functions are drawn by default
-_WORDS = 8  # features shown per function and sign
+_DRAWN = 25  # features drawn per function and sign, as in Figures 2 and 3 of Cheng et al. 2018
+_WORDS = 8  # the same in a line of text
 _LONG = 24  # letters of a feature's name that are shown
 
 
@@ -72,7 +73,7 @@ def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
     from rankbench.report.figures import COLOURS, fill_lines, round_ticks  # noqa: PLC0415
 
     functions = chosen(basis, columns)
-    bars: list[list[Weight]] = [[*one.positive[:_WORDS], *reversed(one.negative[:_WORDS])] for _, one in functions]
+    bars: list[list[Weight]] = [[*one.positive[:_DRAWN], *reversed(one.negative[:_DRAWN])] for _, one in functions]
     kind = _common_kind(one.feature for features in bars for one in features)
     across = min(_COLUMNS, len(functions))
     rows = -(-len(functions) // across)

@@ -27,6 +27,7 @@ _DECADES = 1.5  # positive numbers that span more than this get a logarithmic ax
 _CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
 _FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
 _INTERVAL = "95 % interval over users"
+BOUND = "bound of the schedule"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Line:
     high: tuple[float, ...] = ()
     owner: str = ""  # name of the line with the same colour, for published numbers and bounds
     what: str = ""  # what such numbers are: `published on MovieLens 1M`, `computed`, `bound`
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the points are bounds, which are drawn as bars, and not numbers, which are drawn as diamonds."""
+        return self.what == BOUND
 
     @property
     def below(self) -> list[float]:
@@ -79,6 +85,7 @@ class Panel:
     context: tuple[Line, ...] = ()  # the lines of the panels beside it, in grey and without names
     shares: str = ""  # panels with the same text here have the same range of values
     gap: tuple[float, float] | None = None  # no value lies between these two: the axis is broken here
+    values: str = ""  # the label of its axis of values, if the panels of the figure show different metrics
 
     @property
     def all_lines(self) -> tuple[Line, ...]:
@@ -155,11 +162,27 @@ def own_metric(study: Study) -> str:
 def drawing(study: Study, metric: str = "") -> Drawing | None:
     """The content of the experiment's figure, or None if there are no results to draw.
 
-    Another metric than the figure's own may be asked for; reference lines belong to the figure's own.
+    It has the panels of the figure's own metric, and those of its other ones after them. A single metric may be asked
+    for instead; reference lines belong to the figure's own.
     """
+    labels = (metric,) if metric else (own_metric(study), *study.experiment.figure.others)
+    found = [(label, drawn) for label in labels if (drawn := _by_metric(study, label))]
+    if len(found) < 2:
+        return found[0][1] if found else None
+    panels = tuple(
+        replace(panel, values=metric_axis(study, label), shares=panel.shares and label)
+        for label, drawn in found
+        for panel in drawn.panels
+    )
+    spreads = dict.fromkeys(drawn.spread for _, drawn in found if drawn.spread)
+    all_log = all(drawn.log_y for _, drawn in found)
+    return replace(found[0][1], panels=panels, log_y=all_log, spread=" or ".join(spreads))
+
+
+def _by_metric(study: Study, label: str) -> Drawing | None:
+    """The figure by one metric, or None if there are no results to draw."""
     wanted = study.experiment.figure
     good = tuple(group for group in groups(study) if group.good)
-    label = metric or own_metric(study)
     question = _Question(study, good, label, solver_labels(study), _over_users(study, good, label))
     make = {"curve": _curves, "sweep": _sweeps, "bars": _dots, "speedup": _speed_ups}[wanted.kind]
     panels = [panel for panel in make(question) if any(line.x for line in panel.lines)]
@@ -291,12 +314,7 @@ def _swept(question: _Question, members: Sequence[Group]) -> Panel:
     for group in members:
         name = question.name(group)
         lines[name] = question.extended(lines.get(name, Line(name)), setting_of(group, figure.x), group)
-    curves = tuple(
-        Line(curve.name, curve.x, curve.y, curve.y, curve.y)
-        for curve in figure.curves
-        if question.label == own_metric(study)
-        and all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
-    )
+    curves = _reference_lines(question, members) if question.label == own_metric(study) else ()
     parts = [setting_label(study, key, setting_of(members[0], key)) for key in figure.by]
     found = _published(question, ((group, (setting_of(group, figure.x),)) for group in members))
     measured = tuple(line.ascending() for line in lines.values())
@@ -349,12 +367,34 @@ def _speed_ups(question: _Question) -> list[Panel]:
             if found := speed_ups(question.study, group):
                 lines[name] = lines.get(name, Line(name)).at(threads, fmean(found), min(found), max(found))
                 if (bound := bound_of(group)) is not None:
-                    known = bounds.get(name, Line(f"{name}, bound", owner=name, what="bound of the schedule"))
+                    known = bounds.get(name, Line(f"{name}, bound", owner=name, what=BOUND))
                     bounds[name] = known.at(threads, bound)
         counts = tuple(sorted({float(group.threads) for group in members}))
         ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
-        panels.append(Panel(title, tuple(lines.values()), tuple(bounds.values()), (ideal,), shares=title))
+        numbers = (*bounds.values(), *_published_speed_ups(question, members))
+        curves = (ideal, *_reference_lines(question, members))
+        panels.append(Panel(title, tuple(lines.values()), numbers, curves, shares=title))
     return panels
+
+
+def _published_speed_ups(question: _Question, members: Sequence[Group]) -> list[Line]:
+    """The published speed-ups of these groups, a line for each solver."""
+    found: dict[str, Line] = {}
+    for group in members:
+        if number := beside(question.study, group, "speed-up"):
+            owner, what = question.name(group), _heading(number)
+            found[owner] = found.get(owner, Line(f"{owner}, {what}", owner=owner, what=what))
+            found[owner] = found[owner].at(group.threads, number.value)
+    return list(found.values())
+
+
+def _reference_lines(question: _Question, members: Sequence[Group]) -> tuple[Line, ...]:
+    """The figure's reference lines that belong to the panel of these groups."""
+    return tuple(
+        Line(curve.name, curve.x, curve.y, curve.y, curve.y)
+        for curve in question.study.experiment.figure.curves
+        if all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
+    )
 
 
 def _in_families(question: _Question, panel: Panel, always: bool) -> list[Panel]:

@@ -101,11 +101,12 @@ def varies_threads(study: Study) -> bool:
     return len(study.experiment.threads) > 1
 
 
-def speed_ups(study: Study, group: Group) -> list[float]:
+def speed_ups(study: Study, group: Group, setting_up: bool = False) -> list[float]:
     """Each repetition's speed-up per step relative to the fewest threads; empty if unknown.
 
-    Time before the first evaluated step is not counted, because the solver spends it on setting up.
+    Time before the first evaluated step, which the solver spends on setting up, counts only with `setting_up`.
     """
+    pace = _overall_pace if setting_up else _pace
     fewest = min(study.experiment.threads)
     base = [
         other
@@ -114,8 +115,8 @@ def speed_ups(study: Study, group: Group) -> list[float]:
     ]
     if not base or mean_seconds(group) is None:
         return []
-    paces = {result.cell.place.repetition: pace for result in base[0].good if (pace := _pace(result))}
-    pairs = ((paces.get(result.cell.place.repetition), _pace(result)) for result in group.good)
+    paces = {result.cell.place.repetition: found for result in base[0].good if (found := pace(result))}
+    pairs = ((paces.get(result.cell.place.repetition), pace(result)) for result in group.good)
     return [one / many for one, many in pairs if one and many]
 
 
@@ -196,3 +197,9 @@ def _pace(result: Result) -> float | None:
     points: list[Point] = [point for point in result.curve if point.step >= 1]
     steps = points[-1].step - points[0].step if points else 0
     return (points[-1].seconds - points[0].seconds) / steps if steps else None
+
+
+def _overall_pace(result: Result) -> float | None:
+    """Seconds per step of the whole training, set-up included; None if unknown."""
+    last = result.curve[-1]
+    return last.seconds / last.step if last.step else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from rankbench.contract import Determinism
 from rankbench.errors import safe
+from rankbench.experiments import PER_STEP, TIMES
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.harness.records import Group, Skip, Study
 from rankbench.metrics import RULES
@@ -17,7 +18,15 @@ from rankbench.names import show_settings
 from rankbench.names.grammar import written
 from rankbench.report.evidence import evidence, verdict_of
 from rankbench.report.labels import data_labels, metric_labels, split_labels
-from rankbench.report.published import LOOKALIKE, Beside, beside, joined, joined_settings, remarks
+from rankbench.report.published import (
+    LOOKALIKE,
+    Beside,
+    beside,
+    joined,
+    joined_settings,
+    remarks,
+    without_measurement,
+)
 from rankbench.report.study import (
     bound_of,
     groups,
@@ -43,6 +52,18 @@ VERDICTS = (
     "best mean on the same data, by a paired permutation test over users at 5 %, adjusted for several solvers by "
     "Holm's method."
 )
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a number of threads changes the time of a solver; None where it is unknown."""
+
+    threads: int
+    speed_up: float | None  # of a step, without the set-up
+    overall: float | None  # of the whole training, with the set-up
+    bound: float | None  # of the speed-up, by the schedule
+    published: float | None  # speed-up
+    published_seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,10 @@ class Row:
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
     elsewhere: bool = False  # the published number was measured on other data
-    pace: tuple[int, float | None, float | None] | None = None  # threads, speed-up and its bound, if threads vary
+    pace: Pace | None = None  # if threads vary
+    step: float | None = None  # seconds per step, where the experiment has published ones
+    published_step: float | None = None
+    gap: float | None = None  # the largest gap of a repetition, relative to its objective
     disturbed: bool = False
     bold: bool = False  # not distinguishable from the best
 
@@ -122,7 +146,7 @@ def rows(study: Study) -> list[Row]:
     for group in groups(study):
         row = _row(study, group, several)
         found += [_measured_row(row, study, group, measure.label) for measure in study.measures]
-    return found + [_skipped_row(study, skip) for skip in study.skips]
+    return found + [row for skip in study.skips for row in _skipped_rows(study, skip)]
 
 
 def notes(study: Study) -> list[str]:
@@ -238,14 +262,12 @@ def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
 
 def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
-    paces: dict[str, Callable[[Row], str]] = {
-        "threads": lambda row: str(row.pace[0] if row.pace else ""),
-        "speed-up": lambda row: _rounded(row.pace[1] if row.pace else None, 2),
-        "its bound": lambda row: _rounded(row.pace[2] if row.pace else None, 2),
-    }
     seconds: dict[str, Callable[[Row], str]] = {
         "seconds": lambda row: _rounded(row.seconds, 3) + (_DISTURBED if row.disturbed and row.seconds else ""),
+        "seconds per step": lambda row: _rounded(row.step, 3),
+        "published seconds per step": lambda row: _rounded(row.published_step, 2),
         "prepare": lambda row: _rounded(row.prepare, 3),
+        "relative gap": lambda row: "" if row.gap is None else f"{row.gap:.0e}",
         "peak MB": lambda row: _rounded(row.peak_mb, 0),
         "n": lambda row: str(row.n or ""),
         "left out": lambda row: _rounded(row.left_out, 0),
@@ -254,12 +276,36 @@ def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     if not any(row.prepare and row.prepare >= 0.0005 for row in table):
         del seconds["prepare"]
     for heading, found in (
+        ("seconds per step", any(row.step for row in table)),
+        ("published seconds per step", any(row.published_step for row in table)),
+        ("relative gap", any(row.gap is not None for row in table)),
         ("left out", any(row.left_out for row in table)),
         ("unscored", any(row.unscored for row in table)),
     ):
         if not found:
             del seconds[heading]
-    return (paces if varies_threads(study) else {}) | seconds
+    return (_paces(table) if varies_threads(study) else {}) | seconds
+
+
+def _paces(table: list[Row]) -> dict[str, Callable[[Row], str]]:
+    """The columns of experiments that vary the number of threads; published ones if there are any."""
+    measured: dict[str, Callable[[Pace], str]] = {
+        "threads": lambda pace: str(pace.threads),
+        "speed-up": lambda pace: _rounded(pace.speed_up, 2),
+        "its bound": lambda pace: _rounded(pace.bound, 2),
+        "with set-up": lambda pace: _rounded(pace.overall, 2),
+    }
+    published: dict[str, Callable[[Pace], str]] = {
+        "published speed-up": lambda pace: _rounded(pace.published, 2),
+        "published seconds": lambda pace: _rounded(pace.published_seconds, 1),
+    }
+    known = {name: text for name, text in published.items() if any(row.pace and text(row.pace) for row in table)}
+    return {name: _of_pace(text) for name, text in (measured | known).items()}
+
+
+def _of_pace(text: Callable[[Pace], str]) -> Callable[[Row], str]:
+    """The text for a row; empty where the row has no pace, as it is of skipped data."""
+    return lambda row: text(row.pace) if row.pace else ""
 
 
 def _line(
@@ -321,6 +367,7 @@ def _row(study: Study, group: Group, several: bool) -> Row:
     """A row with the fields that all metrics of a group share."""
     settings = joined_settings(group)
     pace = _pace_of(study, group) if varies_threads(study) else None
+    step, published_step = _per_step(study, group)
     good = group.good
     return Row(
         experiment=study.name,
@@ -338,8 +385,20 @@ def _row(study: Study, group: Group, several: bool) -> Row:
         shown=(place_text(study, group), group.solver.written),
         chosen=_chosen(study, group),
         pace=pace,
+        step=step,
+        published_step=published_step,
+        gap=max((gap for result in good if (gap := result.relative_gap) is not None), default=None),
         disturbed=any(result.disturbed for result in good),
     )
+
+
+def _per_step(study: Study, group: Group) -> tuple[float | None, float | None]:
+    """Seconds per step, measured and published; None for both where the experiment has no published ones."""
+    if all(entry.metric != PER_STEP for entry in study.experiment.published):
+        return None, None
+    published, seconds = beside(study, group, PER_STEP), mean_seconds(group)
+    steps = fmean(result.curve[-1].step for result in group.good) if group.good else 0
+    return seconds / steps if seconds is not None and steps else None, published.value if published else None
 
 
 def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:
@@ -383,10 +442,16 @@ def _spread(values: list[float]) -> float | None:
     return pstdev(values) if len(values) > 1 else 0.0 if values else None
 
 
-def _pace_of(study: Study, group: Group) -> tuple[int, float | None, float | None]:
-    """The threads, mean speed-up and speed-up bound of a group; None if unknown."""
-    found = speed_ups(study, group)
-    return group.threads, fmean(found) if found else None, bound_of(group)
+def _pace_of(study: Study, group: Group) -> Pace:
+    """The threads of a group, with its mean speed-ups, their bound, and what was published of them."""
+    numbers = (beside(study, group, what) for what in TIMES)
+    return Pace(
+        group.threads,
+        mean_of(speed_ups(study, group)),
+        mean_of(speed_ups(study, group, setting_up=True)),
+        bound_of(group),
+        *(number.value if number else None for number in numbers),
+    )
 
 
 def _with_number(row: Row, found: Beside | None) -> Row:
@@ -396,6 +461,31 @@ def _with_number(row: Row, found: Beside | None) -> Row:
     if found.computed:
         return replace(row, computed=found.value)
     return replace(row, published=found.value, published_sd=found.sd, published_on=found.on, elsewhere=found.elsewhere)
+
+
+def _skipped_rows(study: Study, skip: Skip) -> list[Row]:
+    """A row for a skipped part, and one for each number that was published on a data set that is not at hand."""
+    data = skip.data
+    if skip.split or skip.failed or not (published := without_measurement(study, data)):
+        return [_skipped_row(study, skip)]
+    places = [f"{data.written} {entry.split}" if entry.split else data.written for entry in published]
+    paces = {str(entry.solver): entry.value for entry in published if entry.metric == PER_STEP}
+    return [_skipped_row(study, skip)] + [
+        Row(
+            study.name,
+            place,
+            str(entry.solver),
+            settings="",
+            metric=entry.metric,
+            published=entry.value,
+            published_sd=entry.sd,
+            published_on=data.written,
+            published_step=paces.get(str(entry.solver)),
+            shown=(place, str(entry.solver)),
+        )
+        for place, entry in zip(places, published, strict=True)
+        if entry.metric != PER_STEP
+    ]
 
 
 def _skipped_row(study: Study, skip: Skip) -> Row:

@@ -7,6 +7,7 @@ from pathlib import Path
 from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study
 from rankbench.harness.store import ResultsFolder, Warn, write_text
+from rankbench.report.differences import differences_page
 from rankbench.report.facts import facts
 from rankbench.report.findings import published_sheet
 from rankbench.report.ranking_functions import bases, draw_basis
@@ -82,6 +83,7 @@ def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
     for paper, members in by_paper(sections).items():
         title = f"# {members[0].study.experiment.paper}\n\n"
         write_text(folder / f"{paper}.md", title + "\n".join(map(_markdown, members)))
+    write_text(folder / "differences.md", differences_page(sections))
     write_text(folder / "README.md", _index(sections))
     if not page:
         return folder / "README.md"
@@ -96,6 +98,7 @@ def _index(sections: Sequence[Section]) -> str:
     for paper, members in by_paper(sections).items():
         lines.append(f"- [{members[0].study.experiment.paper}]({paper}.md)")
         lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
+    lines += ["", "[Every published number beside the measured one](differences.md), with the reasons of differences."]
     return "\n".join([*lines, "", "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""])
 
 
@@ -144,6 +147,8 @@ def _markdown(section: Section) -> str:
         lines.append(f"![{experiment.title}](figures/{name}.png)")
     if published := published_sheet(study):
         lines.append(f"Measured beside published:\n\n{to_markdown(published).rstrip()}")
+    if experiment.differences:
+        lines += ["Differences from the paper:", experiment.differences.strip()]
     lines.append(f"All measurements:\n\n{to_markdown(sheet(study)).rstrip()}")
     lines.append("\n".join(f"- {fact.name}: {'; '.join(fact.lines)}" for fact in facts(study)))
     if section.ranks:

@@ -16,6 +16,7 @@ SOLVERS = Registry(
         "lcr": "rankbench.solvers.lcr:LCR",
         "mf": "rankbench.solvers.mf:MF",
         "mprank": "rankbench.solvers.mprank:MPRank",
+        "popularity": "rankbench.solvers.popularity:Popularity",
         "rankboost": "rankbench.solvers.rankboost:RankBoost",
         "ranksvm-joint": "rankbench.solvers.ranksvm_joint:RankSVMJoint",
         "ranksvm-nuclear": "rankbench.solvers.ranksvm_nuclear:RankSVMNuclear",

@@ -7,17 +7,31 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Flags, Float32s, Floats, Int32s, Int64s, Records, Step
+from rankbench.contract import (
+    Determinism,
+    Executor,
+    Flags,
+    Float32s,
+    Floats,
+    Int32s,
+    Int64s,
+    Model,
+    Records,
+    Step,
+    Sums,
+)
 from rankbench.data.views import Comparisons
+from rankbench.distributed.cutting import edges_of, parts_of
+from rankbench.distributed.in_process import steps_in_process
 from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
-from rankbench.methods.factors import check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss, whole_lanes
 from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
-from rankbench.models import Factors
+from rankbench.models import Factors, ScatteredFactors, ScatteredUsers
 from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Count, Rank, Weight
+from rankbench.names.ranges import Count, Partitions, Rank, Weight
 
 _RACES = ("hogwild", "atomic")  # schedules in which threads may write to the same items
 
@@ -44,6 +58,14 @@ class AltSVM:
     without rounds; threads never wait, and may overwrite each other (PASSCoDe-Wild). `atomic`: `hogwild` with atomic
     additions (PASSCoDe-Atomic). `random`: every update draws its comparison from all of them, as the authors' code
     does, on one thread; the slowest, kept for comparison.
+
+    With `partitions` above 1 the users are cut into P parts, which may be on several machines. A users' half is the
+    same. In an items' half every part has the duals of its users' comparisons, and V is the sum of what the duals of
+    all parts give. In each of the `inner` passes a part starts from the same V and changes its own duals as if every
+    change of V that they make were P times as large; then the changes of all parts are added (CoCoA+ with gamma = 1 and
+    sigma' = P: Ma et al., ICML 2015; Jaggi et al., NIPS 2014). No pass lowers the dual objective: as
+    |w + sum z_p|^2 <= |w|^2 + 2 w . sum z_p + P sum |z_p|^2, it rises by at least what the parts' own objectives rise
+    by. The price is shorter steps, so that larger P need more passes.
     """
 
     rank: Rank = 10
@@ -52,6 +74,7 @@ class AltSVM:
     inner: Count = 1
     schedule: Literal["tournament", "partitioned", "hogwild", "atomic", "random"] = "tournament"
     groups: Annotated[int, Limits(low=1, high=128)] = 16
+    partitions: Partitions = 1
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     version: ClassVar = 1
@@ -70,6 +93,9 @@ class AltSVM:
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ..."""
+        if self.partitions > 1:
+            yield from steps_in_process(self, train, rng, threads)
+            return
         threads = checked_threads(threads)
         machines = Machines.of(self, train, rng, threads)
         model = machines.model()
@@ -80,6 +106,18 @@ class AltSVM:
             yield Step(model, machines.objective, bound=bound)
             machines.fit_users(rng)
             yield Step(model, machines.objective, bound=bound)
+
+    def steps_on(
+        self, executor: Executor, train: Comparisons, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
+        """As `steps`, with the users, their vectors and both halves' duals in parts kept by the executor."""
+        machines = SpreadMachines(self, executor, train, rng, checked_threads(threads))
+        yield Step(machines.model(), machines.objective)
+        while len(train):
+            machines.fit_items()
+            yield Step(machines.model(), machines.objective)
+            machines.fit_users()
+            yield Step(machines.model(), machines.objective)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,18 +278,23 @@ def _planned(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> _P
 def _visit_items(machines: Machines, rng: np.random.Generator) -> None:
     """Compute V from its duals, then pass over all comparisons, in rounds of random order or without rounds."""
     _rebuild_items(machines)
-    races = machines.solver.schedule in _RACES and machines.threads > 1
     for _ in range(machines.solver.inner):
-        rounds = np.array([[0, len(machines.plan.starts) - 1]]) if races else rng.permutation(machines.plan.rounds)
-        kernel.items_pass(
-            box=machines.box,
-            tasks=machines.tasks,
-            rounds=rounds,
-            vectors=machines.vectors,
-            seed=seed_of(rng),
-            atomic=races and machines.solver.schedule == "atomic",
-            threads=machines.threads,
-        )
+        _pass_over_items(machines, machines.vectors, rng)
+
+
+def _pass_over_items(machines: Machines, vectors: kernel.Vectors, rng: np.random.Generator) -> None:
+    """Update the items' vectors by a visit to every comparison, in rounds of random order or without rounds."""
+    races = machines.solver.schedule in _RACES and machines.threads > 1
+    rounds = np.array([[0, len(machines.plan.starts) - 1]]) if races else rng.permutation(machines.plan.rounds)
+    kernel.items_pass(
+        box=machines.box,
+        tasks=machines.tasks,
+        rounds=rounds,
+        vectors=vectors,
+        seed=seed_of(rng),
+        atomic=races and machines.solver.schedule == "atomic",
+        threads=machines.threads,
+    )
 
 
 def _rebuild_items(machines: Machines) -> None:
@@ -275,6 +318,8 @@ def _visit_users(machines: Machines, rng: np.random.Generator) -> None:
 
 def _pass_over_users(machines: Machines, passes: int, seed: int) -> None:
     """Compute each user's vector from its duals, then pass over the user's comparisons `passes` times."""
+    if not len(machines.train):
+        return  # a part of the users may have no comparison
     kernel.users_pass(
         box=machines.box,
         comparisons=machines.rows,
@@ -300,3 +345,147 @@ def _draw_users(machines: Machines, rng: np.random.Generator) -> None:
         kernel.drawn_users_pass(
             box=machines.box, tasks=machines.tasks, duals=machines.duals, vectors=machines.vectors, rng=rng
         )
+
+
+# ---- with the users in parts ----
+
+
+@dataclass(frozen=True, eq=False)
+class _Site:
+    """What all parts in one process share."""
+
+    solver: AltSVM
+    n_items: int
+    threads: int
+
+    @cached_property
+    def items(self) -> Floats:
+        """Items' vectors to work on, by one part after another; no part expects to find there what it left."""
+        return np.zeros((self.n_items, whole_lanes(self.solver.rank)))
+
+
+class _Part:
+    """A part's machines, with the random stream of its passes."""
+
+    def __init__(self, train: Comparisons, seed: int, site: _Site) -> None:
+        self.rng = np.random.default_rng(seed)
+        users = np.abs(start(self.rng, np.diff(train.indptr), site.solver.rank))
+        duals, plan = np.zeros(len(train), np.float32), _planned(site.solver, train, self.rng)
+        self.machines = Machines(site.solver, train, users, site.items, site.threads, duals, plan)
+
+    def at(self, items: Floats) -> Machines:
+        """The machines with these items' vectors."""
+        self.machines.items[:] = items
+        return self.machines
+
+
+class SpreadMachines:
+    """The driver's side of a fit: the items' vectors, and calls of the functions below on the parts."""
+
+    def __init__(
+        self, solver: AltSVM, executor: Executor, train: Comparisons, rng: np.random.Generator, threads: int
+    ) -> None:
+        if len(train):
+            check_rank("AltSVM", solver.rank, train.n_users, train.n_items)
+        self.solver, self.executor, self.edges = solver, executor, edges_of(train, solver.partitions, "AltSVM")
+        views = parts_of(train, self.edges)
+        executor.place(_Part, [(view, seed_of(rng)) for view in views], _Site(solver, train.n_items, threads))
+        per_item = schedules.loads(train.better, train.worse, train.n_items)
+        self.known = per_item > 0
+        self.items = np.where(self.known[:, None], start(rng, per_item, solver.rank), 0.0)
+
+    def fit_items(self) -> None:
+        """Compute V from its duals, all scaled by the best power of two, and let all parts change theirs."""
+        self.items, linear, square = self.executor.total(_items_from_duals)
+        box = kernel.Box(ridge=_ridge(self.solver), upper=_upper(self.solver))
+        size = squared_norm(self.items)
+        exponent = kernel.scale_exponent(box=box, linear=linear, square=square, size=size)
+        self.items = np.ldexp(self.items, exponent)
+        for _ in range(self.solver.inner):
+            self.items = self.items + self.executor.total(_change_items, self.items, exponent)[0]
+            exponent = 0
+
+    def fit_users(self) -> None:
+        """Update the users' vectors, part by part."""
+        self.executor.total(_fit_users, self.items)
+
+    def model(self) -> Model:
+        """The model with these items' vectors, and the users' vectors in the parts."""
+        items = np.where(self.known[:, None], self.items, np.nan)[:, : self.solver.rank]
+        users = ScatteredUsers(self.executor, self.edges, _shown, self.solver.rank)
+        return ScatteredFactors(users, items)
+
+    def objective(self) -> float:
+        """The objective, the sum of losses plus lam/2 (|U|^2 + |V|^2)."""
+        losses, size = self.executor.total(_measure, self.items)
+        return float(losses + self.solver.lam / 2 * (size + squared_norm(self.items)))
+
+    def dual_value(self, side: str) -> float:
+        """The dual objective of a half, times lam: no pass lowers it."""
+        size, linear, square = self.executor.total(_of_duals, side)
+        if side == "items":
+            size = squared_norm(self.executor.total(_items_from_duals)[0])
+        return float(self.solver.lam * (linear - size / 2 - _ridge(self.solver) / 2 * square))
+
+    def gap(self, side: str) -> float:
+        """The duality gap of the half just fitted, as in `Machines`."""
+        losses, size = self.executor.total(_measure, self.items)
+        own = size if side == "users" else squared_norm(self.items)
+        return float(losses + self.solver.lam / 2 * own) - self.dual_value(side)
+
+
+# What the parts are asked for; each gives what is summed over them.
+
+
+def _items_from_duals(part: _Part) -> Sums:
+    """The part of V that its duals give, and the sums of the duals and of their squares."""
+    machines = part.at(np.zeros(()))
+    linear, square = kernel.items_from_duals(
+        tasks=machines.tasks, rounds=machines.plan.rounds, vectors=machines.vectors, threads=machines.threads
+    ).sum(axis=0)
+    return machines.items.copy(), float(linear), float(square)
+
+
+def _change_items(part: _Part, items: Floats, exponent: int) -> Sums:
+    """Scale its duals by a power of two, and pass over its comparisons; by how much its duals change V.
+
+    The kernel changes V by the whole of what the duals change. With users' vectors sqrt(P) times as long and items'
+    vectors as much shorter every margin is the same, and the change of V counts P times.
+    """
+    machines, root = part.at(items), np.sqrt(part.machines.solver.partitions)
+    duals = machines.plan.records["dual"]
+    np.ldexp(duals, exponent, out=duals)
+    shorter = machines.items / root
+    machines.items[:] = shorter
+    vectors = kernel.Vectors(users=machines.users * root, items=machines.items)
+    if machines.solver.schedule == "random":
+        if len(duals):
+            kernel.drawn_items_pass(box=machines.box, tasks=machines.tasks, vectors=vectors, rng=part.rng)
+    else:
+        _pass_over_items(machines, vectors, part.rng)
+    return ((machines.items - shorter) / root,)
+
+
+def _fit_users(part: _Part, items: Floats) -> Sums:
+    """Update the part's users; nothing is summed."""
+    part.at(items).fit_users(part.rng)
+    return ()
+
+
+def _measure(part: _Part, items: Floats) -> Sums:
+    """The sum of the losses, and of the squares of the users' vectors."""
+    machines = part.at(items)
+    return machines.losses(), machines.size("users")
+
+
+def _of_duals(part: _Part, side: str) -> Sums:
+    """The squares of the users' vectors, the duals of a half and their squares, each summed."""
+    machines = part.machines
+    linear, square = kernel.sums(duals=machines.duals if side == "users" else machines.plan.records["dual"])
+    return machines.size("users"), linear, square
+
+
+def _shown(part: _Part) -> Floats:
+    """The vectors of a part's users."""
+    machines = part.machines
+    return machines.users[:, : machines.solver.rank]

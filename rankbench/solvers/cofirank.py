@@ -15,8 +15,8 @@ from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Count, PositiveTolerance, Rank, Weight
+from rankbench.names import AddedLater, Limits, check, checked_threads
+from rankbench.names.ranges import Count, PositiveTolerance, Rank, Tolerance, Weight
 
 _LOSSES = {"ndcg": kernel.Loss.NDCG, "ordinal": kernel.Loss.ORDINAL, "regression": kernel.Loss.REGRESSION}
 _SPREAD = 0.3  # standard deviation of users' vectors at the start around their common one
@@ -38,9 +38,10 @@ class CofiRank:
 
     Each half is convex and minimised by cutting planes below the loss: the minimum of lam/2 |w|^2 plus
     their maximum is a lower bound, and the half ends when the best point is within `tolerance` of it
-    (relative), or after `planes` of them. Each user is a problem of size rank; items are one problem. A step
-    is a half, and none raises the objective. Where a rating is below 0, all are raised for NDCG's gain 2^y - 1
-    so that the lowest is 0. Users and items without a rating score NaN.
+    (relative), or after `planes` of them. Each user is a problem of size rank; items are one problem. A step is a
+    half, and none raises the objective. With `least_fall` above 0 the steps end after the first two halves that
+    together lower the objective by no more than this share of it; else they go on for ever. Where a rating is below 0,
+    all are raised for NDCG's gain 2^y - 1 so that the lowest is 0. Users and items without a rating score NaN.
     """
 
     rank: Rank = 10
@@ -49,6 +50,7 @@ class CofiRank:
     k: Count = 10
     tolerance: PositiveTolerance = 1e-3
     planes: Annotated[int, Limits(low=2, high=1000)] = 100
+    least_fall: Annotated[Tolerance, AddedLater()] = 0.0
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -76,11 +78,16 @@ class CofiRank:
             return Step(model, lambda: problem.objective(users, items))
 
         yield step(users, items)
+        objective = np.inf
         while len(train):
             items = items_half(problem, users, items, self.tolerance, self.planes).point
             yield step(users, items)
             users = users_half(problem, users, items, self.tolerance, self.planes).point
             yield step(users, items)
+            if self.least_fall:
+                before, objective = objective, problem.objective(users, items)
+                if objective >= before * (1 - self.least_fall):
+                    return
         yield step(users, items)
 
 

@@ -3,16 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.low_rank import ProductSVD
+from rankbench.methods.warm_starts import factors_of
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
 from rankbench.names.ranges import Weight
@@ -55,6 +57,7 @@ class ConvexERM:
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    path: ClassVar = MappingProxyType({"lam": "rises"})
     title: ClassVar = "Convex ERM"
     version: ClassVar = 1
 
@@ -65,10 +68,22 @@ class ConvexERM:
         """X = 0, then a model after each step, until the objective stops decreasing."""
         threads = checked_threads(threads)
         problem = _Problem(self, ComparedEntries.of(train, threads), rng)
-        point = problem.at(*problem.nothing())
+        yield from self._descent(problem, problem.at(*problem.nothing()))
+
+    def steps_from(
+        self, model: Model, train: Comparisons, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
+        """This model of the same data, found under another bound and scaled into this one, then as in `steps`."""
+        threads = checked_threads(threads)
+        problem = _Problem(self, ComparedEntries.of(train, threads), rng)
+        found = factors_of(model, problem.entries.shape, "ConvexERM")
+        yield from self._descent(problem, problem.at(*problem.inside(found)))
+
+    def _descent(self, problem: "_Problem", point: "_Point") -> Iterator[Step]:
+        """A point, then a model after each step, until the objective stops decreasing."""
         yield problem.step(point)
         curvature, stalls = 1.0, 0
-        while len(train) and stalls < _PATIENCE:
+        while len(problem.entries) and stalls < _PATIENCE:
             found, curvature = _projected(problem, point, curvature)
             found = _corrected(problem, found, self.corrections)
             stalls = 0 if found.objective < point.objective * (1 - _STALLED) else stalls + 1
@@ -106,6 +121,17 @@ class _Problem:
         users, items = self.entries.shape
         width = min(_SPARE, users, items)
         return np.zeros((users, width)), np.zeros(width), _orthonormal(self.fresh(width))
+
+    def inside(self, found: Factors) -> tuple[Floats, Floats, Floats]:
+        """The factors of this matrix, scaled into the ball, with some random start vectors."""
+        product = ProductSVD.of(found.users, found.items)
+        rank = int((product.values > _VANISHED * self.radius).sum())
+        width = min(rank + _SPARE, *self.entries.shape)
+        values = product.values[:rank] * min(1.0, self.radius / max(product.values[:rank].sum(), self.radius))
+        right = _orthonormal(np.hstack([product.right[:, :rank], self.fresh(width - rank)]))
+        right[:, :rank] = product.right[:, :rank]  # QR may turn a column's sign
+        left = np.hstack([product.left[:, :rank], np.zeros((len(found.users), width - rank))])
+        return left, np.concatenate([values, np.zeros(width - rank)]), right
 
     def at(self, left: Floats, sizes: Floats, right: Floats) -> _Point:
         """The point X = left diag(sizes) right^T with its scores, objective and gradient."""

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Flags, Floats, Step
+from rankbench.contract import Determinism, Flags, Floats, Model, Step
 from rankbench.data.views import Comparisons
+from rankbench.errors import UserError
 from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES
+from rankbench.methods.warm_starts import check_sizes, without_gaps
 from rankbench.models import ItemScores
 from rankbench.names import check, checked_threads
 from rankbench.names.ranges import Weight
@@ -41,6 +44,7 @@ class GlobalRanking:
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    path: ClassVar = MappingProxyType({"lam": "falls"})
     title: ClassVar = "Global ranking"
     version: ClassVar = 2
 
@@ -52,12 +56,19 @@ class GlobalRanking:
         threads = checked_threads(threads)
         problem = _Problem(train, CODES[self.loss], self.lam, threads)
         first = problem.at(np.zeros(train.n_items))
-        point: _Point | None = first
-        while point is not None:
-            yield _step(point, problem.compared)
-            if point.gap <= _CONVERGED * point.objective:
-                return
-            point = _descend(problem, point, np.sqrt(point.gap / first.gap))
+        yield from _descent(problem, first, first.gap)
+
+    def steps_from(
+        self, model: Model, train: Comparisons, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
+        """This model of the same data, found at another penalty, then a model after each iteration, as in `steps`."""
+        threads = checked_threads(threads)
+        if not isinstance(model, ItemScores):
+            raise UserError(f"cannot go on from {type(model).__name__}, only from scores", subject="GlobalRanking")
+        check_sizes((train.n_users, len(model.scores)), (train.n_users, train.n_items), "GlobalRanking")
+        problem = _Problem(train, CODES[self.loss], self.lam, threads)
+        start = problem.at(without_gaps(model.scores))
+        yield from _descent(problem, start, problem.at(np.zeros(train.n_items)).gap)
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,16 @@ class _Problem:
         )
         direction, _ = scipy.sparse.linalg.cg(hessian, -point.gradient, rtol=tolerance, maxiter=400, M=inverse)
         return np.asarray(direction)
+
+
+def _descent(problem: _Problem, start: _Point, first: float) -> Iterator[Step]:
+    """The start, then a model after each iteration; `first` is the gap of scores that are all 0."""
+    point: _Point | None = start
+    while point is not None:
+        yield _step(point, problem.compared)
+        if point.gap <= _CONVERGED * point.objective:
+            return
+        point = _descend(problem, point, np.sqrt(point.gap / first))
 
 
 def _descend(problem: _Problem, point: _Point, progress: float) -> _Point | None:

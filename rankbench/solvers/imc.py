@@ -1,8 +1,8 @@
 """Inductive matrix completion: least squares on ratings by a low-rank function of features (Jain and Dhillon 2013)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
@@ -17,7 +17,7 @@ from rankbench.kernels.methods import als as kernel
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import whole_lanes
 from rankbench.methods.penalties import squared_norm
-from rankbench.methods.tasks import Centre, checked_features, ordered, targets
+from rankbench.methods.tasks import checked_features, ordered, targets
 from rankbench.models import FeatureFactors
 from rankbench.names import check, checked_threads
 from rankbench.names.ranges import Count, Rank, Weight
@@ -35,14 +35,17 @@ class IMC:
     linear system of d x k unknowns by at most `inner` conjugate gradient iterations from a warm start, so
     the objective never rises. A product with the system is X^T M + lam D, where row j of M is
     sum_i (v_i . D^T x_j) v_i over the users who rated j. As in the paper, U starts as about the first left
-    singular vectors of X^T R^T. `centre=user` fits the ratings less each user's mean. Users without two
-    different ratings contribute nothing and have v = 0: all items score zero.
+    singular vectors of X^T R^T. `centre=user` fits the ratings less each user's mean. `centre=fitted` fits a
+    constant for each user without a penalty: it starts at the mean, and each half step is followed by the best
+    constants, so the objective never rises; scores leave them out, since they change no order. Users without two
+    different ratings contribute nothing and have v = 0: all items score zero. A rank above the number of
+    features is lowered to that number, because U V^T has no higher rank.
     """
 
     rank: Rank = 10
     lam: Weight = 1.0
     inner: Count = 10
-    centre: Centre = "user"
+    centre: Literal["user", "none", "fitted"] = "user"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
@@ -54,11 +57,14 @@ class IMC:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start with users' vectors 0, then a model after each half step: users, basis, users, ..."""
         threads = checked_threads(threads)
-        features = checked_features(train.item_features, self.rank)
+        features = checked_features(train.item_features)
+        if self.rank > features.shape[1]:
+            yield from replace(self, rank=features.shape[1]).steps(train, rng, threads)
+            return
         kept = ordered(train)
-        rated = Entries.of(kept.indptr, kept.items, train.n_items, threads).holding(targets(kept, self.centre))
+        entries = Entries.of(kept.indptr, kept.items, train.n_items, threads)
+        rated = entries.holding(targets(kept, "none" if self.centre == "none" else "user"))
         basis, users = _start(rng, features, rated.matrix(), self.rank)
-        system = _BasisSystem(features, rated, self.lam)
 
         def objective() -> float:
             errors = np.zeros(train.n_users)
@@ -78,8 +84,18 @@ class IMC:
                 raise UserError(
                     f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"
                 )
+            rated = self._recentred(kept, rated, features.times(basis), users)
             yield self._step(features, basis, users, objective)
-            system.improve(basis, users, self.inner)
+            _BasisSystem(features, rated, self.lam).improve(basis, users, self.inner)
+            rated = self._recentred(kept, rated, features.times(basis), users)
+
+    def _recentred(self, kept: Ratings, rated: Sparse, vectors: Floats, users: Floats) -> Sparse:
+        """The ratings less the users' best constants for this fit, with centre=fitted; else as they are."""
+        if self.centre != "fitted":
+            return rated
+        fitted = rated.entries.inner_products(users, vectors)
+        constants = replace(kept, values=kept.values - fitted)
+        return rated.entries.holding(targets(constants, "user") + fitted)
 
     def _step(self, features: Features, basis: Floats, users: Floats, objective: Callable[[], float]) -> Step:
         return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features.matrix), objective)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Floats, Step
+from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.kernels.methods import als as kernel
@@ -46,11 +47,11 @@ class MF:
         users = np.zeros((train.n_users, self.rank))
         items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
         users[np.diff(train.indptr) == 0] = np.nan
-        items[np.bincount(kept.items, minlength=train.n_items) == 0] = 0.0  # rated by no user with an order
-        items[np.bincount(train.items, minlength=train.n_items) == 0] = np.nan
-        values, index = targets(kept, self.centre), kept.by_item()
+        items[counted(kept.items, train.n_items) == 0] = 0.0  # rated by no user with an order
+        items[counted(train.items, train.n_items) == 0] = np.nan
+        values = targets(kept, self.centre)
         by_user = SparseRows(indptr=kept.indptr, columns=kept.items, values=values)
-        by_item = SparseRows(indptr=index.indptr, columns=index.users, values=values[index.rows])
+        by_item = by_columns(kept.indptr, kept.items, values, train.n_items)
 
         def objective() -> float:
             errors = np.zeros(train.n_users)

@@ -20,11 +20,14 @@ from rankbench.kernels.solvers import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Stumps
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import AddedLater, Limits, check, checked_threads
 
 _WORTH_A_THREAD = 1 << 17  # entries per round that justify one more thread
 _ROOM = 16  # rounds that the arrays have capacity for at first
-_PAIRWISE_ERROR = requested([KernelRow(Code.PAIRWISE_ERROR)], 0)
+_ERRORS = {
+    "half": requested([KernelRow(Code.PAIRWISE_ERROR)], 0),
+    "wrong": requested([KernelRow(Code.MISRANKING)], 0),
+}
 
 Array = TypeVar("Array", Int32s, Floats)
 Thresholds = tuple[Int32s, Floats, Floats]  # a round's feature, cut and weight of each user
@@ -46,11 +49,13 @@ class RankBoost:
     `rounds=validated` chooses the number of rounds by a validation set, a share of each user's ratings: it also boosts
     on the remaining ratings, finds the number of rounds with the least pairwise error on the validation set (mean over
     users, one number for all users, as in the paper), and keeps this number of the thresholds learnt on all ratings.
+    A pair of equal scores counts as one half there or, with `ties=wrong`, as wrong: the paper's misranking (eq. 32).
     Users with fewer than two ratings score NaN. Users with equal ratings, or with items of equal features, score 0.
     """
 
     rounds: Literal["all", "validated"] = "all"
     held_out: Annotated[float, Limits(above=0, below=1)] = 0.25
+    ties: Annotated[Literal["half", "wrong"], AddedLater()] = "half"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
@@ -66,7 +71,7 @@ class RankBoost:
         own, rows = _of_users(train, learners), (len(learners) + (np.diff(train.indptr) < 2)).astype(np.int32)
         rows[learners] = np.arange(len(learners))
         validated = self.rounds == "validated"
-        best = _best_rounds(*_hold_back(own, self.held_out, rng), threads) if validated else count()
+        best = _best_rounds(*_hold_back(own, self.held_out, rng), self.ties, threads) if validated else count()
         made = _Rounds.none(len(learners))
         losses = np.ones(len(learners))  # with all scores equal
         objectives = [losses.sum()]
@@ -165,13 +170,13 @@ def _hold_back(train: Ratings, share: float, rng: np.random.Generator) -> tuple[
     position = np.arange(len(train)) - np.repeat(train.indptr[:-1], np.diff(train.indptr))
     held = np.zeros(len(train), bool)
     held[order] = position < np.repeat((share * np.diff(train.indptr)).astype(np.int64), np.diff(train.indptr))
-    return train.take(np.flatnonzero(~held)), train.take(np.flatnonzero(held))
+    return train.where(~held), train.where(held)
 
 
-def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
+def _best_rounds(train: Ratings, held: Ratings, ties: str, threads: int) -> Iterator[int]:
     """The best number of rounds so far, after every round; the latest if no held-out pair exists."""
     users, scores = held.users, np.zeros(len(held))
-    least = _error(held, scores, threads)
+    least = _error(held, scores, ties, threads)
     if np.isnan(least):
         yield from count()
     best = 0
@@ -179,14 +184,14 @@ def _best_rounds(train: Ratings, held: Ratings, threads: int) -> Iterator[int]:
     for made, (features, cuts, weights) in enumerate(_boost(train, np.zeros(train.n_users), threads), start=1):
         values = features_of(held.item_features).at(held.items, features[users])
         scores += np.where(values > cuts[users], weights[users], 0.0)
-        if (error := _error(held, scores, threads)) < least:
+        if (error := _error(held, scores, ties, threads)) < least:
             least, best = error, made
         yield best
     while True:
         yield best
 
 
-def _error(held: Ratings, scores: Floats, threads: int) -> float:
-    """The pairwise error on held-out ratings, a tie counting one half, mean over users."""
+def _error(held: Ratings, scores: Floats, ties: str, threads: int) -> float:
+    """The pairwise error on held-out ratings, a tie counting one half or as wrong, mean over users."""
     rated = metrics_kernel.RatedScores(indptr=held.indptr, truth=held.values, scores=scores)
-    return mean(metrics_kernel.per_user(test=rated, requests=_PAIRWISE_ERROR, threads=threads)[0])
+    return mean(metrics_kernel.per_user(test=rated, requests=_ERRORS[ties], threads=threads)[0])

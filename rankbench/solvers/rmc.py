@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.isotonic import Blocks, OrderGraphs
-from rankbench.methods.completion import Completion, Descent, Pull, Target
+from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull, Target
 from rankbench.methods.entries import Entries
-from rankbench.names import check, checked_threads
-from rankbench.names.ranges import Rank, Tolerance, Weight
+from rankbench.methods.warm_starts import factors_of
+from rankbench.names import AddedLater, check, checked_threads
+from rankbench.names.ranges import Rank, Share, Tolerance, Weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,10 @@ class RMC:
 
     Only lam / eps matters to the order of the scores (Proposition 1). Users with no order have no
     influence. For users and items without an observed entry the optimum is X = 0 and the score 0.
+
+    `share` sets lam as a share of the largest useful penalty, which is the smallest one at which X = 0 is optimal;
+    `lam` then counts for nothing. One grid of shares serves data of any size. With `continuation` a descent from
+    X = 0 first takes a few steps at larger penalties, so that it reaches the same optimum in less time if lam is small.
     """
 
     lam: Weight = 16.0
@@ -83,9 +89,12 @@ class RMC:
     graphs: Literal["as-they-are", "as-levels"] = "as-they-are"
     rank: Rank | None = None  # at most this, to save memory; if too low, the gap stays large
     tolerance: Tolerance = 1e-5
+    share: Annotated[Share | None, AddedLater()] = None
+    continuation: Annotated[bool, AddedLater()] = False
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
     version: ClassVar = 1
 
     def __post_init__(self) -> None:
@@ -95,10 +104,23 @@ class RMC:
         """X = 0, then a model after each step until the gap is at most the tolerance."""
         threads = checked_threads(threads)
         completion = self.completion(train, threads)
-        yield _step(completion, self.lam, Descent.zero(completion.observed))
+        lam = completion.penalty(self.lam, self.share)
+        yield _step(completion, lam, Descent.zero(completion.observed))
         if len(train):
-            for point in completion.descent(self.lam, rng):
-                yield _step(completion, self.lam, point)
+            for point in (completion.continuation if self.continuation else completion.descent)(lam, rng):
+                yield _step(completion, lam, point)
+
+    def steps_from(self, model: Model, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """This model of the same data, found at another penalty, then a model after each step, as in `steps`."""
+        threads = checked_threads(threads)
+        completion = self.completion(train, threads)
+        lam = completion.penalty(self.lam, self.share)
+        found = factors_of(model, completion.observed.shape, "RMC")
+        start = Descent.at(LowRankMatrix.product(found.users, found.items), completion.observed)
+        yield _step(completion, lam, start)
+        if len(train):
+            for point in completion.descent(lam, rng, start):
+                yield _step(completion, lam, point)
 
     def completion(self, train: View, threads: int) -> Completion:
         """The completion problem of this view."""

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull
 from rankbench.methods.entries import Entries
+from rankbench.methods.warm_starts import factors_of
 from rankbench.models import Factors
-from rankbench.names import check, checked_threads
-from rankbench.names.ranges import Rank, Tolerance, Weight
+from rankbench.names import AddedLater, check, checked_threads
+from rankbench.names.ranges import Rank, Share, Tolerance, Weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +41,22 @@ class SMC:
     Less each user's mean (`centred`) they are much easier to complete, since the nuclear norm then does not
     penalise a user's mean, which is added to the scores again. A descent ends at a duality gap of `tolerance` of
     the objective. For users and items without a rating, the optimum is X = 0 and the score 0 or the mean.
+
+    `share` sets lam as a share of the largest useful penalty, which is the smallest one at which X = 0 is optimal;
+    `lam` then counts for nothing. One grid of shares serves data of any size. With `continuation` a descent from
+    X = 0 first takes a few steps at larger penalties, so that it reaches the same optimum in less time if lam is small.
     """
 
     lam: Weight = 16.0
     centred: bool = False
     rank: Rank | None = None  # at most this, to save memory; if too low, the gap stays large
     tolerance: Tolerance = 1e-5
+    share: Annotated[Share | None, AddedLater()] = None
+    continuation: Annotated[bool, AddedLater()] = False
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
+    path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
     version: ClassVar = 1
 
     def __post_init__(self) -> None:
@@ -57,10 +66,25 @@ class SMC:
         """X = 0, then a model after each step until the gap is at most the tolerance."""
         threads = checked_threads(threads)
         completion, means = self.completion(train, threads)
-        yield self._step(completion, self.lam, means, Descent.zero(completion.observed))
+        lam = completion.penalty(self.lam, self.share)
+        yield self._step(completion, lam, means, Descent.zero(completion.observed))
         if len(train):
-            for point in completion.descent(self.lam, rng):
-                yield self._step(completion, self.lam, means, point)
+            for point in (completion.continuation if self.continuation else completion.descent)(lam, rng):
+                yield self._step(completion, lam, means, point)
+
+    def steps_from(self, model: Model, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """This model of the same data, found at another penalty, then a model after each step, as in `steps`."""
+        threads = checked_threads(threads)
+        completion, means = self.completion(train, threads)
+        lam = completion.penalty(self.lam, self.share)
+        found = factors_of(model, completion.observed.shape, "SMC")
+        columns = slice(-1 if self.centred else None)  # the last column holds the users' means
+        matrix = LowRankMatrix.product(found.users[:, columns], found.items[:, columns])
+        start = Descent.at(matrix, completion.observed)
+        yield self._step(completion, lam, means, start)
+        if len(train):
+            for point in completion.descent(lam, rng, start):
+                yield self._step(completion, lam, means, point)
 
     def completion(self, train: Ratings, threads: int) -> tuple[Completion, Floats]:
         """The completion problem, and the mean to be added to each user's scores."""

@@ -1,7 +1,7 @@
 """The per-user values behind a measured mean, and what each user contributes to it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ class Sample:
     values: Floats  # repetitions x users
     weights: Floats  # repetitions x users; 1 for an average over users
     repetitions: tuple[int, ...]
+    anew: bool = False  # each repetition has other users, as its data is drawn anew
 
     @classmethod
     def of(cls, values: Mapping[int, Floats], weights: Mapping[int, Floats] | None = None) -> "Sample":
@@ -33,7 +34,16 @@ class Sample:
     def only(self, repetitions: tuple[int, ...]) -> "Sample":
         """The sample of these repetitions, in this order."""
         rows = [self.repetitions.index(number) for number in repetitions]
-        return Sample(self.values[rows], self.weights[rows], repetitions)
+        return replace(self, values=self.values[rows], weights=self.weights[rows], repetitions=repetitions)
+
+    def apart(self, of: int) -> "Sample":
+        """The same with a column for each user of each of `of` repetitions, whose users are then different ones."""
+        values = np.full((len(self.repetitions), of, self.values.shape[1]), np.nan)
+        weights = np.ones_like(values)
+        rows = np.arange(len(self.repetitions))
+        values[rows, self.repetitions], weights[rows, self.repetitions] = self.values, self.weights
+        columns = (len(rows), -1)
+        return replace(self, values=values.reshape(columns), weights=weights.reshape(columns), anew=False)
 
     @property
     def counted(self) -> Flags:
@@ -71,6 +81,12 @@ class Sample:
         means = numerators.sum(axis=1, keepdims=True) / totals
         moved: Floats = ((numerators - means * denominators) / totals).mean(axis=0)
         return moved
+
+
+def spread(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples, those of data drawn anew with columns of their own for the users of each repetition."""
+    of = 1 + max((number for sample in samples for number in sample.repetitions), default=0)
+    return [sample.apart(of) if sample.anew else sample for sample in samples]
 
 
 def paired(one: Sample, other: Sample) -> Floats:

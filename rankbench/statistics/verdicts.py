@@ -10,7 +10,7 @@ import numpy as np
 from rankbench.contract import Floats
 from rankbench.statistics.permutation import detectable, holm, p_values
 from rankbench.statistics.resampling import bca, resampled
-from rankbench.statistics.samples import Sample, paired
+from rankbench.statistics.samples import Sample, paired, spread
 
 ALPHA = 0.05
 _ROUNDING = 1e-12  # a standard deviation below this share of the mean comes from rounding
@@ -65,6 +65,7 @@ class Verdict:
 
 def intervals(samples: Sequence[Sample]) -> list[Interval]:
     """The mean and interval of each sample; all are resampled with the same users."""
+    samples = spread(samples)
     columns = [sample.masses() for sample in samples]
     numerators, denominators = (np.concatenate(parts).T for parts in zip(*columns, strict=True))
     some = denominators.any(axis=1)
@@ -105,7 +106,8 @@ def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
 
 def contrasts(pairs: Sequence[tuple[Sample, Sample]]) -> list[Contrast]:
     """The first solver of each pair against the second one; users that are counted alike share their resamples."""
-    shares = [paired(one, other) for one, other in pairs]
+    both = spread([sample for pair in pairs for sample in pair])
+    shares = [paired(one, other) for one, other in zip(both[::2], both[1::2], strict=True)]
     by_users: dict[int, list[int]] = {}
     for place, share in enumerate(shares):
         by_users.setdefault(len(share), []).append(place)

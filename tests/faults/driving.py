@@ -18,7 +18,17 @@ from helpers import tiny_toml, with_solver
 MARK = "RANKBENCH_TEST_MARK"  # an environment variable by which all processes of a driver are found
 LOG = "RANKBENCH_TEST_LOG"  # an environment variable with the file of the solver's notes
 PATIENCE = 60.0  # seconds that a busy machine may take for what takes a moment
-TIMES = {"wall", "seconds", "prepare", "load", "peak_mb", "finished", "contended", "machine"}  # differ between runs
+TIMES = {
+    "wall",
+    "seconds",
+    "prepare",
+    "load",
+    "peak_mb",
+    "peaks",
+    "finished",
+    "contended",
+    "machine",
+}  # differ between runs
 
 LINES = (  # of a solver: its identity is that of its cell, in the log and in the result
     "import hashlib",

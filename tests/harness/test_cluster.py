@@ -11,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness.test_paths import along, told
 from helpers import TINY, prepared, ran, tiny, tiny_toml, until, with_solver
 
 import rankbench
+from rankbench.data import DATASETS
 from rankbench.errors import UserError
 from rankbench.harness.isolation import Caps
 from rankbench.harness.records import Selection
@@ -64,8 +66,9 @@ def cluster_in(folder, workers=2, daemon="False"):
     try:
         until(file.exists)
         nannies = [worker_of(file, folder, daemon) for _ in range(workers)]
-        with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=60)
+        if workers:
+            with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+                client.wait_for_workers(workers, timeout=60)
         yield file
     finally:
         end(scheduler, *nannies)
@@ -144,6 +147,13 @@ def test_own_solvers_travel_by_content(tmp_path, shared):
     assert run.result(cell).status == "ok"
 
 
+def test_trials_start_from_the_model_before_them_on_workers_too(tmp_path, shared):
+    experiment = along(tmp_path)
+    here = ran(tmp_path / "here", experiment)
+    with on(shared) as (workplace, _):
+        assert told(execute(tmp_path / "there", workplace, experiment)) == told(here)
+
+
 def test_limits_hold_on_workers(tmp_path, shared):
     solver = with_solver(tmp_path, "time.sleep(60)")
     with on(shared) as (workplace, _):
@@ -163,6 +173,30 @@ def test_a_worker_without_the_data_is_sent_the_split(tmp_path, shared):
         run.execute(lambda event: None)
     assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
     assert said and all("is sent the split" in line and "r.csv" in line for line in said)
+
+
+def test_a_worker_without_a_published_data_set_says_which_command_gets_it(tmp_path, monkeypatch):
+    (cell,) = prepared(tmp_path, tiny(repetitions=1, solvers=("global",))).plan.cells
+    for name in ("RANKBENCH_DATA", "RANKBENCH_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path / "empty"))
+    place = replace(cell.place, data=DATASETS.resolve("ml-100k"))
+    found = carry_out(Order(replace(cell, place=place, split_hash="1" * 64), Caps(), {}, "stop"))
+    assert isinstance(found, Refusal) and found.lacks_data
+    assert "ml-100k" in found.reason and "rankbench data fetch ml-100k" in found.reason
+
+
+def test_a_scheduler_file_that_is_just_being_written_is_read_once_it_is_complete(tmp_path, monkeypatch):
+    file = tmp_path / "scheduler.json"
+    file.write_text('{"addr')
+    monkeypatch.setattr(cluster, "sleep", lambda seconds: file.write_text('{"address": "tcp://here:1"}'))
+    assert cluster._address(str(file)) == "tcp://here:1"
+
+
+def test_a_scheduler_file_that_stays_damaged_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "_WRITTEN", 0.0)
+    (tmp_path / "scheduler.json").write_text('{"addr')
+    with pytest.raises(UserError, match=r"no scheduler answers at .*scheduler\.json \(.*\); start one with: dask sch"):
+        Cluster(str(tmp_path / "scheduler.json"), 1, print)
 
 
 def test_a_worker_with_other_data_is_refused(tmp_path, monkeypatch):
@@ -293,3 +327,150 @@ def test_a_run_goes_on_when_its_scheduler_is_killed_and_started_again(tmp_path):
     finally:
         end(first, *second, *nannies)
     assert without_times(run.study()) == without_times(ran(tmp_path / "here", tiny(), selection).study())
+
+
+# users in parts, over all workers
+
+
+PARTED = tiny(solvers=("frsvm[rank=2,features=none,partitions=5]", "altsvm[rank=2,inner=2,partitions=4]"))
+GATE = """
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+import numpy as np
+
+@dataclass(frozen=True)
+class Gate:
+    definition: str = "nothing: it notes that a model is evaluated, and waits until it may go on"
+    better: str = "higher"
+    limits: tuple[float, float] = (0.0, 1.0)
+    version: int = 1
+
+    def of_user(self, scores, ratings):
+        with open({folder!r} + "/log", "a") as file:
+            print("training", file=file)
+        while not Path({folder!r} + "/go").exists():
+            sleep(0.01)
+        return 0.5
+"""
+
+
+def gated(folder):
+    """An experiment in parts whose models are evaluated when a file allows it."""
+    (folder / "gate.py").write_text(GATE.format(folder=str(folder)))
+    metrics = (f"{folder / 'gate.py'}:Gate", "pairwise-error")
+    return replace(PARTED, solvers=PARTED.solvers[:1], metrics=metrics, repetitions=1)
+
+
+def served(client):
+    """The workers that hold parts of some training."""
+    return [address for address, keys in client.processing().items() if any("serve_seat" in key for key in keys)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_training_in_parts_has_the_same_bits_on_any_number_of_workers(tmp_path, shared, workers):
+    here = ran(tmp_path / "here", PARTED)
+    with on(shared, per_node=workers) as (workplace, said):
+        there = execute(tmp_path / "there", workplace, PARTED)
+    assert said == [] and {row.status for row in rows(here.study())} == {"ok"}
+    assert without_times(there.study()) == without_times(here.study())
+    for cell in here.plan.cells:
+        one, other = here.result(cell), there.result(cell)
+        assert one.model == other.model != "" and one.curve[-1].values == other.curve[-1].values
+
+
+def test_cells_in_parts_and_whole_ones_run_after_each_other(tmp_path, shared):
+    mixed = replace(PARTED, solvers=("global[lam=10]", *PARTED.solvers, "sgd[rank=2]"))
+    with on(shared) as (workplace, _):
+        there = execute(tmp_path / "there", workplace, mixed)
+    assert without_times(there.study()) == without_times(ran(tmp_path / "here", mixed).study())
+
+
+def struck(folder, run, file, blow):
+    """Run on a cluster; while the first model is evaluated, a worker that holds parts gets a signal."""
+    running = threading.Thread(target=run.execute, args=(lambda event: None,))
+    with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+        running.start()
+        until(lambda: trainings(folder) > 0)
+        assert len(served(client)) == 3
+        victim = sorted(served(client))[1]
+        pid = client.run(os.getpid)[victim]
+        os.kill(pid, blow)
+        (folder / "go").touch()
+        running.join(90)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+        assert not running.is_alive()
+        until(lambda: not served(client))
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path, blow):
+    with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
+        run = prepared(tmp_path / "there", gated(tmp_path), caps=Caps(seconds=60.0))
+        run.workplace = workplace
+        struck(tmp_path, run, file, blow)
+    here = ran(tmp_path / "here", gated(tmp_path))
+    assert without_times(run.study()) == without_times(here.study())
+    (cell,) = run.plan.cells
+    assert run.result(cell).status == "ok" and run.result(cell).model == here.result(cell).model
+
+
+def test_a_training_in_parts_that_loses_workers_too_often_is_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "_ATTEMPTS", 1)
+    with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
+        run = prepared(tmp_path / "out", gated(tmp_path), caps=Caps(seconds=60.0))
+        run.workplace = workplace
+        struck(tmp_path, run, file, signal.SIGKILL)
+    (cell,) = run.plan.cells
+    reason = "1 times a worker that held parts of the users went away"
+    assert (run.result(cell).status, run.result(cell).reason) == ("lost", reason)
+
+
+def test_limits_hold_for_a_training_in_parts_and_its_workers_are_free_afterwards(tmp_path, shared):
+    with on(shared) as (workplace, _):
+        run = execute(tmp_path / "slow", workplace, gated(tmp_path), caps=Caps(seconds=1.0))
+        (cell,) = run.plan.cells
+        assert run.result(cell).status == "timeout"
+        quick = execute(tmp_path / "quick", workplace, replace(PARTED, repetitions=1))
+        assert {quick.result(cell).status for cell in quick.plan.cells} == {"ok"}
+
+
+def test_two_drivers_train_in_parts_on_the_same_workers(tmp_path, shared):
+    found = {}
+
+    def drive(name):
+        with on(shared) as (workplace, _):
+            found[name] = execute(tmp_path / name, workplace, PARTED)
+
+    drivers = [threading.Thread(target=drive, args=(name,)) for name in ("one", "other")]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join(120)
+    assert without_times(found["one"].study()) == without_times(found["other"].study())
+    assert {row.status for row in rows(found["one"].study())} == {"ok"}
+
+
+def test_more_parts_than_users_fail_with_the_remedy(tmp_path, shared):
+    with on(shared) as (workplace, _):
+        run = execute(tmp_path, workplace, replace(PARTED, solvers=("altsvm[rank=2,partitions=21]",), repetitions=1))
+    (cell,) = run.plan.cells
+    reason = "UserError: AltSVM: partitions=21 is above the number of users, 20; lower partitions"
+    assert (run.result(cell).status, run.result(cell).reason) == ("failed", reason)
+
+
+def test_a_scheduler_without_workers_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "_AWAY", 0.5)
+    with cluster_in(tmp_path, workers=0) as file, on(file) as (workplace, _):
+        with pytest.raises(UserError, match=r"the scheduler .* has no workers; start some with: dask worker"):
+            execute(tmp_path / "out", workplace, PARTED)
+
+
+def test_a_users_own_solver_with_partitions_trains_on_one_worker(tmp_path):
+    text = "from rankbench.solvers.frsvm import FRSVM\nclass Mine(FRSVM): pass\n"
+    (tmp_path / "mine.py").write_text(text)
+    selection = Selection(solvers=(f"{tmp_path / 'mine.py'}:Mine[rank=2,features=none,partitions=3]",), repetitions=1)
+    (cell,) = prepared(tmp_path, tiny(), selection).plan.cells
+    (builtin,) = prepared(tmp_path, PARTED, Selection(solvers=PARTED.solvers[:1], repetitions=1)).plan.cells
+    assert (cluster._partitions(cell), cluster._partitions(builtin)) == (0, 5)

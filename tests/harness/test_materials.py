@@ -1,6 +1,7 @@
 """Materials: data sets and splits are made once, and temporary files are removed."""
 
 from dataclasses import replace
+from itertools import combinations
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -9,7 +10,7 @@ from helpers import TINY
 
 from rankbench.arrays import read_npz
 from rankbench.data import DATASETS, load
-from rankbench.data.splits import SPLITS, cut
+from rankbench.data.splits import SPLITS, VALIDATIONS, cut
 from rankbench.errors import UserError
 from rankbench.harness import materials
 from rankbench.harness.materials import Materials, packed, read_split, size_of
@@ -18,6 +19,7 @@ from rankbench.harness.records import Place
 DATA = TINY.data[0]
 FIRST = Place(DATASETS.resolve(DATA), SPLITS.resolve(TINY.splits[0]), 0)
 SECOND = replace(FIRST, repetition=1)
+OTHERWISE = replace(FIRST, split=SPLITS.resolve("entries[test=0.3]"))
 INNER = replace(FIRST, validation=SPLITS.resolve("entries[test=0.2]"))
 
 
@@ -121,11 +123,11 @@ def test_a_damaged_file_of_a_split_is_one_line(tmp_path):
 
 def test_data_is_loaded_once_for_all_that_needs_it_in_a_row(monkeypatch):
     calls = []
-    monkeypatch.setattr("rankbench.data.load", lambda named, seed: calls.append(named.written) or load(named, seed))
+    monkeypatch.setattr("rankbench.data.load", lambda named, *rest: calls.append(named.written) or load(named, *rest))
     found = Materials(0)
     spelled = DATASETS.resolve("low-rank[per_user=20,items=30,users=20]")
     assert found.view(FIRST.data) is found.view(spelled)
-    for place in (FIRST, SECOND, INNER):
+    for place in (FIRST, OTHERWISE, INNER):
         found.split(place)
     assert calls == [DATA]
     other = DATASETS.resolve("low-rank[users=21,items=30,per_user=20]")
@@ -141,3 +143,59 @@ def test_a_validation_part_stays_the_one_that_stored_trials_were_measured_on():
 def test_another_seed_cuts_other_rows():
     assert Materials(0).split(FIRST).hash != Materials(1).split(FIRST).hash
     assert Materials(0).split(INNER).hash != Materials(1).split(INNER).hash
+
+
+def test_generated_data_is_drawn_anew_for_each_repetition_and_the_first_is_as_ever():
+    found = Materials(0)
+    first, second = (found.view(FIRST.data, repetition) for repetition in (0, 1))
+    assert (first.values != second.values).any() and (first.values == load(DATA).values).all()
+    assert (second.values == load(DATA, 0, 1).values).all()
+
+
+def test_a_file_is_read_once_for_all_repetitions(tmp_path):
+    (tmp_path / "r.csv").write_text("".join(f"u{i},i{j},{(i * j) % 5}\n" for i in range(9) for j in range(9)))
+    named, found = DATASETS.resolve(f"csv:{tmp_path / 'r.csv'}"), Materials(0)
+    assert found.view(named, 0) is found.view(named, 1)
+
+
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+def test_trials_are_measured_on_the_splits_own_validation_part(monkeypatch, scratch, kept):
+    monkeypatch.setattr(materials, "KEPT", kept)
+    whole = replace(FIRST, split=SPLITS.resolve("entries[test=0.1,validation=0.2,train=0.5]"))
+    found = Materials(0, scratch)
+    outer, inner = found.split(whole), found.split(replace(whole, validation=VALIDATIONS.resolve("own")))
+    assert inner.train.values.tobytes() == outer.train.values.tobytes()
+    assert len(inner.test) == round(0.2 * len(found.view(FIRST.data)))
+    taken = [set(zip(part.users, part.items, strict=True)) for part in (outer.train, outer.test, inner.test)]
+    assert not any(one & other for one, other in combinations(taken, 2))
+    assert outer.hash == replace(outer, validation=None).hash
+
+
+def test_a_split_without_a_validation_part_has_none_of_its_own():
+    with pytest.raises(UserError, match="has no validation part"):
+        Materials(0).split(replace(FIRST, validation=VALIDATIONS.resolve("own")))
+    with pytest.raises(UserError, match="is for tuning only"):
+        Materials(0).split(replace(FIRST, split=VALIDATIONS.resolve("own")))
+
+
+def test_with_again_the_validation_part_is_cut_from_the_training_part_as_the_test_part_was():
+    place = replace(FIRST, split=SPLITS.resolve("entries[test=0.3]"))
+    outer, inner = (Materials(0).split(replace(place, validation=by)) for by in (None, VALIDATIONS.resolve("again")))
+    assert len(inner.test) == round(0.3 * len(outer.train))
+    assert len(inner.train) + len(inner.test) == len(outer.train)
+
+
+def test_with_again_a_split_of_drawn_comparisons_holds_out_training_ratings():
+    place = replace(FIRST, split=SPLITS.resolve("binary[C=5]"))
+    outer, inner = (Materials(0).split(replace(place, validation=by)) for by in (None, VALIDATIONS.resolve("again")))
+    pairs = {
+        name: set(zip(part.users.tolist(), part.items.tolist(), strict=True))
+        for name, part in {"outer": outer.seen, "test": inner.test, "seen": inner.seen}.items()
+    }
+    assert pairs["test"] and pairs["test"] | pairs["seen"] == pairs["outer"] and not pairs["test"] & pairs["seen"]
+    assert np.diff(inner.train.indptr).max() == 5
+
+
+def test_again_is_for_tuning_only():
+    with pytest.raises(UserError, match='is for tuning only, as in `validation = "again"`'):
+        Materials(0).split(replace(FIRST, split=VALIDATIONS.resolve("again")))

@@ -1,5 +1,8 @@
 """Runs: isolation, limits, resuming, failures, and equal results under all conditions."""
 
+import errno
+import fcntl
+import inspect
 import os
 import platform
 import signal
@@ -8,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import groupby
 
 import numpy as np
@@ -33,9 +37,10 @@ from rankbench.arrays import read_npz
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
 from rankbench.errors import UserError
-from rankbench.experiments import Budget
+from rankbench.experiments import Budget, Figure
 from rankbench.experiments.spaces import Tune
 from rankbench.harness import materials
+from rankbench.harness.claims import Claims
 from rankbench.harness.isolation import Caps, Outcome
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Result, Selection
@@ -43,7 +48,7 @@ from rankbench.harness.run import _from_own_place, result_of
 from rankbench.harness.store import ResultsFolder, Store, write_text
 from rankbench.harness.training import checkpoints
 from rankbench.metrics import evaluate
-from rankbench.report.study import groups
+from rankbench.report.study import groups, study
 from rankbench.report.tables import sheet
 from rankbench.report.writing import write_report
 from rankbench.streams import stream
@@ -828,3 +833,72 @@ def test_what_a_split_says_was_seen_is_no_candidate(tmp_path):
     found = evaluate(last.step.model, parts.test, [label], train=parts.seen)[label]
     assert run.result(cell).value(label) == found
     assert found != evaluate(last.step.model, parts.test, [label], train=parts.train)[label]
+
+
+def most_at_a_time(run):
+    """How many cells and how many trials ran at the same time at most."""
+    open_cells, open_trials, most = set(), set(), [0, 0]
+
+    def tell(event):
+        among = open_trials if event.cell.is_trial else open_cells
+        (among.add if event.kind == "start" else among.discard)(event.cell.key)
+        most[:] = [max(most[0], len(open_cells)), max(most[1], len(open_trials))]
+        assert not (open_cells and open_trials)
+
+    run.open()
+    run.execute(tell)
+    return tuple(most)
+
+
+@pytest.mark.parametrize(
+    ("figure", "cells"), [(Figure("speedup"), 1), (Figure("curve"), 1), (Figure("curve", x="step"), 2), (Figure(), 2)]
+)
+def test_cells_whose_seconds_are_drawn_run_one_at_a_time(tmp_path, figure, cells):
+    assert most_at_a_time(prepared(tmp_path, tuned(figure=figure), jobs=2)) == (cells, 2)
+
+
+def test_a_folder_without_locks_and_links_will_do(tmp_path, monkeypatch):
+    lock = fcntl.flock
+
+    def refuse(*arguments, **options):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    def lock_elsewhere(handle, operation):
+        (refuse if os.readlink(f"/proc/self/fd/{handle}").startswith(str(tmp_path)) else lock)(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_elsewhere)
+    monkeypatch.setattr(os, "link", refuse)
+    run = ran(tmp_path)
+    assert [run.result(cell).status for cell in run.plan.cells] == ["ok"] * 4
+    assert not list(tmp_path.rglob("*.claim")) and not list(tmp_path.rglob("*.permit"))
+
+
+def test_a_time_limit_shorter_than_the_heartbeat_ends_a_cell_and_frees_it_for_others(tmp_path):
+    solver = with_solver(tmp_path, f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)")
+    selection = Selection(solvers=(solver,), repetitions=1)
+    assert inspect.signature(Claims).parameters["lease"].default / 4 > 0.3  # the heart has not beaten yet
+    first = ran(tmp_path / "out", tiny(), selection, caps=Caps(seconds=0.3))
+    (cell,) = first.plan.cells
+    assert first.result(cell).status == "timeout" and not list((tmp_path / "out").rglob("*.claim"))
+    (tmp_path / "go").touch()
+    second = ran(tmp_path / "out", tiny(), selection, retry_failed=True, join=True, leave=True)
+    assert second.result(cell).status == "ok"
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_drivers_on_nodes_whose_clocks_are_minutes_apart_share_a_plan_and_its_results(tmp_path, monkeypatch, minutes):
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(minutes=minutes)
+
+    with monkeypatch.context() as there:
+        there.setattr("rankbench.harness.run.datetime", Clock)
+        ran(tmp_path, selection=Selection(solvers=("global[lam=10]",)), join=True, leave=True)
+    ran(tmp_path, selection=Selection(solvers=("sgd[rank=2]",)), join=True, leave=True)
+    found = study(ResultsFolder(tmp_path, print), "tiny")
+    assert sorted((entry.cell.solver.name, entry.status) for entry in found.entries) == [
+        *[("global", "ok")] * 2,
+        *[("sgd", "ok")] * 2,
+    ]
+    assert prepared(tmp_path, TINY).pending == ()

@@ -96,7 +96,7 @@ def test_a_solver_asked_for_beside_the_experiments_own_keeps_what_it_says():
 def test_repetitions_try_the_same_settings_and_splits_others():
     made = plan(tuned(splits=("n-per-user[n=8,least=5]", "entries")), Selection(solvers=("sgd",)))
     tried = [tuple(settings_of(trial)["lam"] for trial in search.trials) for search in made.searches]
-    assert tried[0] == tried[1] != tried[2] == tried[3]
+    assert tried[0] == tried[2] != tried[1] == tried[3]
 
 
 def test_another_seed_tries_other_settings():
@@ -363,7 +363,7 @@ def test_a_cell_that_is_written_twice_is_run_once(tmp_path):
 def test_trials_can_be_forced_again(done):
     out, run = done
     forced = prepared(out, tuned(), force=True)
-    assert forced.pending_trials == forced.plan.trials
+    assert forced.pending_trials == forced.paths.ordered(forced.plan.trials)
     assert forced.pending == forced.plan.cells == run.plan.cells
 
 
@@ -493,7 +493,7 @@ def test_data_loads_once_for_all_trials_of_it(monkeypatch):
     calls = []
     monkeypatch.setattr("rankbench.data.load", lambda *names: calls.append(names[0]) or load(*names))
     plan(tuned(data=(TINY.data[0], "low-rank[users=25,items=30,per_user=20]")), Selection())
-    assert len(calls) == 2
+    assert len(calls) == 4  # two data sets, drawn anew for each of two repetitions
 
 
 def test_a_plan_has_the_trials_of_a_split_together():
@@ -509,3 +509,12 @@ def test_numbers_of_trials_are_kept_with_their_users(done):
     found = store.load(trial)
     assert np.nanmean(read_npz(store.path(trial).with_suffix(".npz"))["ndcg@5"]) == found.value("ndcg@5")
     assert len(found.curve) == 2  # only its start and its end are measured
+
+
+def test_trials_shared_by_all_repetitions_are_refused_where_others_test_on_their_rows(tmp_path):
+    (tmp_path / "r.csv").write_text("".join(f"u{i},i{j},{(i * j) % 5}\n" for i in range(12) for j in range(20)))
+    fixed = tuned(Tune(SPACES, trials=2, per="split"), data=(f"csv:{tmp_path / 'r.csv'}",))
+    with pytest.raises(UserError, match="settings are chosen on rows that others test on"):
+        plan(fixed, Selection())
+    assert plan(fixed, Selection(repetitions=1)).searches
+    assert plan(replace(fixed, data=TINY.data), Selection()).searches

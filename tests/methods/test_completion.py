@@ -12,7 +12,7 @@ import scipy.sparse
 from rankbench.contract import Floats
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.methods.completion import Completion, LowRankMatrix, Pull, descend, norm
-from rankbench.methods.entries import Entries
+from rankbench.methods.entries import Entries, Sparse
 
 
 @pytest.fixture(autouse=True)
@@ -121,3 +121,54 @@ def test_nothing_as_large_as_users_times_items_is_ever_made():
     assert 0 < completion.gap(4.0, point) < np.inf
     assert tracemalloc.get_traced_memory()[1] < 100e6
     tracemalloc.stop()
+
+
+def test_a_continuation_ends_at_the_same_optimum():
+    observed, values, _ = problem()
+    completion = Completion(observed, To(values), tolerance=1e-9)
+    lam = 0.03 * completion.largest()
+    ends = [list(way(lam, np.random.default_rng(0)))[-1] for way in (completion.descent, completion.continuation)]
+    cold, continued = (completion.objective(lam, end) for end in ends)
+    assert continued == pytest.approx(cold, rel=1e-8)
+
+
+def test_whether_a_descent_has_converged_is_decided_as_by_the_gap():
+    observed, values, _ = problem(80, 60, seed=4)
+    for tolerance in (1e-1, 1e-2, 1e-4):
+        completion = Completion(observed, To(values), tolerance=tolerance)
+        lam = 0.2 * completion.largest()
+        decided = [
+            (
+                completion.converged(lam, point),
+                completion.gap(lam, point) <= tolerance * completion.objective(lam, point),
+            )
+            for point in islice(descend(observed, To(values), lam, np.random.default_rng(0)), 40)
+        ]
+        assert all(one == other for one, other in decided)
+        assert {one for one, _ in decided} == {True, False}
+
+
+def test_a_check_that_fails_costs_less_than_a_step(monkeypatch):
+    observed, values, _ = problem(400, 300, seed=4)
+    completion = Completion(observed, To(values), tolerance=1e-6)
+    lam = 0.05 * completion.largest()
+    columns = []
+    product = Sparse._product
+    monkeypatch.setattr(
+        Sparse,
+        "_product",
+        lambda self, rows, n, dense: (columns.append(dense.shape[1]), product(self, rows, n, dense))[1],
+    )
+    points = list(islice(descend(observed, To(values), lam, np.random.default_rng(0)), 11))
+    steps = sum(columns)
+    last_step = sum(columns[-2:])
+    columns.clear()
+    assert not completion.converged(lam, points[-1])
+    assert sum(columns) <= last_step < steps
+
+
+def test_a_penalty_may_be_a_share_of_the_largest_one():
+    observed, values, _ = problem()
+    completion = Completion(observed, To(values))
+    assert completion.penalty(3.0, None) == 3.0
+    assert completion.penalty(3.0, 0.25) == 0.25 * completion.largest()

@@ -12,7 +12,7 @@ from rankbench.experiments import Budget, Curve, Experiment, Figure, Published
 from rankbench.experiments.naming import Names
 from rankbench.experiments.spaces import Range, Tune
 from rankbench.harness.records import Selection
-from rankbench.names.checking import hints_of
+from rankbench.names.checking import Limits, hints_of
 from rankbench.names.registry import class_at
 from rankbench.solvers import SOLVERS
 
@@ -38,7 +38,10 @@ NAMED = {
 def wrong(hint):
     """A value that this type or its limits do not allow; None if the checks allow anything."""
     if get_origin(hint) is Annotated:
-        inner, limits = get_args(hint)
+        inner, *notes = get_args(hint)
+        limits = next((note for note in notes if isinstance(note, Limits)), None)
+        if limits is None:
+            return wrong(inner)
         return float("nan") if inner is float else int(limits.low) - 1
     if get_origin(hint) is Literal:
         return "no such value"

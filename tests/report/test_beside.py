@@ -4,11 +4,12 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from helpers import made_up, prepared, tiny
 
-from rankbench.experiments import Figure, Published
+from rankbench.experiments import PER_STEP, Figure, Published
 from rankbench.names import Pattern
 from rankbench.report.figures import draw
 from rankbench.report.page import page
@@ -130,3 +131,49 @@ def test_the_figure_of_the_page_is_json_also_with_quotes_in_a_remark(study):
     assert "by &quot;them&quot; &lt;/script&gt;" in html
     (figures,) = re.findall(r'<script type="application/json" class="figures">(.*?)</script>', html)
     assert json.loads(figures)["ndcg@5"]["data"]
+
+
+def test_what_was_published_on_data_that_is_not_at_hand_has_rows_of_its_own(study):
+    there = Published(Pattern("global"), "ndcg@5", 0.7605, data=Pattern("netflix"))
+    shown = of_sgd("ml-10m")
+    found = study(shown, there, data=(HERE, "netflix", "ml-10m"))
+    lines = [row for row in rows(found) if row.published is not None and row.measured is None]
+    assert [(row.data, row.solver, row.metric, row.published, row.status) for row in lines] == [
+        ("netflix", "global", "ndcg@5", 0.7605, "skipped")
+    ]  # the number of ml-10m stands beside a measured one already
+    assert ["netflix", "global"] in [list(line[:2]) for line in sheet(found).lines]
+
+
+def column(study, heading):
+    """A column of the table for people, by solver."""
+    table = sheet(study)
+    place = table.headings.index(heading)
+    return dict(zip(table.solvers, (line[place] for line in table.lines), strict=True))
+
+
+def test_seconds_per_step_stand_beside_published_ones(study):
+    found = study(Published(Pattern("sgd"), PER_STEP, 0.07))
+    assert set(column(found, "seconds per step").values()) == {"0.150"}  # 0.3 seconds in two steps
+    published = column(found, "published seconds per step")
+    assert {solver.partition("[")[0]: text for solver, text in published.items()} == {"sgd": "0.07", "global": ""}
+    assert not [heading for heading in sheet(study()).headings if "per step" in heading]
+
+
+def test_a_recorded_gap_is_shown_relative_to_the_objective(tmp_path):
+    run = prepared(tmp_path, tiny(repetitions=2))
+    run.open()
+    for cell in run.plan.cells:
+        result = made_up(cell, 0.5)
+        last = replace(result.curve[-1], objective=-200.0, gap=2.0 * (1 + cell.place.repetition))
+        run.keep(replace(result, curve=(*result.curve[:-1], last)) if cell.solver.name == "sgd" else result, {})
+    found = {solver.partition("[")[0]: text for solver, text in column(run.study(), "relative gap").items()}
+    assert found == {"sgd": "2e-02", "global": ""}  # the larger one of two repetitions
+
+
+def test_published_seconds_per_step_of_data_that_is_not_at_hand_stand_beside_its_other_numbers(study):
+    of_missing = {"data": Pattern("netflix")}
+    numbers = (
+        Published(Pattern("global"), what, value, **of_missing) for what, value in ((PER_STEP, 7), ("ndcg@5", 0.7))
+    )
+    lines = [row for row in rows(study(*numbers, data=(HERE, "netflix"))) if row.published is not None]
+    assert [(row.solver, row.metric, row.published_step) for row in lines] == [("global", "ndcg@5", 7)]

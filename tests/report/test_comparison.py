@@ -42,9 +42,9 @@ def test_each_two_solvers_are_compared_by_each_metrics_direction(tmp_path):
     assert found["global", "sgd", "ndcg@5"].verdict == BETTER
     assert found["global", "sgd", "pairwise-error"].verdict == WORSE  # a larger error
     alike = found["sgd", "mf", "ndcg@5"]
-    assert (alike.verdict, alike.difference, alike.p, alike.ties) == (SAME, 0, 1, 20)
+    assert (alike.verdict, alike.difference, alike.p, alike.ties) == (SAME, 0, 1, 40)
     higher = found["global", "sgd", "ndcg@5"]
-    assert higher.difference == pytest.approx(0.1) and (higher.wins, higher.losses) == (20, 0)
+    assert higher.difference == pytest.approx(0.1) and (higher.wins, higher.losses) == (40, 0)
     assert found["global", "sgd", "pairwise-error"].wins == 0
     assert higher.low <= higher.difference <= higher.high
 
@@ -99,7 +99,7 @@ def test_runs_with_other_users_are_refused(tmp_path):
     one = kept(tmp_path / "one")
     fewer = {name: {"counted": (Counted(19, 0), Counted(19, 0))} for name in VALUES}
     other = kept(tmp_path / "other", arrays=lambda cell, value: around(cell, value, users=19), changes=fewer)
-    with pytest.raises(UserError, match="values of 19 users and the other of 20"):
+    with pytest.raises(UserError, match="values of 38 users and the other of 40"):
         between(one, other, ("one", "other"))
 
 

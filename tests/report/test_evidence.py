@@ -77,7 +77,7 @@ def test_a_table_that_cannot_tell_says_so_and_what_it_could_have_seen(study):
         return {measure.label: 0.5 + 0.1 * rng.standard_normal(20) for measure in cell.measures}
 
     (line,) = [line for line in notes(study((0.5, 0.5, 0.5), arrays=shaken, metrics=("ndcg@5",))) if "told" in line]
-    assert "; with 20 users, differences from about 0.0" in line
+    assert "; with 40 users, differences from about 0.0" in line
 
 
 def test_results_without_values_for_users_have_no_interval_and_nothing_in_bold(study):

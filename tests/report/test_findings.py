@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from helpers import MACHINE, around, made_up, prepared, tiny
 
 from rankbench.experiments import Budget, Published
-from rankbench.harness.records import Counted, Selection
+from rankbench.harness.records import Counted, Selection, pairs_of
 from rankbench.harness.store import ResultsFolder
 from rankbench.names import Pattern
+from rankbench.report.differences import differences_page
 from rankbench.report.facts import facts
 from rankbench.report.findings import Finding, finding, published_sheet
 from rankbench.report.page import page
@@ -114,6 +116,19 @@ def test_results_of_older_versions_without_hashes_of_splits_have_no_line_of_them
     assert "split hashes" not in lines_of(study())
 
 
+def test_a_metric_over_all_pairs_says_how_many_there_are(study):
+    def arrays(cell, value):
+        """Twenty users with three pairs each, but for one who has none."""
+        pairs = np.full(20, 3.0)
+        pairs[0] = 0.0
+        return {"comparison-error": np.where(pairs > 0, value, np.nan), pairs_of("comparison-error"): pairs}
+
+    of_pairs = {"metrics": ("comparison-error",), "numbers": (), "changes": {"counted": (Counted(19, 1),)}}
+    (line,) = lines_of(study(arrays=arrays, **of_pairs))["held-out pairs"]
+    assert line.endswith(": 57 of 19 users")
+    assert "held-out pairs" not in lines_of(study(to="plain"))
+
+
 def test_page_and_markdown_have_the_same_table_and_facts(study, tmp_path):
     found = study(changes={"split": "ab" * 32})
     write_report(ResultsFolder(tmp_path / "results", print), print, page=False)
@@ -126,3 +141,29 @@ def test_page_and_markdown_have_the_same_table_and_facts(study, tmp_path):
     assert "| data | solver | metric | published | measured | difference | 95 % | verdict |" in text
     assert "- split hashes: " in text and "<dt>split hashes</dt>" in html
     assert '<td class="worse">worse</td>' in html and '<td class="inside">inside the interval</td>' in html
+
+
+def test_the_command_and_the_time_of_all_cells_are_told(study):
+    found = lines_of(study())
+    assert found["command"] == ("rankbench run tiny --full",)
+    assert found["time of all cells"] == ("12 s for 4 cells; the longest took 3 s",)
+    assert lines_of(study(full=False))["command"] == ("rankbench run tiny",)
+    assert lines_of(study(changes={"wall": 61.0}))["time of all cells"][0].startswith("4 min 4 s for 4 cells")
+
+
+def test_the_page_of_differences_has_each_published_number_and_the_reasons(study, tmp_path):
+    study(differences="Ties explain it: with ties counted as right the numbers agree.")
+    write_report(ResultsFolder(tmp_path / "results", print), print, tmp_path / "report")
+    text = (tmp_path / "report" / "differences.md").read_text()
+    assert "### tiny" in text and "Ties explain it" in text
+    assert "| −0.3000 |" in text and "| 0.9000 ± 0.2500 |" in text
+    page_text = (tmp_path / "report" / "index.html").read_text()
+    assert "Differences from the paper" in page_text and "Ties explain it" in page_text
+    assert (
+        "[Every published number beside the measured one](differences.md)"
+        in (tmp_path / "report" / "README.md").read_text()
+    )
+
+
+def test_an_experiment_without_published_numbers_has_no_part_in_the_page_of_differences(study):
+    assert "tiny" not in differences_page([Section(study(numbers=()), "tiny")])

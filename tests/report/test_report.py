@@ -216,7 +216,10 @@ def test_dots_have_the_interval_over_users_that_the_table_has(study, axes_of):
     assert (axis.lines[0].get_xdata()[0], low, high) == pytest.approx((0.6, row.low, row.high))
     assert low < 0.6 < high and drawn.spread == "95 % interval over users"
     error = traces_of(uneven)[0]["Global ranking"]["error_x"]
-    assert (error["arrayminus"], error["array"]) == (pytest.approx([0.6 - low]), pytest.approx([high - 0.6]))
+    assert (error["arrayminus"], error["array"]) == (
+        pytest.approx([0.6 - low], abs=1e-6),
+        pytest.approx([high - 0.6], abs=1e-6),
+    )
 
 
 def test_dots_without_values_for_users_reach_from_the_least_repetition_to_the_greatest(study, axes_of):
@@ -300,7 +303,7 @@ def test_a_sweep_has_a_panel_for_each_value_of_what_parts_it_with_the_curves_of_
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('kind = "bars"\nby = ["rank"]', "by and curves need kind=sweep, not kind=bars"),
+        ('kind = "bars"\nby = ["rank"]', "by needs kind=sweep, not kind=bars"),
         ('kind = "sweep"\ncurves = [3]', r"curves must be tables: \[\[figure.curves\]\]"),
         (
             'kind = "sweep"\ncurves = [{name = "a", x = [1, 2], y = [1]}]',
@@ -357,7 +360,7 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
     first = write_report(results, silent)
     assert first == tmp_path / "report" / "index.html"
     written = {str(path.relative_to(first.parent)) for path in first.parent.rglob("*") if path.is_file()}
-    names = {"index.html", "README.md", "tiny.md", "tables/tiny.csv", "tables/tiny.tex"}
+    names = {"index.html", "README.md", "differences.md", "tiny.md", "tables/tiny.csv", "tables/tiny.tex"}
     assert written == names | {"figures/tiny.pdf", "figures/tiny.png"}
     assert [one.name for one in studies(results)] == ["tiny"]
 

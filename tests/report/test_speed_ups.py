@@ -6,8 +6,10 @@ import io
 import pytest
 from helpers import colours, made_up, prepared, tiny
 
-from rankbench.experiments import Figure
+from rankbench.errors import UserError
+from rankbench.experiments import Curve, Figure, Published
 from rankbench.harness.records import Point
+from rankbench.names import Pattern
 from rankbench.report.figures import draw
 from rankbench.report.page import page
 from rankbench.report.sections import Section
@@ -21,8 +23,10 @@ PACES = {("global", 1): (1.0, 1.0), ("global", 3): (1.0, 1.0), ("sgd", 1): (0.8,
 def study(tmp_path):
     """Makes a study of two solvers on one thread and on three, set up in ten seconds, paced as above."""
 
-    def made(**changed):
-        run = prepared(tmp_path, tiny(threads=(1, 3), figure=Figure(kind="speedup"), metrics=("ndcg@5",)))
+    def made(published=(), curves=(), **changed):
+        figure = Figure(kind="speedup", curves=curves)
+        experiment = tiny(threads=(1, 3), figure=figure, metrics=("ndcg@5",), published=published)
+        run = prepared(tmp_path, experiment)
         run.open()
         for cell in run.plan.cells:
             run.keep(result_of(cell, **changed), {})
@@ -46,6 +50,40 @@ def test_the_table_shows_threads_speed_up_and_bound(study):
     assert [line[3:6] for line in table.lines] == [
         ("1", "1.00", ""), ("3", "1.00", ""), ("1", "1.00", ""), ("3", "3.00", "2.50"),
     ]  # fmt: skip
+
+
+def test_the_set_up_counts_in_a_speed_up_of_its_own(study):
+    table = sheet(study())
+    column = table.headings.index("with set-up")
+    ten_and_three_steps = [10 + 3 * pace for pace in (0.8, 1.2, 0.4, 0.3)]
+    mean = (ten_and_three_steps[0] / ten_and_three_steps[2] + ten_and_three_steps[1] / ten_and_three_steps[3]) / 2
+    assert [line[column] for line in table.lines] == ["1.00", "1.00", "1.00", f"{mean:.2f}"]
+
+
+def test_a_published_speed_up_stands_beside_the_measured_one_of_as_many_threads(study):
+    numbers = [
+        Published(Pattern("sgd"), "speed-up", 2.0, threads=3, on=Pattern("ml-1m")),
+        Published(Pattern("sgd"), "seconds", 963.1, threads=1, on=Pattern("ml-1m")),
+    ]
+    found = study(published=tuple(numbers))
+    table = sheet(found)
+    columns = [table.headings.index(heading) for heading in ("published speed-up", "published seconds")]
+    assert [[line[column] for column in columns] for line in table.lines] == [
+        ["", ""], ["", ""], ["", "963.1"], ["2.00", ""],
+    ]  # fmt: skip
+    (line,) = [line for line in drawing(found).panels[0].beside if line.what.startswith("published")]
+    assert (line.owner, line.x, line.y) == ("SGD", (3,), (2.0,))
+
+
+def test_a_reference_line_is_drawn_with_the_speed_ups(study):
+    (panel,) = drawing(study(curves=(Curve("bound", (1, 3), (1, 2.5)),))).panels
+    assert [line.name for line in panel.curves] == ["one per thread", "bound"]
+
+
+@pytest.mark.parametrize("given", [{"metric": "speed-up"}, {"metric": "ndcg@5", "threads": 2}])
+def test_a_published_speed_up_needs_its_number_of_threads(given):
+    with pytest.raises(UserError, match="threads goes with metric = speed-up or seconds"):
+        Published(Pattern("sgd"), value=1.0, **given)
 
 
 def test_scripts_find_the_threads_among_the_settings(study):

@@ -17,6 +17,7 @@ from rankbench import models
 from rankbench.arrays import fingerprint
 from rankbench.contract import DECLARATIONS, Determinism, Floats, Ints, Model, Solver, Step
 from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.distributed.in_process import InProcess
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.names import Limits, build, changed_settings, settings_of, show
@@ -221,6 +222,43 @@ class SolverContract:
     def test_an_unknown_setting_is_named(self, name):
         with pytest.raises(UserError, match="no_such_setting"):
             SOLVERS.make(f"{name}[no_such_setting=1]")
+
+
+class InParts:
+    """What a solver with its users in two parts promises beside; put before `SolverContract`."""
+
+    @pytest.mark.parametrize("edge", ["empty", "one-comparison", "all-tied"])
+    def test_it_works_at_the_edge(self, edge):
+        SolverContract.test_it_works_at_the_edge(self, edge)
+
+    def test_one_user_cannot_be_cut_in_two(self):
+        with pytest.raises(UserError, match="partitions=2 is above the number of users, 1"):
+            list(run(self.solver, offer(self.solver, EDGES["one-user"]())))
+
+    def test_on_an_executor_the_models_score_alike_and_have_the_same_hash(self, train):
+        with single_threaded_blas():
+            plain = [(fingerprint(s.model), s.objective(), scores(s.model, train)) for s in run(self.solver, train)]
+            steps = islice(self.solver.steps_on(InProcess(), train, stream(0)), STEPS)
+            for step, (digest, objective, expected) in zip(steps, plain, strict=True):
+                model = step.model
+                assert (model.digest(), step.objective()) == (digest, objective)
+                assert scores(model, train).tobytes() == expected.tobytes()
+                whole = model.score_all(np.arange(train.n_users)).ravel()
+                np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-14)
+
+    def test_a_scattered_model_is_gathered_to_be_saved(self, train, tmp_path):
+        with single_threaded_blas():
+            step = next(self.solver.steps_on(InProcess(), train, stream(0)))
+            models.save(step.model, tmp_path / "model.npz")
+            assert fingerprint(models.load(tmp_path / "model.npz")) == step.model.digest()
+
+    def test_a_user_or_item_that_is_not_there_is_named(self, train):
+        with single_threaded_blas():
+            model = next(self.solver.steps_on(InProcess(), train, stream(0))).model
+            for users, items in (([train.n_users], [0]), ([0], [train.n_items]), ([-1], [0])):
+                with pytest.raises(UserError, match="is out of range: ids run from 0 to"):
+                    model.score(np.array(users), np.array(items))
+            assert len(model.score(np.array([], np.int32), np.array([], np.int32))) == 0
 
 
 def run(solver: Solver, train: View, steps: int = STEPS, threads: int = 1, seed: int = 0) -> Iterator[Step]:

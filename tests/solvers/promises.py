@@ -25,6 +25,9 @@ PROMISES = {
     "TestAltSVMHogwild": LEARNS,
     "TestAltSVMAtomic": LEARNS,
     "TestAltSVMRandom": LEARNS,
+    "TestAltSVMInParts": LEARNS,
+    "TestAltSVMInPartsWithHingeLoss": LEARNS,
+    "TestAltSVMInPartsRandom": LEARNS,
     "TestBPR": LEARNS,
     "TestBPRFromEveryRating": NOTHING,  # which ratings are high is nothing to it
     "TestCofiRank": LEARNS | DESCENDS,
@@ -35,6 +38,8 @@ PROMISES = {
     "TestConvexERMByProjectionsAlone": LEARNS | DESCENDS | GAP,
     "TestFRSVM": LEARNS | DESCENDS,
     "TestWithoutFeatures": LEARNS | DESCENDS,
+    "TestFRSVMInParts": LEARNS | DESCENDS,
+    "TestFRSVMInPartsWithoutFeatures": LEARNS | DESCENDS,
     "TestGlobalRanking": LEARNS | DESCENDS | GAP | ENDS,
     "TestGlobalRankingWithLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
     "TestIMC": LEARNS | DESCENDS,
@@ -46,6 +51,7 @@ PROMISES = {
     "TestMPRank": LEARNS | ENDS,
     "TestMPRankInTheDual": LEARNS | ENDS,
     "TestMPRankWithGaussianKernel": LEARNS | ENDS,
+    "TestPopularity": ENDS,  # how a user rated an item is nothing to it
     "TestRankBoost": LEARNS | DESCENDS,
     "TestRankBoostValidated": LEARNS | DESCENDS,
     "TestRankSVMJoint": LEARNS | DESCENDS | GAP | ENDS,

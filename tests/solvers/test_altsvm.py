@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.svm import LinearSVC
-from solvers.contract import SolverContract
+from solvers.contract import InParts, SolverContract
 
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Records, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
+from rankbench.distributed.in_process import InProcess
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.metrics import evaluate
-from rankbench.solvers.altsvm import AltSVM, Machines, item_groups
+from rankbench.solvers import altsvm
+from rankbench.solvers.altsvm import AltSVM, Machines, SpreadMachines, item_groups
 
 LOSSES = {"squared-hinge": lambda margin: np.maximum(0, 1 - margin) ** 2, "hinge": lambda m: np.maximum(0, 1 - m)}
 SCHEDULES = ("tournament", "partitioned", "hogwild", "atomic", "random")
@@ -50,6 +52,18 @@ class TestAltSVMAtomic(SolverContract):
 
 class TestAltSVMRandom(SolverContract):
     solver = AltSVM(rank=3, lam=0.5, schedule="random")
+
+
+class TestAltSVMInParts(InParts, SolverContract):
+    solver = AltSVM(rank=3, lam=0.5, partitions=2)
+
+
+class TestAltSVMInPartsWithHingeLoss(InParts, SolverContract):
+    solver = AltSVM(rank=2, lam=0.5, loss="hinge", inner=2, groups=5, partitions=2)
+
+
+class TestAltSVMInPartsRandom(InParts, SolverContract):
+    solver = AltSVM(rank=3, lam=0.5, schedule="random", partitions=2)
 
 
 @pytest.fixture
@@ -419,3 +433,84 @@ def test_the_gap_of_a_half_holds_where_threads_lost_updates(side, train):
         machines.items[machines.known["items"]] *= 1.5  # as if other updates had been written over
         assert machines.gap(side) - before == pytest.approx(machines.objective() - objective_before, rel=1e-9)
     assert before >= 0
+
+
+# users in parts
+
+
+def spread(solver: AltSVM, train: Comparisons) -> SpreadMachines:
+    return SpreadMachines(solver, InProcess(), train, np.random.default_rng(0), 1)
+
+
+def users_of(machines: SpreadMachines) -> Floats:
+    return machines.model().gathered().users
+
+
+@pytest.mark.slow
+@each_loss
+@pytest.mark.parametrize("schedule", ["tournament", "random"])
+@pytest.mark.parametrize("partitions", [2, 5])
+@pytest.mark.parametrize("lam", [0.5, 30.0])
+def test_with_users_in_parts_the_items_half_ends_where_liblinear_does(loss, schedule, partitions, lam, train):
+    solver = AltSVM(rank=3, lam=lam, loss=loss, inner=6000, schedule=schedule, groups=4, partitions=partitions)
+    machines = spread(solver, train)
+    users = users_of(machines)
+    machines.fit_items()
+    own = machines.objective() - lam / 2 * np.square(users).sum()
+    assert 0 <= machines.gap("items") + 1e-9 * own < 1e-5 * own
+    assert own == pytest.approx(liblinear(item_examples(train, users), solver), rel=1e-5)
+
+
+@pytest.mark.slow
+@each_loss
+def test_with_users_in_parts_every_user_ends_where_liblinear_does(loss, train):
+    solver = AltSVM(rank=3, lam=0.5, loss=loss, inner=4000, partitions=4)
+    machines = spread(solver, train)
+    machines.fit_items()
+    machines.fit_users()
+    own = machines.objective() - solver.lam / 2 * np.square(machines.items).sum()
+    assert 0 <= machines.gap("users") + 1e-9 * own < 1e-6 * own
+
+
+@each_loss
+@pytest.mark.parametrize("schedule", ["tournament", "partitioned", "random"])
+@pytest.mark.parametrize("partitions", [2, 8])
+def test_no_pass_of_the_parts_lowers_the_dual_objective(loss, schedule, partitions, halves):
+    """Also far from the optimum: the duals of one half come from other users' vectors."""
+    solver = AltSVM(rank=3, lam=0.3, loss=loss, schedule=schedule, partitions=partitions)
+    machines = spread(solver, halves[0])
+    for _ in range(4):
+        machines.fit_items()
+        values = [machines.dual_value("items")]
+        for _ in range(6):
+            machines.items = machines.items + machines.executor.total(altsvm._change_items, machines.items, 0)[0]
+            values.append(machines.dual_value("items"))
+        assert (np.diff(values) >= -1e-9 * np.abs(values[1:])).all() and values[-1] > values[0]
+        assert machines.gap("items") >= -1e-9 * machines.objective()
+        machines.fit_users()
+
+
+@each_loss
+def test_changes_are_as_the_duals_say(loss, halves):
+    """V as the passes have moved it is V as the duals give it."""
+    machines = spread(AltSVM(rank=3, lam=0.3, loss=loss, inner=3, partitions=6), halves[0])
+    for _ in range(3):
+        machines.fit_items()
+        by_duals = machines.executor.total(altsvm._items_from_duals)[0]
+        np.testing.assert_allclose(machines.items, by_duals, rtol=1e-9, atol=1e-12 * np.abs(by_duals).max())
+        machines.fit_users()
+
+
+@each_loss
+def test_in_parts_it_comes_about_as_far_as_in_one_process(loss, halves):
+    train, test = halves
+    errors = [
+        evaluate(fit(AltSVM(rank=2, lam=0.3, loss=loss, partitions=parts), train, steps=30), test, ["pairwise-error"])
+        for parts in (1, 4)
+    ]
+    assert errors[1]["pairwise-error"] < 1.1 * errors[0]["pairwise-error"] + 0.01
+
+
+def test_more_parts_than_users_are_refused(train):
+    with pytest.raises(UserError, match="AltSVM: partitions=16 is above the number of users, 15; lower partitions"):
+        next(run(AltSVM(rank=2, partitions=16), train, 1))

@@ -1,7 +1,7 @@
 """CofiRank's losses compared with assignment, pairs and differences; half steps with quadratic programs and ridge."""
 
 from dataclasses import replace
-from itertools import islice, permutations
+from itertools import islice, pairwise, permutations
 
 import clarabel
 import numpy as np
@@ -302,3 +302,11 @@ def test_a_problem_of_numbers_that_are_not_finite_is_refused():
             weights=np.ones(1),
             discounts=np.ones(1),
         )
+
+
+def test_the_steps_end_where_two_halves_no_longer_lower_the_objective():
+    train = LowRank(users=30, items=25, per_user=12).view(np.random.default_rng(0))
+    solver = CofiRank(rank=3, lam=1.0, loss="regression", least_fall=1e-2)
+    found = [step.objective() for step in solver.steps(train, stream(0))][2::2]
+    falls = [1 - later / earlier for earlier, later in pairwise(found)]
+    assert len(falls) > 1 and falls[-1] <= 1e-2 and all(fall > 1e-2 for fall in falls[:-1])

@@ -17,6 +17,7 @@ from rankbench.solvers.imc import IMC
 from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
 from rankbench.solvers.mprank import MPRank
+from rankbench.solvers.popularity import Popularity
 from rankbench.solvers.rankboost import RankBoost
 from rankbench.solvers.ranksvm_joint import RankSVMJoint
 from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
@@ -39,6 +40,7 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     LCR(),
     MF(),
     MPRank(),
+    Popularity(),
     RankBoost(),
     RankSVMJoint(),
     RankSVMNuclear(),

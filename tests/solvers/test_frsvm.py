@@ -2,23 +2,27 @@
 
 import tracemalloc
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse
 from scipy.optimize import minimize
-from solvers.contract import SolverContract, ratings
+from solvers.contract import InParts, SolverContract, ratings
 
 from rankbench.contract import Floats
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings, View, offer
+from rankbench.distributed.in_process import InProcess
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.harness.training import fit
 from rankbench.kernels.methods import entries
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
+from rankbench.methods.design import Design
 from rankbench.methods.pair_tasks import PairTasks
+from rankbench.solvers import frsvm
 from rankbench.solvers.frsvm import FRSVM
 
 
@@ -31,6 +35,14 @@ class TestWithoutFeatures(SolverContract):
 
     def test_features_are_withheld_unless_declared(self):
         assert offer(self.solver, ratings()).item_features is None
+
+
+class TestFRSVMInParts(InParts, SolverContract):
+    solver = FRSVM(rank=2, partitions=2)
+
+
+class TestFRSVMInPartsWithoutFeatures(InParts, SolverContract):
+    solver = FRSVM(rank=3, C=0.1, features="none", fallback="mean", start="random", newton=2, partitions=2)
 
 
 def small(**settings) -> Ratings:
@@ -214,9 +226,10 @@ def test_items_in_no_pair_score_nan_without_features():
     assert np.isfinite(last.model.score(np.array([3, 3]), np.array([0, 2]))).all()
 
 
-def test_a_rank_above_the_number_of_features_is_refused():
-    with pytest.raises(UserError, match=r"rank=3 is above the number of item features, 2: lower rank"):
-        next(FRSVM(rank=3).steps(lonely(), np.random.default_rng(0)))
+def test_a_rank_above_the_number_of_features_is_lowered_to_it():
+    model, same = (fit(FRSVM(rank=rank), lonely(), steps=3) for rank in (3, 2))
+    assert model.basis.shape[1] == 2
+    assert model.basis.tobytes() == same.basis.tobytes() and model.users.tobytes() == same.users.tobytes()
 
 
 @pytest.mark.parametrize("kind", [np.zeros, scipy.sparse.csr_array])
@@ -266,3 +279,62 @@ def test_features_with_nan_or_another_number_of_rows_are_refused():
         replace(lonely(), item_features=holes)
     with pytest.raises(UserError, match=r"shape \(4, 2\): expected a row for each of 5 items"):
         replace(lonely(), item_features=np.ones((4, 2)))
+
+
+# users in parts
+
+
+def from_the_same_start(solver: FRSVM, train: View, epochs: int) -> tuple[list[float], list[float]]:
+    """The objectives of as many epochs in one process and with the users in parts, from the same U and V."""
+    whole = replace(solver, partitions=1)
+    design = Design.of(solver._features(train), train.n_items, 1)
+    fit = frsvm._Fit(whole, PairTasks.of(train, 1), design, 1)
+    basis, users = fit.spectral(np.random.default_rng(0))
+    executor = InProcess()
+    spread = frsvm._SpreadFit(solver, executor, train, 1, np.random.default_rng(0))
+    executor.ask(put, {part: (users[slice(*ends)],) for part, ends in enumerate(pairwise(spread.edges))})
+    other, found = basis.copy(), ([], [])
+    for _ in range(epochs):
+        basis = fit.basis_step(basis, users)
+        fit.users_step(basis, users)
+        basis, users = frsvm._balanced(basis, users, solver.rank)
+        other = spread.users_step(spread.basis_step(other))
+        found[0].append(fit.objective(basis, users))
+        found[1].append(spread.objective(other))
+    return found
+
+
+def put(part, users):
+    """Give a part's users these vectors."""
+    part.users[:] = users
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("features", ["given", "none"])
+@pytest.mark.parametrize("partitions", [2, 7])
+def test_with_users_in_parts_every_epoch_does_what_it_does_without(view, features, partitions):
+    solver = FRSVM(rank=3, C=0.3, features=features, newton=2, partitions=partitions)
+    with single_threaded_blas():
+        whole, parts = from_the_same_start(solver, VIEWS[view](), 5)
+    np.testing.assert_allclose(parts, whole, rtol=1e-8)
+
+
+def test_features_as_many_as_items_stay_with_the_driver():
+    wide = small(features=80)
+    with single_threaded_blas():
+        whole, parts = from_the_same_start(FRSVM(rank=3, C=0.3, partitions=3), wide, 3)
+    np.testing.assert_allclose(parts, whole, rtol=1e-8)
+
+
+@pytest.mark.parametrize("view", ["levels", "comparisons"])
+def test_a_rank_above_that_of_the_product_keeps_the_product(view):
+    """A weak fit, whose smaller singular values vanish: balancing must not amplify rounding errors."""
+    solver = FRSVM(rank=5, C=1e-4, partitions=3)
+    with single_threaded_blas():
+        objectives = [step.objective() for step in islice(solver.steps(VIEWS[view](), np.random.default_rng(0)), 60)]
+    assert (np.diff(objectives) <= 1e-12 * np.abs(objectives[:-1])).all()
+
+
+def test_more_parts_than_users_are_refused():
+    with pytest.raises(UserError, match="FRSVM: partitions=41 is above the number of users, 40; lower partitions"):
+        next(FRSVM(rank=2, partitions=41).steps(small(), np.random.default_rng(0)))

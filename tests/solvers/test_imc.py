@@ -92,9 +92,31 @@ def test_who_has_no_order_says_nothing_and_is_told_nothing(train):
         assert fit(solver, silent, steps=6).basis.tobytes() == model.basis.tobytes()
 
 
-def test_a_rank_above_the_number_of_features_is_refused(train):
-    with pytest.raises(UserError, match=r"rank=7 is above the number of item features, 6: lower rank"):
-        fit(IMC(rank=7), train)
+def test_a_rank_above_the_number_of_features_is_lowered_to_it(train):
+    model, same = (fit(IMC(rank=rank), train) for rank in (9, 6))
+    assert model.basis.tobytes() == same.basis.tobytes() and model.users.tobytes() == same.users.tobytes()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_fitted_constants_are_those_of_a_ridge_regression_without_a_penalty_on_them(train, sparse):
+    x = train.item_features + 2.0  # features that are not centred, so that the mean rating is not the best constant
+    view = replace(train, item_features=scipy.sparse.csr_array(x) if sparse else x)
+    solver = IMC(rank=2, lam=0.7, centre="fitted", inner=1000)
+    objectives, model = [], None
+    for step, _ in zip(solver.steps(view, np.random.default_rng(0)), range(4000), strict=False):
+        objectives.append(step.objective())
+        model = step.model
+    assert np.all(np.diff(objectives) <= 1e-12 * np.abs(objectives[:-1]))
+    for user in range(view.n_users):
+        own = view.users == user
+        design = x[view.items[own]] @ model.basis
+        centred_design, values = design - design.mean(axis=0), view.values[own] - view.values[own].mean()
+        np.testing.assert_allclose(model.users[user], least_squares(centred_design, values, 0.7), rtol=1e-4, atol=1e-6)
+    whole = np.concatenate([(x[view.items[view.users == user]] @ model.basis) @ model.users[user]
+                            for user in range(view.n_users)])  # fmt: skip
+    errors = centred(replace(view, values=view.values - whole))
+    size = np.square(model.users).sum() + np.square(model.basis).sum()
+    assert objectives[-1] == pytest.approx(errors @ errors + 0.7 * size, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])

@@ -56,10 +56,12 @@ def ends(cls: type) -> Iterator[tuple[str, float]]:
 
 def limits_of(hint: Any) -> Iterator[Limits]:
     """The limits of a number with a fraction, or of such a number or None."""
-    for kind in (hint, *get_args(hint)):
-        if get_origin(kind) is Annotated and get_args(kind)[0] is float:
-            yield from (note for note in get_args(kind)[1:] if isinstance(note, Limits))
-            return
+    inner, *notes = get_args(hint) or (hint,)
+    if get_origin(hint) is Annotated and inner is float:
+        yield from (note for note in notes if isinstance(note, Limits))
+    else:
+        found = (list(limits_of(kind)) for kind in ([inner] if get_origin(hint) is Annotated else get_args(hint)))
+        yield from next(filter(None, found), [])
 
 
 def cases() -> list[Any]:

@@ -186,15 +186,13 @@ def test_validated_rounds_are_a_beginning_of_all_rounds_and_never_more():
     assert kept[-1].weights.tobytes() == every[-1][:, : counts[-1]].tobytes()
 
 
-def test_validated_rounds_have_the_fewest_misorderings_in_what_was_held_back():
+@pytest.mark.parametrize(("ties", "metric"), [("half", "pairwise-error"), ("wrong", "misranking")])
+def test_validated_rounds_have_the_fewest_misorderings_in_what_was_held_back(ties, metric):
     from rankbench.solvers.rankboost import _hold_back
 
-    view, solver = noisy(), RankBoost(rounds="validated")
+    view, solver = noisy(), RankBoost(rounds="validated", ties=ties)
     part, held = _hold_back(view, solver.held_out, stream(0))
-    errors = [
-        evaluate(step.model, held, ["pairwise-error"])["pairwise-error"]
-        for step in islice(RankBoost().steps(part, stream(0)), 40)
-    ]
+    errors = [evaluate(step.model, held, [metric])[metric] for step in islice(RankBoost().steps(part, stream(0)), 40)]
     *_, last = islice(solver.steps(view, stream(0)), 40)
     assert last.model.weights.shape[1] == int(np.argmin(errors))
 

@@ -1,5 +1,6 @@
 """Intervals, paired tests and rankings: against SciPy, against what they promise, and at the edges."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -361,3 +362,27 @@ def test_differences_that_are_equal_but_for_rounding_have_an_infinite_effect_and
     found = contrast(sample(values + 0.1), sample(values))
     assert (found.effect, found.effect_low, found.effect_high) == (np.inf, np.inf, np.inf)
     assert found.low == pytest.approx(0.1) and found.p < 0.05
+
+
+# ---- data drawn anew for each repetition ----
+
+
+def test_repetitions_with_data_of_their_own_have_users_of_their_own():
+    rng = np.random.default_rng(0)
+    one, other = ({number: rng.normal(place, 1, 30) for number in (0, 1, 3)} for place in (0.0, 0.3))
+    anew = [replace(Sample.of(values), anew=True) for values in (one, other)]
+    joined = [Sample.of({0: np.concatenate(list(values.values()))}) for values in (one, other)]
+    assert [round(sample.mean(), 12) for sample in anew] == [round(sample.mean(), 12) for sample in joined]
+    assert contrast(*anew).p == contrast(*joined).p
+    found, expected = intervals(anew), intervals(joined)
+    assert [one.users for one in found] == [one.users for one in expected] == [90, 90]
+    # users of repetition 2, which is missing, have empty columns: other resamples of the same distribution
+    assert [one.low for one in found] == pytest.approx([one.low for one in expected], abs=0.02)
+
+
+def test_a_repetition_that_only_one_solver_has_does_not_count_in_their_contrast():
+    rng = np.random.default_rng(0)
+    one = {number: rng.normal(0, 1, 30) for number in (0, 1, 2)}
+    fewer = {number: one[number] + 1 for number in (0, 2)}
+    found = contrast(*(replace(Sample.of(values), anew=True) for values in (fewer, one)))
+    assert (found.wins, found.ties, found.losses) == (60, 0, 0) and found.difference == pytest.approx(1)

@@ -106,7 +106,7 @@ ROWS = {
     "one number": ("7\n", "line 1: no comma"),
     "two fields": ("1,2\n3,4\n", "line 1: no comma, tab, semicolon or :: cuts '1,2'"),
     "spaces between": ("1 2 3\n", "line 1: no comma"),
-    "pipes between": ("1|2|3\n", "set separator"),
+    "pipes between": ("1|2|3\n", "set sep"),
     "a row cut short": (GOOD + "9,10\n", "line 5: 2 fields where 3 are needed"),
     "a row cut short among old-Mac lines": ((GOOD + "9,10\n").replace("\n", "\r"), "line 5: 2 fields"),
     "a row of text cut short": (TEXT + "bo,x\n", "line 5: 2 fields where 3 are needed"),

@@ -17,11 +17,11 @@ from rankbench.data.sources.own_files import (
     item_features,
     layout_of,
     read_own,
+    scale_of,
     separator_set,
 )
 from rankbench.data.tables import Layout
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import check
 
 
@@ -58,8 +58,7 @@ class OwnRatings:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.low is not None and self.high is not None and not self.low < self.high:
-            raise UserError(f"low={self.low:g} must be below high={self.high:g}", subject="OwnRatings")
+        scale_of("OwnRatings", self.low, self.high)
 
     @property
     def origin(self) -> OwnFile:
@@ -72,7 +71,7 @@ class OwnRatings:
 
     def _parse(self, files: Files) -> Ratings:
         file = File(files.paths[0])
-        scale = (-np.inf if self.low is None else self.low, np.inf if self.high is None else self.high)
+        scale = scale_of("OwnRatings", self.low, self.high)
         given = {"user": self.user, "item": self.item, "rating": self.rating}
         columns = {role: name for role, name in given.items() if name is not None}
         shape = Shape(separator_set(self.sep, self.separator), self.header, columns)

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -35,6 +36,8 @@ class OwnFile:
     path: str
     features: str | None = None
     licence: str = "the owner's"
+    package: str = ""  # an optional package that reads the file of rows, and the command that installs it
+    install: str = ""
 
     @property
     def size(self) -> str:
@@ -50,7 +53,10 @@ class OwnFile:
     def missing(self) -> str | None:
         """What to do about a missing file, or None if all files exist."""
         absent = [path for path in self._paths() if not is_file(path)]
-        return f"no file {str(absent[0])!r}: check the path" if absent else None
+        if absent:
+            return f"no file {str(absent[0])!r}: check the path"
+        lacking = self.package and find_spec(self.package) is None
+        return f"reading {self.path} needs the package {self.package}: {self.install}" if lacking else None
 
     def held(self) -> list[Held]:
         """The files that exist, without published hashes."""
@@ -68,6 +74,13 @@ class OwnFile:
 
     def _paths(self) -> tuple[Path, ...]:
         return tuple(own_path(path) for path in (self.path, self.features) if path is not None)
+
+
+def scale_of(record: str, low: float | None, high: float | None) -> tuple[float, float]:
+    """The lowest and the highest rating allowed; an error about the record unless low is below high."""
+    if low is not None and high is not None and not low < high:
+        raise UserError(f"low={low:g} must be below high={high:g}", subject=record)
+    return -np.inf if low is None else low, np.inf if high is None else high
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,16 @@ generator, so they depend neither on the machine nor on NumPy's version.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from rankbench.arrays import fingerprint
-from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.contract import Solver
+from rankbench.data.views import Ratings, View, mismatch
 from rankbench.errors import UserError
 from rankbench.names import Named, Registry
 from rankbench.streams import stream
-
-Part = TypeVar("Part", Ratings, Comparisons)
 
 SPLITS = Registry(
     "split",
@@ -37,6 +36,11 @@ SPLITS = Registry(
     "rankbench list splits",
     needs=("version", "cut"),
 )
+_FOR_TUNING = {
+    "own": "rankbench.data.splits.validation:OwnValidation",
+    "again": "rankbench.data.splits.validation:AppliedAgain",
+}
+VALIDATIONS = replace(SPLITS, entries={**SPLITS.entries, **_FOR_TUNING})
 
 
 class CannotCut(UserError):
@@ -47,23 +51,30 @@ class CannotCut(UserError):
 class Split:
     """A training part and a held-out part over the same users and items.
 
-    `seen` has the ratings of the items that each user has seen, for training parts that are comparisons.
+    `seen` has the ratings of the items that each user has seen, for training parts that are comparisons. Solvers that
+    learn from ratings only learn from it. `validation` has rows of neither part, on which settings can be chosen.
     """
 
     train: Any
     test: Any
     seen: Ratings | None = None
+    validation: Any | None = None
 
     @property
     def parts(self) -> dict[str, View]:
-        """The parts by name, without `seen` if there is none."""
-        parts = {"train": self.train, "test": self.test, "seen": self.seen}
+        """The parts by name, without those that the split does not have."""
+        parts = {"train": self.train, "test": self.test, "seen": self.seen, "validation": self.validation}
         return {name: part for name, part in parts.items() if part is not None}
+
+    def train_for(self, solver: Solver) -> View:
+        """The training part as this solver can learn from it: `seen` if it learns from ratings and not comparisons."""
+        instead = self.seen is not None and mismatch(solver, self.train) and not mismatch(solver, self.seen)
+        return self.seen if instead and self.seen is not None else self.train
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the content of all parts."""
-        return fingerprint(*self.parts.values())
+        """The SHA-256 of the content of the parts that a solver is trained on, or measured on."""
+        return fingerprint(*(part for part in (self.train, self.test, self.seen) if part is not None))
 
 
 class SplitProtocol(Protocol):
@@ -99,10 +110,10 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
     for part in ("train", "test"):
         if len(found.parts[part]) == 0:
             raise UserError(f"{shown} leaves nothing to {part} on: the data is too small for it")
-    seen = None if found.seen is None else _without_folds(found.seen)
-    return Split(_without_folds(found.train), _without_folds(found.test), seen)
+    parts: dict[str, Any] = {name: _without_folds(part) for name, part in found.parts.items()}
+    return Split(**parts)
 
 
-def _without_folds(part: Part) -> Part:
+def _without_folds(part: View) -> View:
     """The part without the published folds, so that equal parts have equal hashes."""
     return replace(part, folds=None) if isinstance(part, Ratings) and part.folds is not None else part

@@ -43,7 +43,7 @@ def labelled(view: View, labels: Ints) -> Split:
 
 def masked(view: View, train: Mask, test: Mask) -> Split:
     """The split into the rows of two masks."""
-    return Split(view.take(np.flatnonzero(train)), view.take(np.flatnonzero(test)))
+    return Split(view.where(train), view.where(test))
 
 
 def only_ratings(view: View) -> Ratings:

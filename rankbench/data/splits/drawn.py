@@ -40,8 +40,8 @@ class Binary:
         ratings = only_ratings(view)
         liked = replace(ratings, values=np.ones(len(ratings)), folds=None)
         held_out = choose(len(liked), round(self.test * len(liked)), rng)
-        seen = liked.take(np.flatnonzero(~held_out))
-        return Split(self._comparisons(seen, rng), liked.take(np.flatnonzero(held_out)), seen)
+        seen = liked.where(~held_out)
+        return Split(self._comparisons(seen, rng), liked.where(held_out), seen)
 
     def _comparisons(self, seen: Ratings, rng: np.random.Generator) -> Comparisons:
         """C comparisons for each user who has rated some items in training, but not all."""
@@ -88,13 +88,13 @@ class DrawnComparisons:
         counts = pairs_kernel.count(ratings=ratings.rows)
         users = require_any(counts >= self.n, f"{self.n} strict pairs", int(counts.max(initial=0)), "lower n")
         kept = np.repeat(users, np.diff(ratings.indptr))
-        return ratings.take(np.flatnonzero(kept)).comparisons(self.n, rng)
+        return ratings.where(kept).comparisons(self.n, rng)
 
     def _pairs_of_items(self, ratings: Ratings, rng: np.random.Generator) -> Comparisons:
         """Every strict pair of n items of each user who has at least n."""
         users = with_enough(ratings, self.n, "lower n")
         chosen = deal(ratings.indptr, rng, self.n * users) == 0
-        return ratings.take(np.flatnonzero(chosen)).comparisons()
+        return ratings.where(chosen).comparisons()
 
 
 def _indptr(counts: Ints) -> Int64s:

@@ -1,7 +1,7 @@
 """The splits of Cortes et al. 2007, where other reviewers' ratings are the item features."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -9,7 +9,8 @@ from rankbench.arrays import sealed
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, require_any, with_enough
-from rankbench.data.views import Ratings, View
+from rankbench.data.views import Ratings, View, blocks
+from rankbench.mapped import Pile
 from rankbench.names import Limits, check
 
 
@@ -106,11 +107,11 @@ def _numbered(left: Ratings, repetition: int) -> Ints:
 
 def _only(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
     """The ratings of these items by these users; the items get new numbers and keep their ids."""
-    kept = ratings.take(np.flatnonzero(np.repeat(users, np.diff(ratings.indptr)) & items[ratings.items]))
+    kept = ratings.where(np.repeat(users, np.diff(ratings.indptr)) & items[ratings.items])
     ids = np.flatnonzero(items)
     return Ratings(
         kept.indptr,
-        (np.cumsum(items) - 1)[kept.items],
+        sealed((np.cumsum(items, dtype=np.int32) - 1)[kept.items]),
         kept.values,
         len(ids),
         user_ids=kept.user_ids,
@@ -126,11 +127,26 @@ def _halves(ratings: Ratings, reviewers: Ints, rng: np.random.Generator) -> Spli
 
 
 def _with_references(ratings: Ratings, references: Ints) -> Ratings:
-    """The ratings with item features: each reference reviewer's rating of the item, or that reviewer's median."""
-    features: Any = np.empty((ratings.n_items, len(references)))
-    for column, user in enumerate(references):
-        rows = slice(ratings.indptr[user], ratings.indptr[user + 1])
-        features[:, column] = np.median(ratings.values[rows])
-        features[ratings.items[rows], column] = ratings.values[rows]
+    """The ratings with item features: each reference reviewer's rating of the item, or that reviewer's median.
+
+    The features are made for a block of items at a time, since they can be larger than the memory.
+    """
+    rated = ratings.where(np.repeat(_mask(ratings.n_users, references), np.diff(ratings.indptr)))
+    column = np.cumsum(_mask(ratings.n_users, references)) - 1  # of a reference reviewer
+    medians = np.array([np.median(rated.values[rated.indptr[user] : rated.indptr[user + 1]]) for user in references])
+    index, features = rated.by_item(), Pile(np.float64, (len(references),))
+    for items, _ in blocks(len(references) * np.arange(ratings.n_items + 1)):
+        block = np.repeat(medians[None], items.stop - items.start, axis=0)
+        found = slice(index.indptr[items.start], index.indptr[items.stop])
+        at = index.rows[found]
+        block[rated.items[at] - items.start, column[index.users[found]]] = rated.values[at]
+        features.add(block)
     names = references if ratings.user_ids is None else ratings.user_ids[references]
-    return replace(ratings, item_features=sealed(features), feature_names=names)
+    return replace(ratings, item_features=features.array(), feature_names=names)
+
+
+def _mask(size: int, chosen: Ints) -> Mask:
+    """A mask of the chosen ones of so many."""
+    mask = np.zeros(size, bool)
+    mask[chosen] = True
+    return mask

@@ -1,6 +1,6 @@
 """Splits that hold out a share of all rows, or of all items."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -18,8 +18,9 @@ Share = Annotated[float, Limits(above=0, below=1)]
 class Entries:
     """Gunasekar et al. 2016: a random fraction of all rows is the test set, the rest trains.
 
-    For the paper's Figure 1, a fraction `validation` of the rows is left out of both parts, and `train` is the
-    fraction of all rows (as on the figure's axis) that is drawn for training from the remaining ones:
+    For the paper's Figure 1, a fraction `validation` of the rows is left out of both parts, for the choice of
+    settings, and `train` is the fraction of all rows (as on the figure's axis) that is drawn for training from the
+    remaining ones:
     entries[test=0.1,validation=0.1,train=0.4]. Without `train`, all remaining rows train.
     """
 
@@ -44,7 +45,8 @@ class Entries:
         train = rest if self.train is None else min(round(self.train * rows), rest)
         quotas = (np.array([quota]) for quota in (test, validation, train))
         labels = deal(np.array([0, rows]), rng, *quotas)
-        return masked(view, labels == 2, labels == 0)
+        found = masked(view, labels == 2, labels == 0)
+        return replace(found, validation=view.take(np.flatnonzero(labels == 1))) if validation else found
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from rankbench.data.synthetic.sampling import Urn, draw_sets
 from rankbench.data.synthetic.shapes import SHAPES, Name, Shape
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
+from rankbench.mapped import Pile
 from rankbench.names import Limits, check
 
 RANK = 5
@@ -81,15 +82,15 @@ class Lookalike:
         ensured = _ensured(rng, indptr, weights) if shape == SHAPES[self.name] else np.empty(0, np.int64)
         features = _features(rng, shape) if self.features else None
         tastes = Tastes.drawn(rng, shape, features)
-        items, values = np.empty(shape.ratings, np.int32), np.empty(shape.ratings)
+        items, values = Pile(np.int32), Pile(np.float64)
         scale = None
-        for first, end, keys in draw_sets(rng, np.diff(indptr), Urn.of(weights), ensured):
-            rows = slice(indptr[first], indptr[end])
-            items[rows] = keys % shape.items
-            scores = tastes.scores(rng, first + keys // shape.items, items[rows])
+        for first, _, keys in draw_sets(rng, np.diff(indptr), Urn.of(weights), ensured):
+            users, drawn = np.divmod(keys, shape.items)
+            scores = tastes.scores(rng, first + users, drawn)
             scale = scale or Scale.of(shape, scores)  # users are in random order, so the first block is representative
-            values[rows] = scale.shown(scores)
-        return Ratings(indptr, sealed(items), sealed(values), shape.items, features)
+            items.add(drawn)
+            values.add(scale.shown(scores))
+        return Ratings(indptr, sealed(items.array()), sealed(values.array()), shape.items, features)
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,11 +141,14 @@ def _tables(study: Study, labels: Labels) -> str:
     published = published_sheet(study)
     title = study.experiment.title
     parts = [("published", "Measured beside published", published), ("all", "All measurements", sheet(study))]
-    return "".join(
+    tables = [
         f'<div class="{kind}"><h4>{head}</h4>{table(one, f"{title}: {head}", labels)}</div>'
         for kind, head, one in parts
         if one
-    )
+    ]
+    if text := study.experiment.differences.strip():
+        tables.insert(1, f'<h4>Differences from the paper</h4><p class="about">{prose(text)}</p>')
+    return "".join(tables)
 
 
 def _notes(lines: Iterable[str]) -> str:

@@ -39,7 +39,8 @@ def keys_of(drawings: Iterable[Drawing]) -> dict[str, Key]:
     for number, name in enumerate(names):
         symbol, sign = _SYMBOLS[(number + number // len(_SYMBOLS)) % len(_SYMBOLS)]
         found[name] = Key(name, COLOURS[number % (len(COLOURS) - 1)], sign, symbol)
-    found |= {line.what: Key(line.what, COLOURS[-1], "◇") for panel in panels for line in panel.beside}
+    beside = [line for panel in panels for line in panel.beside]
+    found |= {line.what: Key(line.what, COLOURS[-1], "–" if line.is_bound else "◇") for line in beside}
     return found | {line.name: Key(line.name, COLOURS[-1], "┄") for panel in panels for line in panel.curves}
 
 
@@ -101,7 +102,8 @@ def _traces(drawn: Drawing, panel: Panel, keys: Mapping[str, Key]) -> Iterator[d
         }  # fmt: skip
     for line in panel.beside:
         colour = keys[line.owner].colour
-        marker = {"color": colour, "symbol": "diamond-open", "size": 9}
+        symbol = "line-ew-open" if line.is_bound else "diamond-open"
+        marker = {"color": colour, "symbol": symbol, "size": 9}
         yield _trace(line, drawn) | _spread(line, drawn) | {
             "mode": _mode(drawn), "meta": [line.owner, line.what], "marker": marker,
             "line": {"color": colour, "width": 1, "dash": "dot"},

@@ -8,8 +8,12 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from rankbench.data.splits import split
+from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
+from rankbench.solvers.bpr import BPR
+from rankbench.solvers.robirank import RobiRank
+from rankbench.solvers.sgd import SGD
 
 
 def pairs_of(view):
@@ -147,3 +151,10 @@ def test_every_pair_of_many_is_as_likely_to_be_drawn_as_any_other():
     strict = values[:, None] > values[None, :]
     assert times.sum() == 30 * users == times[strict].sum()
     assert chisquare(times[strict]).pvalue > 0.001
+
+
+def test_solvers_of_ratings_learn_from_what_binary_drew_its_comparisons_from():
+    view = LowRank(users=30, items=40, per_user=12).view(np.random.default_rng(0))
+    parts = split(view, "binary[C=5]")
+    assert parts.train_for(RobiRank()) is parts.seen and parts.train_for(BPR()) is parts.seen
+    assert parts.train_for(SGD()) is parts.train

@@ -1,0 +1,252 @@
+"""Ratings in a user's own Parquet or Arrow file, read batch by batch, so that the file can be larger than the memory.
+
+The file is read twice: for the distinct ids, and for the rows, which go to arrays that are kept in files if they are
+large. Rows that come by user are then arranged block by block. Rows in another order are first sorted by user, which
+takes 8 bytes of memory for each row, and half as much again while they are sorted.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rankbench.contract import Floats, Int32s
+from rankbench.data.building import Repeats
+from rankbench.data.by_item import counted
+from rankbench.data.sources.headers import chosen_in, found_in, shown
+from rankbench.data.tables import Ids, Layout, out_of_range, unreadable
+from rankbench.data.views import Ratings, blocks
+from rankbench.errors import UserError
+from rankbench.mapped import Pile, pieces, put_aside
+
+PACKAGE = "pyarrow"
+INSTALL = 'pip install "rankbench[parquet]"'
+_ROWS = 1 << 20  # rows of a Parquet file to read at a time
+_PARQUET, _ARROW = b"PAR1", b"ARROW1"  # how files begin; a stream of Arrow begins in another way
+_SHOWN = 200  # characters of an error of pyarrow that are shown
+_ROLES = ("user", "item", "rating")
+
+Batches = Iterator[Sequence[Any]]  # pyarrow's arrays of the chosen columns, batch by batch
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user has said about a file of ratings."""
+
+    columns: Mapping[str, str]  # user, item, rating -> a name of a column, or its number
+    scale: tuple[float, float]  # the lowest and the highest rating allowed
+    repeats: Repeats
+
+
+@dataclass(frozen=True)
+class _Table:
+    """An open file: the names of its columns, and a function that reads some of them, given by number."""
+
+    names: Sequence[str]
+    read: Callable[[Sequence[int]], Batches]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows in the file's order, with numbers in place of ids."""
+
+    users: Int32s
+    items: Int32s
+    values: Floats
+    user_ids: Ids
+    item_ids: Ids
+
+
+def ratings(path: Path, wanted: Wanted) -> Ratings:
+    """The ratings in a file; users and items are numbered in the order of their ids."""
+    with _explained(path):
+        table = _opened(path)
+        rows = _read(table, _chosen(table.names, wanted), wanted.scale)
+    return _arranged(path, rows, wanted.repeats)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """A context in which an error becomes one line that names the file."""
+    import pyarrow  # noqa: PLC0415  an optional package
+
+    try:
+        yield
+    except UserError as error:
+        raise error.within(str(path)) from None
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
+        raise UserError(f"{path} cannot be read as Parquet or Arrow: {reason}") from error
+
+
+def _opened(path: Path) -> _Table:
+    """An open file, of the kind that its content says."""
+    with path.open("rb") as file:
+        start = file.read(len(_ARROW))
+    if start.startswith(_PARQUET):
+        return _parquet(path)
+    return _arrow(path, is_stream=start != _ARROW)
+
+
+def _parquet(path: Path) -> _Table:
+    """An open Parquet file, of which a part of a row group is read at a time."""
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415  an optional package
+
+    file = ParquetFile(path, memory_map=True, pre_buffer=False)
+    names: list[str] = file.schema_arrow.names
+
+    def read(columns: Sequence[int]) -> Batches:
+        chosen = [names[column] for column in columns]
+        for batch in file.iter_batches(_ROWS, columns=chosen, use_threads=False):
+            yield [batch.column(name) for name in chosen]
+
+    return _Table(names, read)
+
+
+def _arrow(path: Path, is_stream: bool) -> _Table:
+    """An open Arrow file (also called Feather) or stream, mapped into memory."""
+    from pyarrow import ipc, memory_map  # noqa: PLC0415  an optional package
+
+    def batches() -> Iterator[Any]:
+        if is_stream:
+            return iter(ipc.open_stream(memory_map(str(path))))
+        file = ipc.open_file(memory_map(str(path)))
+        return map(file.get_batch, range(file.num_record_batches))
+
+    def read(columns: Sequence[int]) -> Batches:
+        return ([batch.column(column) for column in columns] for batch in batches())
+
+    opened = ipc.open_stream if is_stream else ipc.open_file
+    return _Table(opened(memory_map(str(path))).schema.names, read)
+
+
+def _chosen(names: Sequence[str], wanted: Wanted) -> tuple[int, ...]:
+    """The columns of user, item and rating: by their usual names, or as the user says."""
+    columns = chosen_in(names, _ROLES, wanted.columns) if wanted.columns else found_in(names, _ROLES)
+    if columns is None:
+        settings = ",".join(f"{role}=NAME" for role in _ROLES)
+        problem = f"the columns {shown(names)} do not say which is which of {', '.join(_ROLES)}"
+        raise UserError(f"{problem}: write [{settings}] after the path")
+    for role, column in zip(_ROLES, columns, strict=True):
+        if list(names).count(names[column]) > 1:
+            raise UserError(f"two columns have the name {names[column]!r}, that of the {role}: rename one")
+    return columns
+
+
+def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -> _Rows:
+    """All rows, after a first pass that collects the ids."""
+    known = [_distinct_in(table, column, role) for role, column in zip(_ROLES[:2], columns[:2], strict=True)]
+    piles = [Pile(np.int32), Pile(np.int32), Pile(np.float64)]
+    for first, batch in _numbered(table.read(columns)):
+        for pile, part, role, ids in zip(piles, batch[:2], _ROLES, known, strict=False):
+            distinct, codes = _coded(part, role, first)
+            pile.add(np.searchsorted(ids, distinct)[codes])
+        piles[2].add(_numbers(batch[2], first, scale))
+    users, items, values = (pile.array() for pile in piles)
+    return _Rows(users, items, values, *known)
+
+
+def _distinct_in(table: _Table, column: int, role: str) -> Ids:
+    """The distinct ids of a column, ascending."""
+    found: Ids | None = None
+    for first, (part,) in _numbered(table.read([column])):
+        distinct = np.unique(_coded(part, role, first)[0])
+        found = distinct if found is None else np.union1d(found, distinct)
+    if found is None:
+        raise UserError("holds no rows")
+    return found
+
+
+def _numbered(batches: Batches) -> Iterator[tuple[int, Sequence[Any]]]:
+    """The batches that hold rows, each with the number of its first row, counted from 1."""
+    first = 1
+    for batch in batches:
+        if len(batch[0]):
+            yield first, batch
+        first += len(batch[0])
+
+
+def _coded(part: Any, role: str, first: int) -> tuple[Ids, Int32s]:
+    """The distinct ids of a part of a column, and for each row the place of its id among them."""
+    from pyarrow import types  # noqa: PLC0415  an optional package
+
+    if types.is_dictionary(part.type):
+        part = part.dictionary_decode()
+    is_text = types.is_string(part.type) or types.is_large_string(part.type)
+    if not (is_text or types.is_integer(part.type)):
+        raise UserError(f"the {role} is of type {part.type}: ids must be whole numbers or texts")
+    _refuse_missing(part, role, first)
+    coded = part.dictionary_encode()
+    codes = coded.indices.to_numpy()
+    distinct = np.array(coded.dictionary.to_pylist(), np.str_) if is_text else coded.dictionary.to_numpy()
+    for number, text in enumerate(distinct.tolist()):
+        if reason := unreadable(str(text), "text" if is_text else "id"):
+            row = first + int(np.argmax(codes == number))
+            raise UserError(f"row {row}: {role} {str(text)[:60]!r} {reason}")
+    return (distinct if is_text else distinct.astype(np.int64)), codes
+
+
+def _numbers(part: Any, first: int, scale: tuple[float, float]) -> Floats:
+    """The ratings in a part of a column."""
+    from pyarrow import types  # noqa: PLC0415  an optional package
+
+    if not (types.is_integer(part.type) or types.is_floating(part.type)):
+        raise UserError(f"the rating is of type {part.type}: ratings must be numbers")
+    _refuse_missing(part, "rating", first)
+    values: Floats = part.to_numpy().astype(np.float64)
+    right = (values >= scale[0]) & (values <= scale[1]) & np.isfinite(values)
+    if not right.all():
+        row = int(np.argmin(right))
+        raise UserError(f"row {first + row}: {out_of_range(values[row], Layout(scale=scale))}")
+    return values
+
+
+def _refuse_missing(part: Any, role: str, first: int) -> None:
+    """Raise an error if a value of a column is missing."""
+    if part.null_count:
+        row = first + int(np.argmax(part.is_null().to_numpy(zero_copy_only=False)))
+        raise UserError(f"row {row}: the {role} is missing")
+
+
+def _arranged(path: Path, rows: _Rows, repeats: Repeats) -> Ratings:
+    """The view of the rows: by user, and the items of each user in ascending order."""
+    order = None if _ascending(rows.users) else np.argsort(rows.users, kind="stable")
+    n_users, n_items = len(rows.user_ids), len(rows.item_ids)
+    bounds, ends = np.concatenate([[0], np.cumsum(counted(rows.users, n_users))]), [0]
+    items, values = Pile(np.int32), Pile(np.float64)
+    for users, block in blocks(bounds):
+        chosen = block if order is None else order[block]
+        keys = np.repeat(np.arange(users.stop - users.start), np.diff(bounds[users.start : users.stop + 1]))
+        keys = keys * n_items + rows.items[chosen]
+        by_item = np.argsort(keys, kind="stable")
+        last = np.append(np.diff(keys[by_item]) > 0, True)  # of the rows of one user and item
+        if repeats == "error" and not last.all():
+            user, item = np.divmod(keys[by_item[np.argmin(last)]], n_items)
+            _complain(path, rows, users.start + int(user), int(item))
+        kept = by_item[last]
+        ends.extend((ends[-1] + np.cumsum(np.bincount(keys[kept] // n_items))).tolist())
+        items.add(rows.items[chosen][kept])
+        values.add(rows.values[chosen][kept])
+        put_aside(rows.items, rows.values)
+    ids = {"user_ids": rows.user_ids, "item_ids": rows.item_ids}
+    return Ratings(np.array(ends), items.array(), values.array(), n_items, **ids)
+
+
+def _ascending(users: Int32s) -> bool:
+    """Whether the rows come by user."""
+    last = 0
+    for piece in pieces(users):
+        if piece[0] < last or (np.diff(piece) < 0).any():
+            return False
+        last = piece[-1]
+    return True
+
+
+def _complain(path: Path, rows: _Rows, user: int, item: int) -> NoReturn:
+    """Raise the error for a pair of a user and an item that is there twice."""
+    first, second = (np.flatnonzero((rows.users == user) & (rows.items == item)) + 1)[:2].tolist()
+    pair = f"user {rows.user_ids[user]}, item {rows.item_ids[item]}"
+    raise UserError(f"{path}, row {second}: {pair} is in row {first} already: keep one of the two rows")

@@ -1,0 +1,72 @@
+"""The matrix of item features as solvers of factors multiply by it: dense, sparse, or the identity."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankbench.blas import one_blas_thread
+from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.feature_matrix import Features, SparseFeatures
+from rankbench.kernels.methods import entries as entries_kernel
+from rankbench.kernels.shared.rows import SparseRows
+from rankbench.kernels.solvers import frsvm as kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The matrix X of item features, dense, sparse or the identity, with its products on several threads."""
+
+    n_items: int
+    features: Features | None
+    rows: SparseRows | None  # those of X and of its transpose, where X is sparse
+    columns: SparseRows | None
+    threads: int
+
+    @classmethod
+    def of(cls, features: Features | None, n_items: int, threads: int) -> "Design":
+        """The design of these features, or of none."""
+        if isinstance(features, SparseFeatures):
+            rows, columns = (sparse_rows(*parts) for parts in (features.compressed(), features.compressed_columns()))
+            return cls(n_items, features, rows, columns, threads)
+        return cls(n_items, features, None, None, threads)
+
+    @property
+    def width(self) -> int:
+        """How many features an item has."""
+        return self.n_items if self.features is None else self.features.shape[1]
+
+    @property
+    def size(self) -> float:
+        """The mean squared norm of an item's features."""
+        if self.features is None:
+            return 1.0
+        return float(np.vdot(self.features.stored, self.features.stored)) / self.n_items
+
+    @one_blas_thread()
+    def times(self, matrix: Floats) -> Floats:
+        """X times a matrix; the matrix itself where X = I."""
+        if self.features is None:
+            return matrix
+        out = np.empty((self.n_items, matrix.shape[1]))
+        if self.rows is not None:
+            entries_kernel.times(matrix=self.rows, dense=matrix, out=out, threads=self.threads)
+        else:
+            kernel.dense_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
+        return out
+
+    @one_blas_thread()
+    def transposed_times(self, matrix: Floats) -> Floats:
+        """X^T times a matrix; the matrix itself where X = I."""
+        if self.features is None:
+            return matrix
+        out = np.empty((self.width, matrix.shape[1]))
+        if self.columns is not None:
+            entries_kernel.times(matrix=self.columns, dense=matrix, out=out, threads=self.threads)
+        else:
+            kernel.transposed_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
+        return out
+
+
+def sparse_rows(indptr: Int64s, columns: Int32s, values: Floats) -> SparseRows:
+    """A sparse matrix as the kernels take it."""
+    return SparseRows(indptr=indptr, columns=columns, values=values)

@@ -1,0 +1,186 @@
+"""Parquet and Arrow files give the ratings that a text file of the same rows gives, and errors name the row."""
+
+import numpy as np
+import pytest
+
+import rankbench
+from rankbench import mapped
+from rankbench.arrays import fingerprint
+from rankbench.data import DATASETS
+from rankbench.data import views as views_module
+from rankbench.data.sources import columnar
+from rankbench.errors import UserError
+from rankbench.mapped import home_of
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+USERS = ["zoe", "anna", "zoe", "bob", "anna", "zoe"]
+ITEMS = [30, 7, 7, 12, 30, 12]
+RATINGS = [5.0, 3.5, 1.0, 2.0, 4.0, 2.0]
+TABLE = {"when": [1] * 6, "reviewer": USERS, "movieId": ITEMS, "stars": RATINGS}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """An empty cache, so that every test reads its files."""
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
+
+
+def as_parquet(path, table, rows=2):
+    parquet.write_table(pa.table(table), path, row_group_size=rows)
+
+
+def as_arrow(path, table, rows=2):
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, pa.table(table).schema) as writer:
+        writer.write_table(pa.table(table), max_chunksize=rows)
+
+
+def as_stream(path, table, rows=2):
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, pa.table(table).schema) as writer:
+        writer.write_table(pa.table(table), max_chunksize=rows)
+
+
+WRITERS = {"parquet": as_parquet, "arrow": as_arrow, "stream": as_stream}
+
+
+def loaded(tmp_path, table, settings="", kind="parquet", rows=2):
+    """The view of a file with these columns."""
+    WRITERS[kind](tmp_path / "rows", table, rows)
+    name = "parquet" if kind == "parquet" else "arrow"
+    return rankbench.load(f"{name}:{tmp_path / 'rows'}{settings}")
+
+
+def problem(tmp_path, table, settings="", kind="parquet"):
+    """The error that a file with these columns gives, after the file's name."""
+    with pytest.raises(UserError) as caught:
+        loaded(tmp_path, table, settings, kind)
+    text = str(caught.value)
+    assert text.startswith(str(tmp_path / "rows")) and "\n" not in text
+    return text.removeprefix(str(tmp_path / "rows")).lstrip(":, ")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("rows", [1, 4, 100])
+@pytest.mark.parametrize(("users", "items"), [(USERS, [str(item) for item in ITEMS]), ([9, -1, 9, 4, -1, 9], ITEMS)])
+def test_the_view_is_that_of_a_text_file_with_the_same_rows(tmp_path, kind, rows, users, items):
+    lines = [f"{user},{item},{rating}" for user, item, rating in zip(users, items, RATINGS, strict=True)]
+    table = {**TABLE, "reviewer": users, "movieId": items}
+    (tmp_path / "rows.csv").write_text("\n".join(["user,item,rating", *lines]))
+    expected = rankbench.load(f"csv:{tmp_path / 'rows.csv'}")
+    assert fingerprint(loaded(tmp_path, table, kind=kind, rows=rows)) == fingerprint(expected)
+    again = rankbench.load(f"{'parquet' if kind == 'parquet' else 'arrow'}:{tmp_path / 'rows'}")  # from the cache
+    assert fingerprint(again) == fingerprint(expected) and len(expected.user_ids) == 3
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("by_user", [True, False])
+def test_large_files_go_through_files_and_give_the_same(monkeypatch, tmp_path, kind, by_user):
+    rng = np.random.default_rng(0)
+    keys = rng.choice(40 * 30, 500, replace=False)
+    users, items, ratings = keys // 30 * 3 - 20, keys % 30 + 1000, rng.integers(1, 6, 500).astype(np.float32)
+    order = np.argsort(users, kind="stable") if by_user else slice(None)
+    table = {"user": users[order], "item": items[order].astype(np.uint16), "rating": ratings[order]}
+    whole = loaded(tmp_path, table, kind=kind, rows=70)
+    monkeypatch.setattr(mapped, "LARGE", 200)
+    for module in (mapped, views_module):
+        monkeypatch.setattr(module, "PIECE", 37)
+    monkeypatch.setattr(columnar, "_ROWS", 41)
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "another"))
+    found = loaded(tmp_path, table, kind=kind, rows=70)
+    assert fingerprint(found) == fingerprint(whole) and home_of(found.values) and not home_of(whole.values)
+    ids = found.user_ids[found.users], found.item_ids[found.items]
+    assert sorted(zip(*ids, found.values, strict=True)) == sorted(zip(users, items, ratings, strict=True))
+
+
+def test_columns_are_chosen_as_in_text_files(tmp_path):
+    table = {"a": ITEMS, "b": RATINGS, "c": USERS}
+    named = loaded(tmp_path, table, "[user=c,item=a,rating=b]")
+    numbered = loaded(tmp_path, table, "[user=3,item=1,rating=2]")
+    assert fingerprint(named) == fingerprint(numbered) == fingerprint(loaded(tmp_path, TABLE))
+    text = problem(tmp_path, table)
+    assert text == (
+        "the columns 'a', 'b', 'c' do not say which is which of user, item, rating: "
+        "write [user=NAME,item=NAME,rating=NAME] after the path"
+    )
+    assert "no column of 'a', 'b', 'c' has this name" in problem(tmp_path, table, "[user=x,item=a,rating=b]")
+
+
+def test_texts_with_few_distinct_values_may_come_as_a_dictionary(tmp_path):
+    users = pa.DictionaryArray.from_arrays([2, 0, 2, 1, 0, 2], ["anna", "bob", "zoe", "nobody"])
+    found = loaded(tmp_path, {**TABLE, "reviewer": users}, kind="arrow", rows=100)
+    assert fingerprint(found) == fingerprint(loaded(tmp_path, TABLE, kind="arrow"))
+
+
+def test_of_a_repeated_pair_the_last_rating_counts_if_asked(tmp_path):
+    table = {"user": [1, 2, 1, 1, 2], "item": [5, 5, 5, 6, 5], "rating": [1.0, 2.0, 3.0, 4.0, 5.0]}
+    assert problem(tmp_path, table) == "row 3: user 1, item 5 is in row 1 already: keep one of the two rows"
+    found = loaded(tmp_path, table, "[repeats=last]")
+    assert found.values.tolist() == [3.0, 4.0, 5.0] and found.indptr.tolist() == [0, 2, 3]
+
+
+def test_item_features_come_from_a_text_file(tmp_path):
+    (tmp_path / "features.csv").write_text("item,length\n7,1\n12,2.5\n30,4\n")
+    found = loaded(tmp_path, TABLE, f"[features={tmp_path / 'features.csv'}]")
+    assert found.item_features.tolist() == [[1.0], [2.5], [4.0]] and found.feature_names.tolist() == ["length"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"stars": [1.0, 2.0, None, 4.0, 5.0, 1.0]}, "row 3: the rating is missing"),
+        ({"stars": [1.0, 2.0, 1.0, 4.0, np.nan, 1.0]}, "row 5: rating nan is out of range: must be finite"),
+        ({"stars": ["1"] * 6}, "the rating is of type string: ratings must be numbers"),
+        ({"stars": [True] * 6}, "the rating is of type bool: ratings must be numbers"),
+        ({"movieId": [1.0] * 6}, "the item is of type double: ids must be whole numbers or texts"),
+        ({"movieId": [1, 2, 3, 4, None, 5]}, "row 5: the item is missing"),
+        ({"movieId": np.array([1, 2, 3, 2**63, 5, 6], np.uint64)}, "row 4: item '9223372036854775808' does not fit"),
+        ({"reviewer": ["a", "b", "", "c", "d", "e"]}, "row 3: user '' is empty"),
+        ({"reviewer": ["a", "b", "c", "d", "x" * 2000, "e"]}, "row 5: user 'xxxxxxx"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_the_row(tmp_path, kind, change, said):
+    assert problem(tmp_path, {**TABLE, **change}, kind=kind).startswith(said)
+
+
+def test_ratings_off_the_scale_are_errors(tmp_path):
+    assert problem(tmp_path, TABLE, "[low=1,high=4.5]") == "row 1: rating 5 is out of range: must be from 1 to 4.5"
+    with pytest.raises(UserError, match="low=3 must be below high=2"):
+        DATASETS.resolve("parquet:x[low=3,high=2]")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_file_without_rows_or_that_is_cut_is_one_line(tmp_path, kind):
+    empty = pa.table(TABLE).slice(0, 0)
+    assert problem(tmp_path, empty, kind=kind) == "holds no rows"
+    WRITERS[kind](tmp_path / "rows", TABLE)
+    (tmp_path / "rows").write_bytes((tmp_path / "rows").read_bytes()[:200])
+    with pytest.raises(UserError, match="rows cannot be read as Parquet or Arrow: ") as caught:
+        rankbench.load(f"parquet:{tmp_path / 'rows'}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"user,item,rating\n1,2,3\n", b"PAR1", b"ARROW1", bytes(range(256)) * 40])
+def test_a_file_of_another_kind_is_one_line(tmp_path, content):
+    (tmp_path / "rows").write_bytes(content)
+    with pytest.raises(UserError, match=r"rows(: holds no rows| cannot be read as Parquet or Arrow: )"):
+        rankbench.load(f"arrow:{tmp_path / 'rows'}")
+
+
+def test_two_columns_of_the_name_of_a_role_are_one_line(tmp_path):
+    table = pa.Table.from_arrays([pa.array(ITEMS), pa.array(ITEMS), pa.array(RATINGS)], names=["a", "a", "rating"])
+    as_arrow(tmp_path / "rows", table)
+    with pytest.raises(UserError, match="two columns have the name 'a', that of the user: rename one"):
+        rankbench.load(f"arrow:{tmp_path / 'rows'}[user=1,item=2]")
+
+
+def test_an_error_of_pyarrow_itself_is_cut_to_one_line(tmp_path, monkeypatch):
+    def fail(path):
+        raise pa.ArrowInvalid("something\nis " + "very " * 100 + "wrong")
+
+    as_parquet(tmp_path / "rows", TABLE)
+    monkeypatch.setattr(columnar, "_opened", fail)
+    with pytest.raises(UserError, match="Parquet or Arrow: something is very very") as caught:
+        rankbench.load(f"parquet:{tmp_path / 'rows'}")
+    assert len(str(caught.value)) < 400
