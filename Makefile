@@ -27,9 +27,9 @@ LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes 
     --custom-compile-command "make lock"
 TRACED := build/traced
 TRACING := .ci/kernel-coverage.ini
-ONE_THREAD := env OMP_THREAD_LIMIT=1 PYTHONPATH=. # lines that run in other threads are not seen
-KERNEL_TESTS := tests/test_*kernels.py tests/test_rows.py tests/test_isotonic.py tests/test_metrics.py \
-    tests/test_all_pairs.py tests/test_catalogue.py tests/test_models.py tests/data/splits tests/methods tests/solvers
+ONE_THREAD := OMP_THREAD_LIMIT=1 PYTHONPATH=.:tests
+KERNEL_TESTS := tests/test_item_kernels.py tests/test_kernels.py tests/test_rows.py tests/test_isotonic.py \
+    tests/test_models.py tests/test_threads.py tests/data/splits tests/methods
 SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -61,6 +61,8 @@ kernel-coverage: .venv/.extra-test
 	git ls-files -z | xargs -0 cp --parents --target-directory=$(TRACED)
 	cd $(TRACED) && RANKBENCH_TRACE=1 $(CURDIR)/$(BIN)/python -m pip wheel --no-deps --wheel-dir wheel .
 	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m zipfile -e wheel/*.whl .
+	cd $(TRACED) && $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m coverage run --rcfile=$(TRACING) \
+	    tests/kernel_fuzzing.py never-called
 	cd $(TRACED) && $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m coverage run --rcfile=$(TRACING) -m pytest -n auto \
 	    -m "not slow and not packaging and not trust" $(KERNEL_TESTS) $(ARGS)
 	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m coverage combine --quiet --rcfile=$(TRACING)

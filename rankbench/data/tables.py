@@ -259,7 +259,7 @@ def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
                 raise ValueError("an id is too long")  # a column of fixed width would take very much memory
             columns = [frame[index].to_numpy() for index in layout.fields]
             if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
-                raise ValueError("an id does not fit into 64 bits")  # pandas before 3.1 does not notice
+                raise ValueError("an id is too large")  # pragma: no cover: only pandas before 3.1 does not notice it
             yield [
                 _as_text(column) if kinds[index] is str else column
                 for index, column in zip(layout.fields, columns, strict=True)

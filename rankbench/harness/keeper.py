@@ -53,26 +53,36 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
         for end in (lifeline, verdict, home):
             end.close()
         _guard(keeper)
+    _keep(guard, lifeline, verdict, home, task)
+
+
+def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
+    """Fork the process that trains, in which the call returns; look after it in this one."""
     os.setpgid(0, 0)  # so that a solver that kills its own group does not kill the guard
     _control(_SUBREAPER, 1)  # a child does not inherit this
     keeper = os.getpid()
     solver = os.fork()
     if not solver:
-        _control(_DEATH_SIGNAL, SIGKILL)
-        if os.getppid() != keeper:
-            os._exit(1)  # the keeper died before the death signal was set
-        lifeline.close()
-        verdict.close()
-        multiprocessing.set_start_method(None, force=True)  # back to the platform's default for the solver
-        worker.main(home, task)
+        for end in (lifeline, verdict):
+            end.close()
+        _train(keeper, home, task)
         return
     home.close()
     try:
         _judge(solver, guard, lifeline, verdict)
-    except OSError:
-        pass  # the driver is gone
+    except OSError:  # pragma: no cover: the driver died in the moment before the verdict
+        pass
     finally:
         os._exit(0)
+
+
+def _train(keeper: int, home: Connection, task: Task) -> None:
+    """Run the task in this process, which ends with its keeper."""
+    _control(_DEATH_SIGNAL, SIGKILL)
+    if os.getppid() != keeper:
+        os._exit(1)  # pragma: no cover: the keeper died in the moment before the death signal was set
+    multiprocessing.set_start_method(None, force=True)  # back to the platform's default for the solver
+    worker.main(home, task)
 
 
 def _guard(keeper: int) -> NoReturn:
@@ -92,7 +102,7 @@ def _control(option: int, value: int) -> None:
     """Call Linux' prctl; on other systems do nothing."""
     try:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (AttributeError, OSError):
+    except (AttributeError, OSError):  # pragma: no cover: only on systems other than Linux
         pass
 
 

@@ -43,7 +43,7 @@ def _cpu() -> str:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
+    except OSError:  # pragma: no cover: only on systems without /proc
         pass
     return platform.processor() or platform.machine()
 

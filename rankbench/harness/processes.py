@@ -59,8 +59,8 @@ def _proportional(pid: int, resident: int) -> int:
     """The proportional set size of a process, or its resident memory if the system does not report it."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    except ProcessLookupError:
-        return 0  # it has just ended
+    except ProcessLookupError:  # pragma: no cover: the process ended between two looks at it
+        return 0
     except OSError:
         return resident
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)

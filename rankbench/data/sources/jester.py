@@ -128,7 +128,7 @@ def _from_csv(file: File) -> Floats:
             raise UserError(f"{file} holds no rows") from None
         except ValueError as error:  # includes pandas' own errors
             _diagnose(file)
-            raise UserError(f"{file} cannot be read: {error}") from error
+            raise UserError(f"{file} cannot be read") from error  # pragma: no cover: the wrong line was named above
     if frame.shape[1] != _FIELDS or watched.zeros:
         _diagnose(file)
     table: Floats = frame.to_numpy()
