@@ -14,7 +14,7 @@ from time import perf_counter, sleep
 
 from turns import Measure, seconds
 
-from rankbench.experiments import load
+from rankbench.experiments import Experiment, load
 from rankbench.harness.claims import Claims
 from rankbench.harness.cluster import Cluster
 from rankbench.harness.materials import Materials
@@ -46,13 +46,20 @@ def harness_cost(repeats: int) -> Iterator[Measure]:
     yield from _resumed()
 
 
+def _short_cells(repetitions: int) -> Experiment:
+    """Three closed forms with fixed settings, which take a few milliseconds each."""
+    solvers = ("mprank[C=30,form=primal]", "mprank[C=30,form=dual]", "mprank[C=1000,kernel=gaussian,width=0.4]")
+    whole = load("cortes2007-unseen")
+    return replace(whole, data=("magnitudes",), solvers=solvers, tune=None, repetitions=repetitions)
+
+
 def _cell(repeats: int) -> Measure:
     """The overhead of a cell: processes, split, evaluation and result file, with one cell at a time.
 
     The process from which cells are forked starts once per run and takes about a third of a second; here it is
     started before the time is taken.
     """
-    experiment = replace(load("cortes2007-unseen"), data=("magnitudes",), repetitions=repeats)
+    experiment = _short_cells(repeats)
     with tempfile.TemporaryDirectory() as folder:
         for part in ("warm-up", "measured"):
             run = _prepared(experiment, Path(folder, part))
@@ -76,7 +83,7 @@ def _claim() -> Measure:
 
 def _on_a_cluster(repeats: int) -> Iterator[Measure]:
     """A cell's overhead on one local Dask worker, and how much faster two workers finish the same cells."""
-    experiment = replace(load("cortes2007-unseen"), data=("magnitudes",), repetitions=max(repeats, 2))
+    experiment = _short_cells(max(repeats, 2))
     with tempfile.TemporaryDirectory() as folder:
         times = {}
         for workers in (1, 2):
