@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from html import escape as html_of
+from zipfile import ZipFile
 
 import pytest
 from helpers import TINY, TUNE_TOML, made_up, prepared, rankbench, tiny_toml, with_solver
@@ -19,7 +20,7 @@ from rich.console import Console
 
 from rankbench.cli import options
 from rankbench.cli.printer import progress_of, show_sheet
-from rankbench.cli.session import Session, chosen_experiments
+from rankbench.cli.session import Session, _using, chosen_experiments, workplace_at
 from rankbench.harness.isolation import Caps
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection
@@ -721,3 +722,77 @@ def test_info_tells_of_data_with_its_argument_and_without(monkeypatch, capsys):
     for name, said in (("csv:gone.csv", "csv:gone.csv: A text file"), ("csv", "csv:PATH: A text file")):
         assert rankbench(monkeypatch, "info", name) == 0
         assert capsys.readouterr().out.startswith(said)
+
+
+# ---- what ends a command early ----
+
+
+@pytest.mark.parametrize(("raised", "code", "said"), [(KeyboardInterrupt(), 130, "stopped\n"), (SystemExit(3), 3, "")])
+def test_an_interrupt_and_an_exit_of_somebody_elses_code_have_their_codes(monkeypatch, capsys, raised, code, said):
+    def app(*arguments, **options):
+        raise raised
+
+    monkeypatch.setattr("rankbench.cli.app.app", app)
+    assert rankbench(monkeypatch, "list") == code
+    assert capsys.readouterr().err.endswith(said)
+
+
+def test_without_a_scheduler_cells_run_on_this_machine():
+    with workplace_at(None, 1) as workplace:
+        assert workplace is None
+
+
+def test_an_error_of_rankbench_in_one_experiment_does_not_stop_the_others(monkeypatch, capsys, tmp_path):
+    first = tiny_toml(tmp_path)
+    (tmp_path / "other.toml").write_text((tmp_path / "tiny.toml").read_text())
+    execute = Session._execute
+
+    def broken(self, run):
+        if run.plan.experiment.name == "tiny":
+            raise RuntimeError("a defect")
+        execute(self, run)
+
+    monkeypatch.setattr(Session, "_execute", broken)
+    out = str(tmp_path / "out")
+    assert rankbench(monkeypatch, "run", first, str(tmp_path / "other.toml"), "--out", out, "--no-report") == 2
+    told = capsys.readouterr()
+    assert "tiny stopped: RuntimeError: a defect; all other experiments continue" in told.err
+    assert list((tmp_path / "out" / "other" / "cells").glob("*.json"))
+
+
+def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(monkeypatch, capsys, tmp_path):
+    def stopped(self, chosen):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "_run_in_brief", stopped)
+    code = rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--join", "--out", str(tmp_path / "out"))
+    assert (code, "--join" in capsys.readouterr().err) == (130, True)
+
+
+def test_the_best_solver_for_which_no_experiment_has_a_place_is_only_named(monkeypatch, tmp_path):
+    cell = prepared(tmp_path, TINY).plan.cells[0]
+    assert _using(cell).startswith("to use it: rankbench run ")
+    monkeypatch.setattr("rankbench.cli.session.experiments.names", lambda: [])
+    assert _using(cell) == f"the best: {cell.solver_text}"
+
+
+def test_an_export_tells_its_rows_and_hash(monkeypatch, capsys, tmp_path):
+    data = "low-rank[users=20,items=30,per_user=20]"
+    assert rankbench(monkeypatch, "export", data, "n-per-user[n=8,least=5]", "--to", str(tmp_path / "cut")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{tmp_path / 'cut'}: ") and "train 160 rows" in said and "; hash " in said
+
+
+def test_files_with_other_bytes_than_the_published_ones_are_exit_code_1(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
+    with ZipFile(tmp_path / "ml-100k.zip", "w") as archive:
+        archive.writestr("ml-100k/u.data", "1\t2\t3\t4\n")
+    assert rankbench(monkeypatch, "data", "verify", "ml-100k") == 1
+    assert "ml-100k.zip" in capsys.readouterr().out
+
+
+def test_a_folder_is_no_experiment_file(monkeypatch, capsys, tmp_path):
+    (tmp_path / "folder.toml").mkdir()
+    assert rankbench(monkeypatch, "run", str(tmp_path / "folder.toml")) == 1
+    said = capsys.readouterr().err
+    assert "folder.toml" in said and said.count("\n") == 1

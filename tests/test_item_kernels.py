@@ -164,3 +164,13 @@ def test_a_user_with_fewer_than_two_ratings_scores_nan_and_the_others_do_not(sol
     view = Ratings.from_triples([0, 2, 2], [0, 0, 1], [1, 2, 3], 3, 3, np.eye(3))
     users, items = (grid.ravel() for grid in np.indices((3, 3)))
     assert np.isnan(fit(solver(), view).score(users, items)).tolist() == [True] * 6 + [False] * 3
+
+
+def test_a_kernel_matrix_of_zeros_and_one_of_nothing_have_no_negative_eigenvalue():
+    for matrix in (np.zeros((3, 3)), np.zeros((0, 0))):
+        ItemKernel("precomputed").check(matrix, "MPRank")
+
+
+def test_a_polynomial_kernel_that_overflows_is_refused():
+    with pytest.raises(UserError, match="the polynomial kernel overflows: scale the features, raise width or lower"):
+        ItemKernel("polynomial", degree=9).gram(np.full((2, 2), 1e30), 1)

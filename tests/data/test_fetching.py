@@ -105,6 +105,15 @@ def drip_headers(handler):
     send_until_closed(handler, b"x", 0.002)
 
 
+def send_and_stall(handler):
+    """Send one byte of many, and no more."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100")
+    handler.end_headers()
+    handler.wfile.write(b"x")
+    threading.Event().wait(1.0)
+
+
 def send_endless(handler):
     """Send zeros until nobody listens any more."""
     handler.send_response(200)
@@ -335,6 +344,13 @@ def test_what_comes_without_end_or_is_no_file_is_refused(server, get, tmp_path, 
         get(server.url(behaviour), sha256=None, **{**QUICK, **limits})
     assert message in str(caught.value) and BY_HAND in str(caught.value)
     assert len(server.asked) <= 1  # none of it is tried again
+
+
+def test_a_server_that_falls_silent_is_asked_again_and_then_named(server, get, tmp_path):
+    with leaves_nothing(tmp_path) as caught:
+        get(server.url(send_and_stall), **{**QUICK, "silence": 0.1})
+    assert "no answer in time" in str(caught.value)
+    assert len(server.asked) > 1
 
 
 def test_after_a_refusal_the_next_mirror_is_asked(server, get):

@@ -12,7 +12,16 @@ from helpers import MACHINE, TINY, around, made_up, prepared, silent, store_in, 
 from rankbench import experiments
 from rankbench.contract import Determinism
 from rankbench.errors import UserError
-from rankbench.harness.merging import Measurement, agreement_of, carry_out, check_apart, survey
+from rankbench.harness.merging import (
+    Measurement,
+    _clashes,
+    _first_point,
+    _first_user,
+    agreement_of,
+    carry_out,
+    check_apart,
+    survey,
+)
 from rankbench.harness.records import Selection, Skip
 from rankbench.harness.store import ResultsFolder, values_of
 from rankbench.report.study import groups, mean_seconds, study
@@ -390,3 +399,24 @@ def test_a_merge_that_was_stopped_anywhere_is_finished_by_the_next(tmp_path, mon
         merged(out, tmp_path / "a", tmp_path / "b")
         assert cells_of(out) == cells_of(tmp_path / "whole")
     assert stops == 6  # two results with their values for users, and two measurements beside
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_cell_that_ended_well_once_and_diverged_once_contradicts_itself_unless_threads_race(tmp_path, threads):
+    cell = prepared(tmp_path, TINY).plan.cells[0]
+    racing = replace(cell, threads=threads, determinism=Determinism.RACY)
+    good = made_up(racing, 0.5)
+    bad = replace(good, status="diverged", reason="NaN for 3 held-out pairs")
+    one, other = (Measurement(tmp_path / "none.json", result) for result in (good, bad))
+    assert agreement_of(one, other) == ("conflict" if threads == 1 else "apart")
+
+
+def test_what_contradicts_is_told_with_both_values(tmp_path):
+    cell = prepared(tmp_path, TINY).plan.cells[0]
+    good = made_up(cell, 0.5)
+    one = Measurement(tmp_path / "none.json", good)
+    bad = Measurement(tmp_path / "none.json", replace(good, status="diverged", reason="NaN"))
+    assert next(iter(_clashes(one, bad))) == ("status", "ok", "diverged")
+    fewer = {"kendall": np.zeros(2)}, {"kendall": np.zeros(3)}
+    assert _first_user("kendall of users", *fewer) == ("kendall of users", "2 users", "3 users")
+    assert _first_point("pairwise-error", good, good) == ("pairwise-error", "NaN", "NaN of other bytes")

@@ -172,3 +172,8 @@ def test_a_penalty_may_be_a_share_of_the_largest_one():
     completion = Completion(observed, To(values))
     assert completion.penalty(3.0, None) == 3.0
     assert completion.penalty(3.0, 0.25) == 0.25 * completion.largest()
+
+
+def test_the_largest_singular_value_of_zeros_is_zero():
+    entries = Entries.of(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), 2, 1)
+    assert norm(entries.holding(np.zeros(3)), np.zeros((2, 1))) == 0.0

@@ -13,6 +13,7 @@ from names.things import OWN_FILE, THINGS
 from rankbench.data import DATASETS
 from rankbench.errors import UserError
 from rankbench.names import settings_of
+from rankbench.names.user_files import digest_of
 from rankbench.solvers import SOLVERS
 
 
@@ -264,3 +265,12 @@ def test_whatever_says_which_of_its_settings_are_paths_is_known_by_content(tmp_p
     ]
     (identity,) = {THINGS.resolve(text).identity for text in texts}
     assert identity.count("sha256-") == 2 and identity.endswith(",size=5]")
+
+
+def test_a_file_that_vanishes_cannot_be_read_and_ctrl_c_while_importing_one_is_no_error_of_the_file(tmp_path):
+    with pytest.raises(UserError, match=r"cannot read .*gone.py: No such file or directory"):
+        digest_of(tmp_path / "gone.py")
+    path = tmp_path / "stopped.py"
+    path.write_text("raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        SOLVERS.make(f"{path}:Mine")

@@ -1,17 +1,22 @@
 """Names for people: those that an experiment gives, and those made from classes and settings."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from helpers import around, made_up, prepared, store_in, tiny, with_solver
 
 from rankbench import experiments
+from rankbench.data import DATASETS
 from rankbench.errors import UserError
 from rankbench.experiments import Figure, read
 from rankbench.experiments.naming import Names
 from rankbench.report.labels import (
+    _said,
     axis_label,
+    class_title,
     data_labels,
+    data_title,
     metric_axis,
     metric_labels,
     setting_label,
@@ -148,3 +153,10 @@ def test_a_heading_is_the_metrics_name_and_its_definition_says_how_to_write_it(s
     assert r"Kendall's $\tau$" in to_latex(sheet(found))
     told, plain, _ = definitions(found)
     assert told.startswith("*Kendall's τ* (`kendall`): ") and plain.startswith("*misranking*: ")
+
+
+def test_yes_or_no_settings_are_said_in_words_and_what_is_no_longer_installed_by_its_name():
+    assert (_said("exact_zeros", True), _said("exact_zeros", False)) == ("exact zeros", "not exact zeros")
+    assert data_title("gone-plugin[size=3]") == "gone-plugin[size=3]"
+    named = replace(DATASETS.resolve("low-rank"), home="gone_package.module:Gone")
+    assert class_title(named) == "Gone"

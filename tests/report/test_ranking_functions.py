@@ -69,6 +69,8 @@ def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, caps
     assert rankbench(monkeypatch, "plot", "basis", "own", "--columns", "2", "--to", str(tmp_path), "--out", out) == 0
     assert capsys.readouterr().out.splitlines() == [str(tmp_path / f"own-basis-1.{kind}") for kind in ("pdf", "png")]
     assert colours(tmp_path / "own-basis-1.png") > 10
+    assert rankbench(monkeypatch, "plot", "basis", "own", "--columns", "one", "--to", str(tmp_path), "--out", out) == 1
+    assert "--columns=one: expected numbers like 1,2" in capsys.readouterr().err
     second = (tmp_path / "own-basis-1.png").read_bytes()
     assert rankbench(monkeypatch, "plot", "basis", "own", "--to", str(tmp_path), "--out", out) == 0
     assert second != (tmp_path / "own-basis-1.png").read_bytes()  # of the first too

@@ -386,3 +386,11 @@ def test_a_repetition_that_only_one_solver_has_does_not_count_in_their_contrast(
     fewer = {number: one[number] + 1 for number in (0, 2)}
     found = contrast(*(replace(Sample.of(values), anew=True) for values in (fewer, one)))
     assert (found.wins, found.ties, found.losses) == (60, 0, 0) and found.difference == pytest.approx(1)
+
+
+def test_a_sample_of_nothing_or_of_other_users_is_refused_and_nothing_known_has_no_interval():
+    for values in ({}, {0: np.zeros(2), 1: np.zeros(3)}):
+        with pytest.raises(UserError, match="a sample needs at least one repetition, and the same users in each"):
+            Sample.of(values)
+    assert np.isnan(bca(0.5, np.full(9, np.nan), np.ones(3))).all()
+    assert np.isnan(bca(np.nan, np.ones(9), np.ones(3))).all()

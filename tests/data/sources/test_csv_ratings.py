@@ -448,3 +448,7 @@ def test_names_with_either_form_of_the_separator_keep_their_identities(write):
 def test_a_name_that_two_columns_have_is_refused(write):
     path = write("who;what;who;points\n1;2;3;4\n")
     assert "user=who: 2 columns of 'who', 'what', 'who', 'points' have this name" in refused(path, user="who", sep=";")
+
+
+def test_an_infinite_rating_is_refused_though_the_scale_has_no_limits(write):
+    assert "own.csv, line 2: rating inf" in refused(write("1,2,3\n1,3,inf\n"))
