@@ -33,6 +33,7 @@ from rankbench import models
 from rankbench.cli.opening import _commit
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
+from rankbench.harness.materials import Materials
 from rankbench.harness.records import Counted, Selection
 from rankbench.harness.remaking import by_key
 from rankbench.harness.store import ResultsFolder, values_of
@@ -506,3 +507,27 @@ def test_a_model_is_never_written_over_another_file_or_where_nothing_can_be(call
     assert (tmp_path / "there.npz").read_text() == "mine"
     code, _, said = call(*asked, tmp_path / "nowhere" / "model.npz")
     assert (code, "model.npz: No such file or directory; choose another file with -o" in said) == (1, True)
+
+
+def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(call, real, tmp_path, monkeypatch):
+    out = shutil.copytree(real / "results", tmp_path / "copy")
+    entry = study(ResultsFolder(out, silent), "tiny").entries[0]
+    split = Materials.split
+
+    def other(self, place):
+        return replace(split(self, place), seen=None, test=split(self, place).train)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Materials, "split", other)
+        code, _, said = call("model", entry.cell.key, "--out", out, "-o", "model.npz")
+    assert code == 1 and "the data at hand gives another split of " in said
+    path = ResultsFolder(out, silent).store("tiny").path(entry.cell)
+    path.write_text("{")
+    code, _, said = call("model", entry.cell.key, "--out", out, "-o", "model.npz")
+    assert code == 1 and f"{path} cannot be read: " in said
+
+
+def test_the_best_of_cells_none_of_which_ended_well_is_none(call, tmp_path):
+    kept(tmp_path / "a", arrays=lambda cell, value: {}, status="failed", reason="broken", curve=())
+    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
+    assert code == 1 and "no cell that was asked for has ended well with a value of pairwise-error" in said

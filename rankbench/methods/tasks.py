@@ -4,8 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from rankbench.contract import Flags, Floats
-from rankbench.data.views import Comparisons, Ratings, View, blocks
+from rankbench.contract import Floats
+from rankbench.data.views import Ratings, blocks
 from rankbench.errors import UserError
 from rankbench.feature_matrix import Features, Matrix, features_of
 from rankbench.mapped import Pile
@@ -13,16 +13,9 @@ from rankbench.mapped import Pile
 Centre = Literal["user", "none"]
 
 
-def with_order(train: View) -> Flags:
-    """A mask of the users with an order to learn: with a comparison, or with two different ratings."""
-    if isinstance(train, Comparisons):
-        return np.asarray(np.diff(train.indptr) > 0)
-    return train.has_order
-
-
 def ordered(train: Ratings) -> Ratings:
     """The ratings of users whose ratings are not all equal; the others' rows are left out."""
-    kept = with_order(train)
+    kept = train.has_order
     if kept.all():
         return train
     return train.where(np.repeat(kept, np.diff(train.indptr)))

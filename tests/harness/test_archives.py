@@ -325,3 +325,19 @@ def test_every_table_of_an_archive_is_that_of_the_folder(tmp_path, alone, seed):
 
 def content_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_file_of_results_that_cannot_be_read_is_named(tmp_path, parts, alone):
+    name = next(name for name in parts if "/cells/" in name and name.endswith(".json"))
+    for content in (b"{", b"\xff\xfe", b"[" * 100_000):
+        path = zipped(tmp_path / "a.zip", described(parts, **{name: content}))
+        assert f"holds {name.rpartition('/')[2]}, which cannot be read" in refused(path)
+
+
+def test_a_disk_that_fails_while_unpacking_is_one_line(tmp_path, parts, alone, monkeypatch):
+    def fails(source, file, most):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rankbench.harness.archives._poured", fails)
+    line = refused(zipped(tmp_path / "a.zip", parts))
+    assert line.startswith("cannot unpack ") and line.endswith(": No space left on device")
