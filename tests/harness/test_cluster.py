@@ -33,10 +33,10 @@ SOURCE = str(Path(rankbench.__file__).parents[1])
 QUICK_TTL = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "3s"}  # a frozen worker counts as gone after this time
 
 
-def dask(what, *arguments, **environment):
-    """A scheduler or a worker in a process of its own, without a dashboard."""
+def dask(what, *arguments, inside=(), **environment):
+    """A scheduler or a worker in a process of its own, without a dashboard; `inside` is a command that starts it."""
     return subprocess.Popen(
-        [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments, "--no-dashboard"],
+        [*inside, sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments, "--no-dashboard"],
         env={**os.environ, "PYTHONPATH": SOURCE, **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -51,10 +51,23 @@ def end(*processes):
         process.wait()
 
 
-def worker_of(file, folder, daemon="False"):
+def worker_of(file, folder, daemon="False", **differently):
     """A worker with its nanny for the scheduler of this file."""
     options = ("--scheduler-file", str(file), "--nthreads", "1", "--local-directory", str(folder))
-    return dask("worker", *options, DASK_DISTRIBUTED__WORKER__DAEMON=daemon)
+    return dask("worker", *options, DASK_DISTRIBUTED__WORKER__DAEMON=daemon, **differently)
+
+
+@contextmanager
+def joined_by(file, folder, **differently):
+    """A worker that joins the cluster of this file, under other conditions than its workers."""
+    with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+        before = len(client.scheduler_info(n_workers=-1)["workers"])
+        nanny = worker_of(file, folder, **differently)
+        try:
+            client.wait_for_workers(before + 1, timeout=60)
+            yield
+        finally:
+            end(nanny)
 
 
 @contextmanager
@@ -225,6 +238,48 @@ def test_workers_of_another_rankbench_or_without_processes_get_no_cells():
     assert "it has kernels abc" in cluster._unfit(Introduction(replace(mine, kernels="abc"), True), mine)
     assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in cluster._unfit(Introduction(mine, False), mine)
     assert cluster._unfit(Introduction(mine, True), mine) == ""
+
+
+def test_a_worker_of_another_version_gets_no_cells_and_the_others_run_them(tmp_path):
+    installed = tmp_path / "other" / "rankbench-9.9.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: rankbench\nVersion: 9.9\n")
+    path = f"{installed.parent}{os.pathsep}{SOURCE}"
+    with cluster_in(tmp_path, workers=1) as file, joined_by(file, tmp_path, PYTHONPATH=path, PYTHONSAFEPATH="1"):
+        with on(file) as (workplace, said):
+            until(lambda: workplace.places == 1 and said)
+            run = execute(tmp_path / "out", workplace)
+    assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
+    (line,) = said
+    assert "gets no cells: it has rankbench 9.9, and this driver" in line and "install the same rankbench" in line
+
+
+def with_small_disk():
+    """A command that starts another one, for which alone /mnt is a disk of 8 KiB; skips the test where that is refused.
+
+    The path is short, since TMPDIR is not used for sockets where its path is long.
+    """
+    inside = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
+    inside += ('mount -t tmpfs -o size=8k none /mnt && exec "$@"', "sh")
+    try:
+        allowed = subprocess.run([*inside, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    if not allowed:
+        pytest.skip("this system lets no user mount a file system of his own")
+    return inside
+
+
+def test_a_worker_whose_disk_fills_up_gets_no_more_cells_and_the_others_run_them(tmp_path):
+    inside = with_small_disk()
+    experiment = tiny(solvers=("global", "sgd"), repetitions=4)
+    with cluster_in(tmp_path, workers=1) as file, joined_by(file, tmp_path, inside=inside, TMPDIR="/mnt"):
+        with on(file) as (workplace, said):
+            until(lambda: workplace.places == 2)
+            run = execute(tmp_path / "out", workplace, experiment)
+    assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
+    (line,) = said
+    assert "gets no more cells: it cannot write to" in line and "No space left on device" in line
 
 
 def test_daemonic_workers_are_refused_with_the_remedy(tmp_path):
