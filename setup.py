@@ -3,16 +3,21 @@
 Environment: RANKBENCH_DEBUG_KERNELS=1 checks every index (with RANKBENCH_SANITIZE=1 also address and
 undefined behaviour), RANKBENCH_NATIVE=1 uses all instructions of this machine, with the same bits, and
 RANKBENCH_TRACE=1 reports every line that runs to coverage (see `make kernel-coverage`), which is slow.
+
+Kernels in LEVELLED are built once more for each level of LEVELS, into rankbench/kernels/levels/LEVEL/ROOM/;
+rankbench/kernels/level.py chooses among them when they are imported.
 """
 
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +28,17 @@ DEBUG = os.environ.get("RANKBENCH_DEBUG_KERNELS") == "1"
 SANITIZE = os.environ.get("RANKBENCH_SANITIZE") == "1"
 NATIVE = os.environ.get("RANKBENCH_NATIVE") == "1"
 TRACE = os.environ.get("RANKBENCH_TRACE") == "1"
+
+# Instruction sets beyond what every x86-64 processor has. The kernels' sums have four lanes of doubles, which fill the
+# registers of x86-64-v3. With x86-64-v4 the kernels are as fast if told to use such registers too, else slower.
+LEVELS = ("x86-64-v3",)
+LEVELLED = (  # the kernels that gain from them; `python asv_benchmarks/peers levels` measures how much
+    "solvers/altsvm",
+    "solvers/bpr",
+    "solvers/frsvm",
+    "solvers/robirank",
+    "solvers/sgd",
+)
 
 DIRECTIVES = {
     "language_level": "3",
@@ -51,11 +67,11 @@ def compiler_version() -> str:
     return done.stdout.partition("\n")[0]
 
 
-def works(*flags: str) -> bool:
-    """Whether the compiler takes these flags and links a program with them."""
+def works(*flags: str, returning: str = "0") -> bool:
+    """Whether the compiler takes these flags and links a program that returns this expression."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
-        source.write_text("int main(void) { return 0; }\n")
+        source.write_text(f"int main(void) {{ return {returning}; }}\n")
         command = [*compiler(), *flags, str(source), "-o", str(source.with_suffix(""))]
         try:
             return subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -84,6 +100,13 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
         compile_flags.append("-fsanitize=address,undefined")
         link_flags.append("-fsanitize=address,undefined")
     return compile_flags, link_flags, macros
+
+
+def levels() -> tuple[str, ...]:
+    """The levels to build: all whose name the compiler knows, in flags and when it asks the processor; often all."""
+    if DEBUG or TRACE or NATIVE:
+        return ()
+    return tuple(level for level in LEVELS if works(f"-march={level}", returning=f'!__builtin_cpu_supports("{level}")'))
 
 
 def recipe() -> dict[str, Any]:
@@ -159,7 +182,29 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
     (teller,) = (extension for extension in built if extension.name.endswith(".build_info"))
     teller.define_macros.append(("RANKBENCH_DIGEST", f'"{digest(Path("pyx"), recipe)}"'))
     teller.depends = shared + [path.as_posix() for path in sources]  # a change of any kernel changes the digest
+    if levels() == LEVELS:
+        teller.define_macros.append(("RANKBENCH_LEVELS", None))
     return built
+
+
+def at_levels(built: "list[Extension]") -> "list[Extension]":
+    """The kernels of LEVELLED, whose C code is made already, once more for each level."""
+    names = {module_of(Path("pyx", f"{name}.pyx")) for name in LEVELLED}
+    return [at_level(kernel, level) for level in levels() for kernel in built if kernel.name in names]
+
+
+def at_level(kernel: "Extension", level: str) -> "Extension":
+    """A kernel for one level; its C code is copied, since the compiler names its output after it."""
+    room, name = kernel.name.split(".")[-2:]
+    source = Path("build", "levels", level, room, f"{name}.c")
+    for folder in (source.parent, Path("rankbench", "kernels", "levels", level, room)):  # for building in place
+        folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(kernel.sources[0], source)
+    found = copy(kernel)
+    found.name = f"rankbench.kernels.levels.{level}.{room}.{name}"
+    found.sources = [source.as_posix()]
+    found.extra_compile_args = [*kernel.extra_compile_args, f"-march={level}"]
+    return found
 
 
 def build_folder() -> str | None:
@@ -181,6 +226,7 @@ def main() -> None:
             build_dir=build_folder(),
             compiler_directives=DIRECTIVES,
         )
+        kernels += at_levels(kernels)
     setup(ext_modules=kernels, options={"build_ext": {"parallel": os.cpu_count()}})
 
 

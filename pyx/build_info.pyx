@@ -25,11 +25,20 @@ cdef extern from *:
     #define rankbench_compiler __VERSION__
     #endif
     #define rankbench_digest RANKBENCH_DIGEST /* from setup.py, which reads all kernels */
+    #ifdef RANKBENCH_LEVELS /* from setup.py, where the compiler knows the name */
+    static int rankbench_processor_has_v3(void) {
+        __builtin_cpu_init();
+        return __builtin_cpu_supports("x86-64-v3") != 0;
+    }
+    #else
+    static int rankbench_processor_has_v3(void) { return 0; }
+    #endif
     """
     const char *rankbench_compiler
     const char *rankbench_digest
     int rankbench_debug
     int rankbench_native
+    int rankbench_processor_has_v3()
 
 
 def compiler() -> str:
@@ -55,3 +64,8 @@ def debug() -> bool:
 def native() -> bool:
     """Whether the kernels use all instructions of the machine that built them."""
     return bool(rankbench_native)
+
+
+def processor_has(*, str level) -> bool:
+    """Whether this processor and its operating system can run kernels of this level, such as x86-64-v3."""
+    return level == "x86-64-v3" and rankbench_processor_has_v3() != 0

@@ -38,6 +38,9 @@ def test_the_wheel_holds_every_kernel_its_stub_and_every_experiment(built):
     for kernel in KERNELS:
         assert [name for name in names if name.startswith(f"rankbench/kernels/{kernel}.") and name.endswith(".so")]
         assert f"rankbench/kernels/{kernel}.pyi" in names
+    for path in (ROOT / "rankbench" / "kernels" / "levels").rglob("*.so"):
+        start = path.relative_to(ROOT).as_posix().partition(".")[0]
+        assert [name for name in names if name.startswith(f"{start}.")]
     for path in (ROOT / "rankbench").rglob("*"):
         if path.suffix in {".py", ".toml", ".html", ".css", ".js", ".typed"}:
             assert path.relative_to(ROOT).as_posix() in names

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import typer
 
 from rankbench.cli import data_verbs, looking, running, sharing
+from rankbench.cli.lines import complain
 from rankbench.cli.opening import temporary_folders
 from rankbench.errors import UserError
 
@@ -63,7 +64,5 @@ def _leave_quietly() -> NoReturn:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    from rankbench.cli.printer import complain  # noqa: PLC0415  keeps --help fast
-
     complain(message)
     sys.exit(code)

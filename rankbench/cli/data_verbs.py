@@ -21,7 +21,7 @@ def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) 
     Example: rankbench data where ml-1m
     """
     from rankbench.cli.describe import data_folders, locations
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
 
     show(locations(name) if name else data_folders())
 
@@ -33,7 +33,8 @@ def fetch(name: Annotated[str, typer.Argument(metavar="DATA")]) -> None:
     Example: rankbench data fetch ml-100k
     """
     from rankbench.cli.describe import counted
-    from rankbench.cli.printer import downloads, show
+    from rankbench.cli.lines import show
+    from rankbench.cli.printer import downloads
     from rankbench.data import DATASETS
 
     with downloads() as tell:
@@ -51,7 +52,7 @@ def import_copy(
     Example: rankbench data import netflix nf_prize_dataset.tar.gz
     """
     from rankbench.cli.describe import counted
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
     from rankbench.data import DATASETS
     from rankbench.data.files import folders
     from rankbench.data.importing import take
@@ -71,7 +72,7 @@ def verify(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None)
     Example: rankbench data verify
     """
     from rankbench.cli.describe import verified
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
     from rankbench.data import DATASETS
 
     if name:

@@ -34,7 +34,7 @@ def list_names(
     Example: rankbench list solvers
     """
     from rankbench.cli.describe import everything
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
 
     kinds = everything()
     if kind not in kinds:
@@ -50,7 +50,7 @@ def info(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     Example: rankbench info sgd
     """
     from rankbench.cli.describe import describe
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
 
     show(describe(name))
 
@@ -66,7 +66,7 @@ def export(
 
     Example: rankbench export ml-100k given-folds --repetition 2 --to fold3
     """
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
     from rankbench.data import DATASETS
     from rankbench.data.export import export as write_out
     from rankbench.data.splits import SPLITS
@@ -92,7 +92,7 @@ def report(
 
     Example: rankbench report --out results
     """
-    from rankbench.cli.printer import complain, show
+    from rankbench.cli.lines import complain, show
     from rankbench.report.writing import write_report
 
     if is_archive(out):
@@ -215,7 +215,7 @@ def plot(
 
     Example: rankbench plot basis cheng2018-table4 --columns 1,2
     """
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
 
     kind, name = (names[0], names[1]) if len(names) == 2 and names[0] == "basis" else ("figure", names[0])
     if len(names) > 1 and kind == "figure":
@@ -270,7 +270,7 @@ def doctor() -> None:
     Example: rankbench doctor
     """
     from rankbench.cli.describe import diagnosis
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
 
     show(diagnosis())
 
@@ -283,7 +283,7 @@ def status(
 
     Example: rankbench status park2015-table1
     """
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
     from rankbench.cli.status import described
 
     if name and is_archive(name):

@@ -40,7 +40,7 @@ def is_archive(name: str | Path) -> bool:
 
 def stored_in(path: Path, untouched: bool = False, warn: "Warn | None" = None) -> "ResultsFolder":
     """The results in a folder or an archive; see `results_in` for files in it that cannot be read."""
-    from rankbench.cli.printer import complain
+    from rankbench.cli.lines import complain
     from rankbench.cli.session import results_in
 
     return results_in(_unpacked(path) if is_archive(path) else path, untouched, warn or complain)
@@ -71,7 +71,7 @@ def named(text: str, out: Path, experiment: str = "") -> "ResultsFolder":
 
 def _unpacked(path: Path) -> Path:
     """The temporary folder with the results in an archive; says how many of its run are there."""
-    from rankbench.cli.printer import mention
+    from rankbench.cli.lines import mention
     from rankbench.cli.session import results_in
     from rankbench.harness.archives import opened
     from rankbench.report.crate import there

@@ -1,4 +1,4 @@
-"""All printing of the command line: tables and progress bars on a terminal, plain lines in a pipe."""
+"""Tables and progress bars on a terminal, and plain lines in their place in a pipe."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,25 +20,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from rankbench.errors import LONGEST, safe, visible
+from rankbench.cli.lines import show
+from rankbench.errors import safe
 from rankbench.harness.records import Result
 from rankbench.harness.run import Event
 from rankbench.report.tables import Sheet, to_markdown
-
-
-def show(text: str) -> None:
-    """Print plain text on standard output, line by line, without markup, colours or line wrapping."""
-    sys.stdout.write("".join(f"{visible(line)}\n" for line in text.split("\n")))
-
-
-def complain(text: str) -> None:
-    """Print one line on standard error."""
-    sys.stderr.write(f"rankbench: {safe(' '.join(text.split()), 2 * LONGEST)}\n")
-
-
-def mention(text: str) -> None:
-    """Print one line on standard error that is no complaint, where standard output is for results."""
-    sys.stderr.write(f"{safe(' '.join(text.split()), 2 * LONGEST)}\n")
 
 
 def show_sheet(title: str, sheet: Sheet) -> None:

@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from rankbench import experiments
-from rankbench.cli.printer import complain, progress_of, show, show_sheet
+from rankbench.cli.lines import complain, show
+from rankbench.cli.printer import progress_of, show_sheet
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.harness.materials import Materials

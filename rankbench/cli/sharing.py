@@ -39,7 +39,7 @@ def merge(
 
     Example: rankbench merge laptop server.zip --out all
     """
-    from rankbench.cli.printer import complain, show
+    from rankbench.cli.lines import complain, show
     from rankbench.cli.session import results_in
     from rankbench.harness.merging import carry_out, check_apart, survey
 
@@ -99,8 +99,8 @@ def archive(
 
     Example: rankbench archive park2015-table1 -o park.zip
     """
+    from rankbench.cli.lines import show
     from rankbench.cli.looking import stored_study
-    from rankbench.cli.printer import show
     from rankbench.cli.session import results_in
     from rankbench.harness.archives import write
     from rankbench.report.crate import NO_LICENCE, files_of, there
@@ -139,7 +139,7 @@ def model(
 
     Example: rankbench model park2015-table1 --best -d low-rank -o best.npz
     """
-    from rankbench.cli.printer import show
+    from rankbench.cli.lines import show
     from rankbench.harness.remaking import remade
     from rankbench.harness.store import file_name
     from rankbench.models import save

@@ -12,7 +12,7 @@ import threadpoolctl
 
 import rankbench
 from rankbench.harness.records import Machine
-from rankbench.kernels import build_info
+from rankbench.kernels import LEVEL, build_info
 
 _PACKAGES = ("rankbench", "numpy", "scipy", "pandas", "matplotlib", "threadpoolctl")
 
@@ -34,6 +34,7 @@ def describe() -> Machine:
         packages=tuple((name, _version(name)) for name in _PACKAGES),
         git=_git(),
         kernels=build_info.digest(),
+        level=LEVEL,
     )
 
 

@@ -306,6 +306,7 @@ class Machine:
     packages: tuple[tuple[str, str], ...]
     git: str | None
     kernels: str = ""  # digest of the compiled kernels; empty in old results, which lack it
+    level: str = "baseline"  # the instruction set of the kernels; old results had but one
 
     def version(self, package: str) -> str:
         """The version of a package, or `absent`."""
@@ -315,7 +316,8 @@ class Machine:
     def fingerprint(self) -> str:
         """Twelve hex digits; times may be compared between runs with equal fingerprints."""
         speed = [self.cpu, self.cores, self.usable_cores, self.python, list(self.blas), self.compiler, self.openmp]
-        return _digits([*speed, self.native, self.debug, self.version("numpy"), self.version("scipy")])
+        build = [self.native, self.debug, *([self.level] if self.level != "baseline" else [])]
+        return _digits([*speed, *build, self.version("numpy"), self.version("scipy")])
 
     @cached_property
     def basis(self) -> str:

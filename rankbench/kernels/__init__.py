@@ -7,4 +7,10 @@ slower. A value of OMP_WAIT_POLICY that is set already is kept.
 
 import os
 
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before the next line, which loads OpenMP
+
+from rankbench.kernels import build_info, level
+
+LEVELS = level.usable(build_info.processor_has)  # the instruction sets that kernels can be imported with here
+LEVEL = level.choose(LEVELS)  # the one of this process
+level.enter(LEVEL)

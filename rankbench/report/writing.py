@@ -126,7 +126,7 @@ def _machine(machine: Machine) -> str:
     """A machine in one line: processor, compiler, versions and commit."""
     versions = ", ".join(f"{name} {machine.version(name)}" for name in ("numpy", "scipy"))
     commit = f", commit {machine.git}" if machine.git else ""
-    kernels = f", kernels {machine.kernels}" if machine.kernels else ""
+    kernels = f", kernels {machine.kernels} ({machine.level})" if machine.kernels else ""
     return (
         f"{machine.cpu}, {machine.usable_cores} cores, {machine.compiler}, Python {machine.python}, {versions}, "
         f"rankbench {machine.version('rankbench')}{commit}{kernels}"

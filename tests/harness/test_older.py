@@ -120,7 +120,7 @@ def test_all_that_format_2_said_of_a_result_is_there(tmp_path, cell):
 
 def test_its_machine_is_the_same_but_for_what_nobody_noted(tmp_path, cell):
     found = stored_then(tmp_path, [cell]).load(cell).machine
-    assert found.kernels == "" and found.git == "abc123"
+    assert found.kernels == "" and found.git == "abc123" and found.level == "baseline"
     assert found.fingerprint == MACHINE.fingerprint and found.basis != MACHINE.basis
 
 

@@ -485,6 +485,7 @@ def test_the_fingerprint_follows_what_decides_times_only():
     assert same.fingerprint == MACHINE.fingerprint
     changes = {"cpu": "other", "cores": 99, "usable_cores": 99, "python": "other", "blas": ("other",), "native": True}
     changes |= {"compiler": "other", "openmp": 1, "debug": True, "packages": (("numpy", "1"), ("scipy", "1.16.0"))}
+    changes |= {"level": "x86-64-v4"}
     for name, value in changes.items():
         assert replace(MACHINE, **{name: value}).fingerprint != MACHINE.fingerprint, name
 

@@ -1,0 +1,20 @@
+"""Printing plain lines. This imports little, so that it also works where kernels cannot be imported."""
+
+import sys
+
+from rankbench.errors import LONGEST, safe, visible
+
+
+def show(text: str) -> None:
+    """Print plain text on standard output, line by line, without markup, colours or line wrapping."""
+    sys.stdout.write("".join(f"{visible(line)}\n" for line in text.split("\n")))
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error."""
+    sys.stderr.write(f"rankbench: {safe(' '.join(text.split()), 2 * LONGEST)}\n")
+
+
+def mention(text: str) -> None:
+    """Print one line on standard error that is no complaint, where standard output is for results."""
+    sys.stderr.write(f"{safe(' '.join(text.split()), 2 * LONGEST)}\n")
