@@ -8,12 +8,13 @@
 # make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
+# make bench-compare  say what got slower since another commit, by instructions and by time: make bench-compare BASE=main
 # make peers   compare with other libraries, side by side in one process
 # make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
 # make lock    renew .ci/lock
 # make audit   look for known weaknesses in the versions of .ci/lock
-# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction; what is
-#              interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
+# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction, and README's
+#              tables; what is interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
 #
 # ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
 
@@ -21,6 +22,7 @@ PYTHON ?= python3
 ARGS ?=
 RESULTS ?= build/reproduction
 JOBS ?= 1
+BASE ?= main
 BIN := .venv/bin
 TOOLS := .venv/tools/bin
 LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
@@ -35,7 +37,7 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench peers locked lock audit reproduce clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -86,6 +88,9 @@ bench: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv machine --yes
 	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr HEAD^! $(ARGS)
 
+bench-compare: .venv/.extra-bench
+	$(BIN)/python asv_benchmarks/compare $(BASE) $(ARGS)
+
 peers: .venv/.extra-peers
 	$(BIN)/python asv_benchmarks/peers $(ARGS)
 
@@ -108,6 +113,7 @@ audit: .venv/tools/.installed
 reproduce: .venv/.extra-data
 	$(BIN)/python -m rankbench run all --full --no-report -j $(JOBS) --out $(RESULTS) $(ARGS)
 	$(BIN)/python -m rankbench report --out $(RESULTS) --to reports --no-page
+	$(BIN)/python .ci/write_readme_tables.py
 
 clean:
 	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so

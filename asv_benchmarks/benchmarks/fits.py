@@ -1,5 +1,9 @@
 """Each solver trained from start to end through the harness: its time and its peak memory."""
 
+import hashlib
+
+from rankbench.arrays import pack
+from rankbench.contract import Model
 from rankbench.harness.training import fit
 
 from .problems import PROBLEMS, parts, solver
@@ -26,5 +30,18 @@ class Fit:
         """The largest resident size of the process."""
         self._fit()
 
-    def _fit(self) -> None:
-        fit(self.solver, self.train, steps=self.problem.steps, seed=0)
+    def track_digest(self, name: str) -> int:
+        """The first 48 bits of the digest of the model's arrays, which must not move."""
+        return int(self.digest()[:12], 16)
+
+    track_digest.unit = "digest"
+
+    def digest(self) -> str:
+        """The SHA-256 of the model's arrays, as hexadecimal digits."""
+        found = hashlib.sha256()
+        for name, array in sorted(pack(self._fit()).items()):
+            found.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+        return found.hexdigest()
+
+    def _fit(self) -> Model:
+        return fit(self.solver, self.train, steps=self.problem.steps, seed=0)

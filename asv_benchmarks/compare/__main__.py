@@ -1,0 +1,95 @@
+"""What got slower since another commit: `python asv_benchmarks/compare BASE`, or `make bench-compare BASE=main`.
+
+Compares the checkout as it is built now with BASE, which is built beside it. Two measures, by default both:
+
+- instructions, counted by callgrind: the same on a busy machine, so that 3 % more count as slower;
+- time, in turns: slower if three quarters of the turns took at least 15 % longer. It also sees memory and caches.
+
+Prints a line for each case that got slower or faster and for each model whose bits changed. The exit code is 1 if a
+case got slower, else 0.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median, quantiles
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from counts import CASES, counted, missing
+from times import timed
+from trees import ROOT, built, commit_of, environment
+
+MORE = 1.03  # times as many instructions that count as slower
+LONGER = 1.15  # times as long, in three quarters of the turns, that counts as slower
+
+
+def by_count(before: dict[str, int], now: dict[str, int]) -> dict[str, float]:
+    """The cases whose number of instructions has changed enough, with the ratio."""
+    ratios = {name: now[name] / before[name] for name in before if name in now}
+    return {name: ratio for name, ratio in ratios.items() if ratio >= MORE or ratio <= 1 / MORE}
+
+
+def by_time(found: dict[str, list[float]]) -> dict[str, float]:
+    """The cases that take clearly longer or shorter in most turns, with the median ratio."""
+    quarters = {name: quantiles(ratios, n=4) for name, ratios in found.items()}
+    return {
+        name: median(found[name]) for name, (low, _, high) in quarters.items() if low >= LONGER or high <= 1 / LONGER
+    }
+
+
+def told(changed: dict[str, float], unit: str, cases: int) -> tuple[list[str], bool]:
+    """A line for each case that has changed, the slower ones first, and whether one got slower."""
+    order = sorted(changed.items(), key=lambda item: -item[1])
+    lines = [f"{'SLOWER' if ratio > 1 else 'faster'}  {ratio:5.2f} x the {unit}  {name}" for name, ratio in order]
+    lines.append(f"{cases - len(changed)} of {cases} cases: as many {unit} as before")
+    return lines, any(ratio > 1 for ratio in changed.values())
+
+
+def digests(tree: Path) -> dict[str, str]:
+    """By solver, the digest of the model that its benchmark fits with the kernels of this tree."""
+    command = [sys.executable, str(CASES), "digest"]
+    done = subprocess.run(command, env=environment(tree), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    """Compare, print what changed, and exit with 1 if something got slower."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("base", metavar="BASE", help="the commit to compare with, such as main or HEAD~1")
+    parser.add_argument("--only", choices=("instructions", "time"), help="one of the two measures; default: both")
+    parser.add_argument("--cases", default="", metavar="REGEX", help="only cases whose name it matches, such as SGD")
+    parser.add_argument("--turns", type=int, default=15, help="turns in which both are timed; default: 15")
+    options = parser.parse_args()
+    trees = built(commit_of(options.base)), ROOT
+    listed = subprocess.run(
+        [sys.executable, str(CASES), "list"], env=environment(ROOT), capture_output=True, text=True, check=True
+    )
+    names = [name for name in listed.stdout.splitlines() if re.search(options.cases, name)]
+    if not names:
+        sys.exit(f"no case matches {options.cases!r}: there are\n{listed.stdout}")
+    slower = False
+    if options.only != "time":
+        if lacking := missing():
+            sys.exit(f"instructions are counted by {lacking}; --only time does without")
+        before, now = (counted(tree, names) for tree in trees)
+        lines, worse = told(by_count(before, now), "instructions", len(now))
+        print("\n".join(lines), flush=True)
+        slower |= worse
+    if options.only != "instructions":
+        found = timed(trees, names, options.turns)
+        lines, worse = told(by_time(found), "time", len(found))
+        print("\n".join(lines), flush=True)
+        slower |= worse
+    one, other = (digests(tree) for tree in trees)
+    for name in one.keys() & other.keys():
+        if one[name] != other[name]:
+            print(f"OTHER BITS  the model of {name}")
+    sys.exit(1 if slower else 0)
+
+
+if __name__ == "__main__":
+    main()

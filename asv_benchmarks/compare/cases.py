@@ -1,0 +1,134 @@
+"""Benchmarks of kernels and of steps as single cases, and a program that runs them: by the clock, or under callgrind.
+
+    python cases.py list                     print the names of all cases
+    python cases.py time                     read names from standard input, answer with the seconds of a call
+    python cases.py count MARKS NAME...      under callgrind: count the instructions of one call of each case
+    python cases.py digest                   print, by name, the digest of each fitted model
+
+It measures the rankbench that its process imports, which PYTHONPATH decides.
+"""
+
+import ctypes
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+LEAST = 0.02  # seconds of calls that a time is taken over
+MODULES = ("kernels", "steps")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A benchmark's method with one value of each of its parameters."""
+
+    name: str
+    benchmark: type
+    method: str
+    parameters: tuple[Any, ...]
+
+    def prepared(self) -> Callable[[], object]:
+        """The call to measure, on data that is made here."""
+        made = self.benchmark()
+        made.setup(*self.parameters)
+        method = getattr(made, self.method)
+        return lambda: method(*self.parameters)
+
+
+@cache
+def cases() -> dict[str, Case]:
+    """All cases by their names, such as `SGD.time_pass(10)`."""
+    return {case.name: case for module in MODULES for case in _cases_of(import_module(f"benchmarks.{module}"))}
+
+
+def _cases_of(module: Any) -> Iterator[Case]:
+    for name, benchmark in vars(module).items():
+        if isinstance(benchmark, type) and benchmark.__module__ == module.__name__:
+            for method in (word for word in vars(benchmark) if word.startswith("time_")):
+                for parameters in _combinations(getattr(benchmark, "params", ())):
+                    listed = ", ".join(map(str, parameters))
+                    yield Case(f"{name}.{method}({listed})", benchmark, method, parameters)
+
+
+def _combinations(parameters: Any) -> list[tuple[Any, ...]]:
+    """All combinations of the values of a benchmark's parameters; a single parameter may be given by its values."""
+    several = bool(parameters) and all(isinstance(values, (list, tuple)) for values in parameters)
+    return list(product(*(parameters if several else [parameters] if parameters else [])))
+
+
+@cache
+def _timed(name: str) -> tuple[Callable[[], object], int]:
+    """A prepared call, and how many of them take long enough to be timed."""
+    call = cases()[name].prepared()
+    start = perf_counter()
+    call()
+    once = perf_counter() - start
+    changes_its_data = getattr(cases()[name].benchmark, "number", 0) == 1
+    return call, 1 if changes_its_data else max(1, round(LEAST / max(once, 1e-9)))
+
+
+def time_cases() -> None:
+    """Answer each name from standard input with the seconds of one call, or with `nan` if it cannot be run."""
+    for line in sys.stdin:
+        try:
+            call, number = _timed(line.strip())
+            start = perf_counter()
+            for _ in range(number):
+                call()
+            print((perf_counter() - start) / number, flush=True)
+        except Exception:
+            print("nan", flush=True)
+
+
+def count_cases(marks: str, names: list[str]) -> None:
+    """Let callgrind count the instructions of the second call of each case, and write them under its name."""
+    library = ctypes.CDLL(marks)
+    for name in names:
+        try:
+            call = cases()[name].prepared()
+            call()
+        except Exception as error:  # the other commit may lack the kernel, or call it otherwise
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+            continue
+        library.start()
+        call()
+        library.stop(name.encode())
+
+
+def digests() -> dict[str, str]:
+    """By solver, the digest of the model that its benchmark fits; those that this commit lacks are left out."""
+    found = {}
+    fits = import_module("benchmarks.fits")
+    for name in fits.Fit.params:
+        benchmark = fits.Fit()
+        try:
+            benchmark.setup(name)
+            found[name] = benchmark.digest()
+        except NotImplementedError:
+            continue
+    return found
+
+
+def main() -> None:
+    """Do what the first word of the command line says."""
+    what, *rest = sys.argv[1:]
+    if what == "list":
+        print("\n".join(cases()))
+    elif what == "time":
+        time_cases()
+    elif what == "count":
+        count_cases(rest[0], rest[1:])
+    else:
+        print(json.dumps(digests()))
+
+
+if __name__ == "__main__":
+    main()
