@@ -16,6 +16,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "FRSVM": "rankbench.solvers.frsvm",
     "Factors": "rankbench.models",
     "FeatureFactors": "rankbench.models",
+    "Fitted": "rankbench.fitted",
     "Generated": "rankbench.data.origins",
     "GlobalRanking": "rankbench.solvers.global_ranking",
     "IMC": "rankbench.solvers.imc",
@@ -45,10 +46,12 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "Stumps": "rankbench.models",
     "UserError": "rankbench.errors",
     "UserWeights": "rankbench.models",
-    "evaluate": "rankbench.metrics",
-    "fit": "rankbench.harness.training",
-    "load": "rankbench.data",
-    "split": "rankbench.data.splits",
+    "evaluate": "rankbench.api.fitting",
+    "fit": "rankbench.api.fitting",
+    "load": "rankbench.api.loading",
+    "recommend": "rankbench.api.fitting",
+    "save": "rankbench.api.fitting",
+    "split": "rankbench.api.fitting",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605  a list made from the table above
 

@@ -18,6 +18,7 @@ from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.mapped import PIECE, Pile, pieces, put_aside
 
 ItemFeatures: TypeAlias = Matrix | None
+_OTHER_SOLVER = "pass ratings, or take a solver that learns from comparisons (rankbench list solvers)"
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
@@ -240,7 +241,8 @@ def mismatch(solver: Solver, view: View) -> str | None:
 def offer(solver: Solver, view: View) -> View:
     """The view reduced to what the solver declares that it learns from."""
     if reason := mismatch(solver, view):
-        raise UserError(f"{type(solver).__name__} {reason}")
+        remedy = "load data that has them" if solver.needs_features and view.item_features is None else _OTHER_SOLVER
+        raise UserError(f"{type(solver).__name__} {reason}", remedy=remedy)
     withheld: dict[str, None] = dict.fromkeys(LABELS)
     if not solver.needs_features:
         withheld["item_features"] = None

@@ -1,0 +1,56 @@
+"""Loading from Python: data by name, tables that are in memory already, and saved models."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import scipy.sparse
+
+from rankbench import data, fitted
+from rankbench.data.frames import from_frame, from_matrix
+from rankbench.errors import UserError
+from rankbench.streams import RNG, seed_of
+
+_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv", ".parquet": "parquet", ".pq": "parquet",
+          ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
+
+
+def load(
+    what: Any,
+    *,
+    seed: int = 0,
+    rng: RNG = None,
+    repetition: int = 0,
+    repeats: Literal["error", "last"] = "error",
+    **columns: str,
+) -> Any:
+    """Load data or a saved model: `load("ml-100k")`, `load("ratings.csv")`, `load(table)`, `load("model.npz")`.
+
+    A pandas DataFrame becomes ratings or comparisons; its columns are found by the usual names, or named as in
+    `load(table, user="who", item="film", rating="points")`. If a user and an item come together twice, `repeats="last"`
+    keeps the last row. A sparse matrix has users as rows and items as columns. Only generated data depends on `seed`.
+    """
+    if isinstance(what, str | Path):
+        if columns:
+            problem = f"{next(iter(columns))}= names a column of a DataFrame"
+            raise UserError(problem, remedy='for a file write it into the name: load("csv:PATH[user=who,item=film]")')
+        text = str(what)
+        return fitted.load(text) if text.endswith(".npz") else data.load(_name_of(text), seed_of(seed, rng), repetition)
+    if scipy.sparse.issparse(what):
+        return from_matrix(what)
+    import pandas  # noqa: PLC0415  slow to import, and not needed for generated data
+
+    if isinstance(what, pandas.DataFrame):
+        return from_frame(what, columns, repeats)
+    problem = f"a {type(what).__name__} cannot be loaded"
+    raise UserError(problem, remedy="pass a name, a path, a pandas DataFrame or a sparse matrix")
+
+
+def _name_of(text: str) -> str:
+    """The name of the data set that a text means, which may be the path of a table."""
+    path = Path(text)
+    suffix = Path(text.removesuffix(".gz")).suffix.lower()
+    if suffix not in _KINDS or ":" in path.parts[0]:
+        return text
+    if not path.is_file():
+        raise UserError(f"there is no file {text!r}", remedy="check the path")
+    return f"{_KINDS[suffix]}:{text}"

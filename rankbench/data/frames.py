@@ -1,0 +1,137 @@
+"""Ratings and comparisons from tables in memory: a pandas DataFrame, or a sparse matrix of users x items."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.arrays import Array
+from rankbench.contract import Floats, Int64s, Ints
+from rankbench.data.building import Repeats, numbered
+from rankbench.data.sources.headers import chosen_in, found_in, named, shown
+from rankbench.data.tables import Ids, unreadable
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    import pandas
+
+_RATED, _COMPARED, _TIME = ("user", "item", "rating"), ("user", "better", "worse"), "timestamp"
+
+
+def from_frame(table: "pandas.DataFrame", columns: Mapping[str, str], repeats: Repeats = "error") -> View:
+    """The ratings or comparisons in a table; `columns` says which is which: role -> name of a column."""
+    for role in columns:
+        if role not in (*_RATED, *_COMPARED, _TIME):
+            raise unknown("role of a column", role, {*_RATED, *_COMPARED, _TIME})
+    if not len(table):
+        raise UserError("the table has no rows", remedy="check how it was made")
+    header = [str(name) for name in table.columns]
+    compared = {"better", "worse"} & columns.keys() or (not columns and found_in(header, _COMPARED))
+    roles = _COMPARED if compared else _RATED
+    named_ones = {role: str(name) for role, name in columns.items() if role != _TIME}
+    places = chosen_in(header, roles, named_ones) if named_ones else found_in(header, roles)
+    if places is None:
+        raise _unclear(header, roles)
+    parts = {role: table.iloc[:, place] for role, place in zip(roles, places, strict=True)}
+    if compared:
+        return _comparisons(*(_ids(column, role) for role, column in parts.items()))
+    return _ratings(parts, repeats)
+
+
+def from_matrix(matrix: Any) -> Ratings:
+    """The ratings in a sparse matrix with a row for each user and a column for each item; stored zeros are ratings."""
+    rows = scipy.sparse.csr_array(matrix)
+    rows.sum_duplicates()
+    return Ratings(
+        rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64), rows.shape[1]
+    )
+
+
+def _unclear(header: list[str], roles: tuple[str, ...]) -> UserError:
+    """The error for columns that do not say what they are."""
+    problem = f"the columns {shown(header)} do not say which is which of {', '.join(roles)}"
+    if named(header, "user") and named(header, "item") and not named(header, "rating"):
+        return UserError(problem, remedy="for items without ratings pass table.assign(rating=1)")
+    return UserError(problem, remedy=f"name them: load(table, {', '.join(f'{role}=...' for role in roles)})")
+
+
+def _ratings(parts: "Mapping[str, pandas.Series[Any]]", repeats: Repeats) -> Ratings:
+    values = _values(parts["rating"])
+    (user_ids, users), (item_ids, items) = (numbered(_ids(parts[role], role)) for role in ("user", "item"))
+    kept = _kept(parts, users.astype(np.int64) * len(item_ids) + items, repeats)
+    sizes = len(user_ids), len(item_ids)
+    return Ratings.from_triples(users[kept], items[kept], values[kept], *sizes, user_ids=user_ids, item_ids=item_ids)
+
+
+def _comparisons(users: Ids, better: Ids, worse: Ids) -> Comparisons:
+    user_ids, numbers = numbered(users)
+    if better.dtype.kind != worse.dtype.kind:
+        raise UserError("better and worse hold texts and numbers", remedy="give both columns the same type")
+    item_ids, items = numbered(np.concatenate([better, worse]))
+    sizes = len(user_ids), len(item_ids)
+    return Comparisons.from_triples(
+        numbers, items[: len(better)], items[len(better) :], *sizes, user_ids=user_ids, item_ids=item_ids
+    )
+
+
+def _kept(parts: "Mapping[str, pandas.Series[Any]]", pairs: Int64s, repeats: Repeats) -> Ints | slice:
+    """The rows to keep if a user and an item come together twice; slice(None) keeps all."""
+    import pandas  # noqa: PLC0415
+
+    again = pandas.Series(pairs).duplicated(keep="first" if repeats == "error" else "last").to_numpy()
+    if not again.any():
+        return slice(None)
+    if repeats == "last":
+        return np.flatnonzero(~again)
+    row = int(np.argmax(again))
+    pair = ", ".join(f"{role} {parts[role].iloc[[row]].tolist()[0]!r}" for role in ("user", "item"))
+    raise UserError(f"row {row}: {pair} is in an earlier row too", remedy='pass repeats="last" to keep the last one')
+
+
+def _ids(column: "pandas.Series[Any]", role: str) -> Ids:
+    """The ids in a column, whole numbers or texts."""
+    from pandas.api import types  # noqa: PLC0415
+
+    _refuse_missing(column, role)
+    if isinstance(column.dtype, types.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if types.is_integer_dtype(column.dtype):
+        return column.to_numpy(np.int64)
+    values = column.to_numpy(object)
+    if not all(isinstance(value, str) for value in values):
+        if types.is_float_dtype(column.dtype) or types.is_bool_dtype(column.dtype):
+            raise UserError(
+                f"the {role} is of type {column.dtype}", remedy=f"make it whole numbers: {_as(column, 'int')}"
+            )
+        wrong = next(value for value in values if not isinstance(value, str))
+        problem = f"the {role} holds a {type(wrong).__name__}, such as {wrong!r:.60}"
+        raise UserError(problem, remedy=f"ids are whole numbers or texts: {_as(column, 'str')}")
+    for row, text in enumerate(values):
+        if reason := unreadable(text, "text"):
+            raise UserError(f"row {row}: the {role} {text[:60]!r} {reason}", remedy="drop the row, or give it an id")
+    return values.astype(np.str_)
+
+
+def _values(column: "pandas.Series[Any]") -> Floats:
+    """The ratings in a column."""
+    from pandas.api import types  # noqa: PLC0415
+
+    _refuse_missing(column, "rating")
+    if not types.is_numeric_dtype(column.dtype):
+        raise UserError(f"the rating is of type {column.dtype}", remedy=f"make it numbers: {_as(column, 'float')}")
+    return column.to_numpy(np.float64)
+
+
+def _refuse_missing(column: "pandas.Series[Any]", role: str) -> None:
+    """Raise an error if a value of the column is missing."""
+    missing: Array = column.isna().to_numpy()
+    if missing.any():
+        remedy = f"drop such rows: table.dropna(subset=[{column.name!r}])"
+        raise UserError(f"row {int(np.argmax(missing))}: the {role} is missing", remedy=remedy)
+
+
+def _as(column: "pandas.Series[Any]", kind: str) -> str:
+    """The text of a conversion of a column."""
+    return f"table[{column.name!r}].astype({kind})"
