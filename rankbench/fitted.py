@@ -14,6 +14,7 @@ import scipy.sparse
 
 from rankbench import models, soundness
 from rankbench.arrays import Array, Arrays
+from rankbench.brief import as_html
 from rankbench.contract import Floats, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
 from rankbench.data.views import Labels, View
 from rankbench.errors import UserError
@@ -74,6 +75,12 @@ class Fitted:
         if self.seen is not None:
             return self.seen.n_items
         return int(self.model.score_all(np.zeros(1, np.int32)).shape[1])
+
+    def __repr__(self) -> str:
+        return f"Fitted({', '.join(text for _, text in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        return as_html("Fitted", self._facts())
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """The model's score of each pair, by numbers from 0."""
@@ -172,6 +179,12 @@ class Fitted:
                 if (ids := self._ids(kind)) is not None and len(ids) != size:
                     raise UserError(f"there are {len(ids)} {kind} ids for {size} {kind}s")
         self.model.score(*(np.array([0 if ids is None else len(ids) - 1]) for ids in (self.user_ids, self.item_ids)))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """The model, and how many users and items it knows by which ids."""
+        ids = [(f"{kind}s", self._ids(kind)) for kind in _IDS]
+        known = [(name, f"{len(one):,} {name} like {one[:1].tolist()[0]!r}") for name, one in ids if one is not None]
+        return [("model", repr(self.model)), *known]
 
     def _ids(self, kind: Kind) -> Labels:
         return self.user_ids if kind == "user" else self.item_ids

@@ -19,6 +19,7 @@ from rankbench.arrays import (
     unpack,
     write_npz,
 )
+from rankbench.brief import brief, brief_html
 from rankbench.contract import Executor, Floats, Int32s, Int64s, Ints, Model, Scattered, Sums
 from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
@@ -37,6 +38,9 @@ class ItemScores:
     """One score per item, the same for every user."""
 
     scores: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """The score of the item in each pair."""
@@ -58,6 +62,9 @@ class Factors:
 
     users: Floats
     items: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item for each pair; NaN if the user's or the item's vector is NaN."""
@@ -87,6 +94,9 @@ class BlendedFactors:
     items: Floats
     user_weights: Floats
     item_weights: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """u . v / (a . b) for each pair; NaN if the user's or the item's vector is NaN."""
@@ -121,6 +131,9 @@ class FeatureFactors:
     users: Floats  # V
     basis: Floats  # U, one column per function
     features: Any  # X, dense or CSR, one row per item, rated in training or not
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """v_user . U^T x_item for each pair; items with the same features tie exactly."""
@@ -286,6 +299,9 @@ class UserWeights:
     weights: Floats
     offsets: Floats
 
+    __repr__ = brief
+    _repr_html_ = brief_html
+
     def score(self, users: Ints, items: Ints) -> Floats:
         """x_item . w_user + offset_user for each pair."""
         users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
@@ -343,6 +359,9 @@ class KernelScores:
     coefficients: Floats
     offsets: Floats
 
+    __repr__ = brief
+    _repr_html_ = brief_html
+
     def score(self, users: Ints, items: Ints) -> Floats:
         """The user's kernel expansion at the item, for each pair; computed item by item to keep a row of K in cache."""
         users, items = _pairs(users, items, len(self.offsets), len(self.rows))
@@ -390,6 +409,9 @@ class KernelExpansion:
     items: Ints
     coefficients: Floats
     offsets: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """The user's kernel expansion at the item, for each pair; computed user by user, in blocks."""
@@ -451,6 +473,9 @@ class Stumps:
     cuts: Floats
     weights: Floats
     offsets: Floats  # one per row
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """The user's weighted sum of thresholds at the item, for each pair."""

@@ -17,7 +17,7 @@ from rankbench.solvers import SOLVERS
 PACKAGE = Path(rankbench.__file__).parent
 ROOT = PACKAGE.parent
 FLOORS = [  # from the ground up; a floor may import what stands before it
-    {"errors", "blas", "contract", "streams", "leftovers", "mapped", "arrays", "names", "soundness"},
+    {"errors", "blas", "contract", "streams", "leftovers", "mapped", "arrays", "names", "soundness", "brief"},
     {"kernels"},
     {"feature_matrix", "isotonic", "item_kernels", "statistics"},
     {"models"},

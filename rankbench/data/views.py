@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from rankbench.arrays import LARGEST, Array, Arrays, is_sealed, sealed, unpack
+from rankbench.brief import Facts, as_html
 from rankbench.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
@@ -103,12 +104,22 @@ class Ratings:
         put_aside(self.values)
         return found
 
+    def __repr__(self) -> str:
+        return _in_brief(self, self._facts())
+
+    def _repr_html_(self) -> str:
+        return as_html("Ratings", self._facts())
+
     def by_item(self) -> ByItem:
         """The ratings in the order of the items, computed anew in each call."""
         return ByItem.of(self.users, self.items, self.n_items)
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        scale = f" from {self.values.min():g} to {self.values.max():g}" if len(self) else ""
+        return [*_sizes_of(self), ("ratings", f"{len(self):,}{scale}"), *_extras_of(self)]
 
     def take(self, rows: Ints) -> "Ratings":
         """The view with these rows only (ascending row numbers), and with the same users and items."""
@@ -204,6 +215,15 @@ class Comparisons:
         """The comparisons as the kernels take them."""
         return ComparisonRows(indptr=self.indptr, better=self.better, worse=self.worse)
 
+    def __repr__(self) -> str:
+        return _in_brief(self, self._facts())
+
+    def _repr_html_(self) -> str:
+        return as_html("Comparisons", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [*_sizes_of(self), ("comparisons", f"{len(self):,}"), *_extras_of(self)]
+
     def __len__(self) -> int:
         return len(self.better)
 
@@ -221,6 +241,27 @@ class Comparisons:
 View = Ratings | Comparisons
 LABELS = ("feature_names", "user_ids", "item_ids")
 VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
+
+
+def _in_brief(view: View, facts: Facts) -> str:
+    """A view on one line."""
+    return f"{type(view).__name__}({', '.join(f'{name}: {value}' for name, value in facts)})"
+
+
+def _sizes_of(view: View) -> list[tuple[str, str]]:
+    """The numbers of users and items, with an id of each."""
+    sizes = (("users", view.n_users, view.user_ids), ("items", view.n_items, view.item_ids))
+    return [(name, f"{size:,}" + _like(ids)) for name, size, ids in sizes]
+
+
+def _like(ids: Labels) -> str:
+    return f" like {ids[:1].tolist()[0]!r}" if ids is not None and len(ids) else ""
+
+
+def _extras_of(view: View) -> list[tuple[str, str]]:
+    """What a view has beside its rows."""
+    features = view.item_features
+    return [] if features is None else [("item features", f"{features.shape[1]:,}")]
 
 
 def view_of(arrays: Arrays, prefix: str = "") -> Any:

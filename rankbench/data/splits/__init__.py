@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rankbench.arrays import fingerprint
+from rankbench.brief import as_html
 from rankbench.contract import Solver
 from rankbench.data.views import Ratings, View, mismatch
 from rankbench.errors import UserError
@@ -59,6 +60,12 @@ class Split:
     test: Any
     seen: Ratings | None = None
     validation: Any | None = None
+
+    def __repr__(self) -> str:
+        return f"Split({', '.join(f'{name}={part!r}' for name, part in self.parts.items())})"
+
+    def _repr_html_(self) -> str:
+        return as_html("Split", ((name, repr(part)) for name, part in self.parts.items()))
 
     @property
     def parts(self) -> dict[str, View]:
