@@ -1,6 +1,7 @@
 """Ratings and comparisons from tables in memory: a pandas DataFrame, or a sparse matrix of users x items."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,11 @@ def from_frame(table: "pandas.DataFrame", columns: Mapping[str, str], repeats: R
     parts = {role: table.iloc[:, place] for role, place in zip(roles, places, strict=True)}
     if compared:
         return _comparisons(*(_ids(column, role) for role, column in parts.items()))
-    return _ratings(parts, repeats)
+    timed = [header.index(str(columns[_TIME]))] if columns.get(_TIME) in header else named(header, _TIME)
+    if _TIME in columns and not timed:
+        raise UserError(f"timestamp={columns[_TIME]}: no column of {shown(header)} has this name")
+    times = _times(table.iloc[:, timed[0]], _TIME in columns) if len(timed) == 1 else None
+    return _ratings(parts, times, repeats)
 
 
 def from_matrix(matrix: Any) -> Ratings:
@@ -57,12 +62,15 @@ def _unclear(header: list[str], roles: tuple[str, ...]) -> UserError:
     return UserError(problem, remedy=f"name them: load(table, {', '.join(f'{role}=...' for role in roles)})")
 
 
-def _ratings(parts: "Mapping[str, pandas.Series[Any]]", repeats: Repeats) -> Ratings:
+def _ratings(parts: "Mapping[str, pandas.Series[Any]]", times: Int64s | None, repeats: Repeats) -> Ratings:
     values = _values(parts["rating"])
     (user_ids, users), (item_ids, items) = (numbered(_ids(parts[role], role)) for role in ("user", "item"))
     kept = _kept(parts, users.astype(np.int64) * len(item_ids) + items, repeats)
     sizes = len(user_ids), len(item_ids)
-    return Ratings.from_triples(users[kept], items[kept], values[kept], *sizes, user_ids=user_ids, item_ids=item_ids)
+    view = Ratings.from_triples(
+        users[kept], items[kept], values[kept], *sizes, times=None if times is None else times[kept]
+    )
+    return replace(view, user_ids=user_ids, item_ids=item_ids)
 
 
 def _comparisons(users: Ids, better: Ids, worse: Ids) -> Comparisons:
@@ -122,6 +130,24 @@ def _values(column: "pandas.Series[Any]") -> Floats:
     if not types.is_numeric_dtype(column.dtype):
         raise UserError(f"the rating is of type {column.dtype}", remedy=f"make it numbers: {_as(column, 'float')}")
     return column.to_numpy(np.float64)
+
+
+def _times(column: "pandas.Series[Any]", asked: bool) -> Int64s | None:
+    """Times as whole numbers, of dates the microseconds since 1970; None if they are neither, unless asked for."""
+    import pandas  # noqa: PLC0415
+
+    try:
+        if column.isna().any():
+            raise ValueError("a time is missing")
+        if pandas.api.types.is_integer_dtype(column.dtype):
+            return column.to_numpy(np.int64)
+        dates = pandas.to_datetime(column, utc=True, format="ISO8601").dt.tz_localize(None)
+        return dates.to_numpy("datetime64[us]").astype(np.int64)
+    except (ValueError, TypeError, OverflowError):
+        if not asked:
+            return None
+    problem = f"the timestamp of type {column.dtype} is neither whole numbers nor dates, or one is missing"
+    raise UserError(problem, remedy=f"convert it: pandas.to_datetime(table[{column.name!r}])")
 
 
 def _refuse_missing(column: "pandas.Series[Any]", role: str) -> None:

@@ -29,7 +29,8 @@ class Ratings:
 
     Ratings imply an order with ties: a strictly higher value is preferred. `folds` is the published test fold
     of each row, counted from 1; 0 means none. `user_ids` and `item_ids` are the ids of the publication, by which
-    a split can be exported and made again elsewhere.
+    a split can be exported and made again elsewhere. `times` says when each rating was given, in whole numbers that
+    grow; only splits look at them.
     """
 
     indptr: Int64s
@@ -41,12 +42,14 @@ class Ratings:
     user_ids: Labels = None
     item_ids: Labels = None
     folds: Int8s | None = None
+    times: Int64s | None = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, items=np.int32, values=np.float64)
-        if self.folds is not None:
-            object.__setattr__(self, "folds", _column("folds", self.folds, np.int8))
-            _check_lengths("items", self.items, "folds", self.folds)
+        for name, dtype in (("folds", np.int8), ("times", np.int64)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _column(name, getattr(self, name), dtype))
+                _check_lengths("items", self.items, name, getattr(self, name))
         _check_rows(self.indptr, len(self.items))
         _check_ids("item", self.items, self.n_items)
         _check_lengths("items", self.items, "values", self.values)
@@ -65,6 +68,7 @@ class Ratings:
         n_items: int | None = None,
         item_features: ItemFeatures = None,
         folds: Ints | None = None,
+        times: Ints | None = None,
         **labels: Labels,
     ) -> "Ratings":
         """Make ratings from (user, item, value) rows in any order."""
@@ -73,9 +77,9 @@ class Ratings:
         _check_lengths("users", users, "items", items)
         _check_lengths("users", users, "values", values)
         order = _order(n_items, users, items)
-        arranged = None if folds is None else _arranged(np.asarray(folds), order)
+        fold, time = (None if own is None else _arranged(np.asarray(own), order) for own in (folds, times))
         columns = _arranged(items, order), _arranged(values, order)
-        return cls(_indptr(users, n_users), *columns, n_items, item_features, folds=arranged, **labels)
+        return cls(_indptr(users, n_users), *columns, n_items, item_features, folds=fold, times=time, **labels)
 
     @property
     def n_users(self) -> int:
@@ -119,7 +123,9 @@ class Ratings:
 
     def _facts(self) -> list[tuple[str, str]]:
         scale = f" from {self.values.min():g} to {self.values.max():g}" if len(self) else ""
-        return [*_sizes_of(self), ("ratings", f"{len(self):,}{scale}"), *_extras_of(self)]
+        times = [] if self.times is None or not len(self) else [f"from {self.times.min()} to {self.times.max()}"]
+        dated = [("times", text) for text in times]
+        return [*_sizes_of(self), ("ratings", f"{len(self):,}{scale}"), *dated, *_extras_of(self)]
 
     def take(self, rows: Ints) -> "Ratings":
         """The view with these rows only (ascending row numbers), and with the same users and items."""
@@ -129,15 +135,15 @@ class Ratings:
             items=sealed(self.items[rows]),
             values=sealed(self.values[rows]),
             folds=None if self.folds is None else self.folds[rows],
+            times=None if self.times is None else sealed(self.times[rows]),
         )
 
     def where(self, mask: Flags) -> "Ratings":
         """The view with the rows of this mask only, and with the same users and items; made block by block."""
-        columns = (self.items, self.values) if self.folds is None else (self.items, self.values, self.folds)
-        indptr, kept = _where(self.indptr, mask, columns)
-        return replace(
-            self, indptr=indptr, items=kept[0], values=kept[1], folds=kept[2] if self.folds is not None else None
-        )
+        more = {name: column for name in ("folds", "times") if (column := getattr(self, name)) is not None}
+        indptr, (items, values, *kept) = _where(self.indptr, mask, (self.items, self.values, *more.values()))
+        beside: dict[str, Any] = dict(zip(more, kept, strict=True))
+        return replace(self, indptr=indptr, items=items, values=values, **beside)
 
     def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
         """The strict pairs that the ratings imply; with a limit, at most that many per user, drawn by `rng`."""
@@ -288,7 +294,7 @@ def offer(solver: Solver, view: View) -> View:
     if not solver.needs_features:
         withheld["item_features"] = None
     if isinstance(view, Ratings):
-        withheld["folds"] = None
+        withheld |= {"folds": None, "times": None}
     offered = replace(view, **withheld)  # type: ignore[arg-type]
     if isinstance(offered, Ratings) and Ratings not in _accepted(solver):
         return offered.comparisons()

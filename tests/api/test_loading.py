@@ -103,3 +103,28 @@ def test_a_model_learned_from_a_table_recommends_by_its_ids():
     model = rankbench.fit("sgd[rank=2]", rankbench.load(table), steps=2)
     found = model.recommend("u3", k=5)
     assert len(found) == 5 and not set(found["item"]) & set(table["item"][table["user"] == "u3"])
+
+
+@pytest.mark.parametrize(
+    ("column", "times"),
+    [
+        ([30, 10, 20], [10, 20, 30]),
+        (pandas.to_datetime(["1970-01-03", "1970-01-01", "1970-01-02"]), [0, 86_400_000_000, 172_800_000_000]),
+        (["1970-01-03T00:00", "1970-01-01", "1970-01-02"], [0, 86_400_000_000, 172_800_000_000]),
+        (["soon", "late", "never"], None),
+        ([1, None, 3], None),
+    ],
+)
+def test_times_are_kept_where_they_can_be_read(column, times):
+    view = rankbench.load(TABLE.assign(Timestamp=column))  # rows are in the order of users and items
+    assert (None if view.times is None else view.times.tolist()) == times
+
+
+def test_a_column_of_times_can_be_named_and_must_then_be_right():
+    table = TABLE.assign(when=[30, 10, 20])
+    assert rankbench.load(table).times is None
+    assert rankbench.load(table, timestamp="when").times.tolist() == [10, 20, 30]
+    with pytest.raises(UserError, match=r"timestamp=then: no column of .* has this name"):
+        rankbench.load(table, timestamp="then")
+    with pytest.raises(UserError, match="is neither whole numbers nor dates, or one is missing; convert it: pandas"):
+        rankbench.load(table.assign(when="soon"), timestamp="when")
