@@ -46,12 +46,17 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "Stumps": "rankbench.models",
     "UserError": "rankbench.errors",
     "UserWeights": "rankbench.models",
+    "compare": "rankbench.api.experiments",
     "evaluate": "rankbench.api.fitting",
     "fit": "rankbench.api.fitting",
     "load": "rankbench.api.loading",
+    "outcome": "rankbench.api.experiments",
     "recommend": "rankbench.api.fitting",
+    "results": "rankbench.api.experiments",
+    "run": "rankbench.api.experiments",
     "save": "rankbench.api.fitting",
     "split": "rankbench.api.fitting",
+    "tune": "rankbench.api.experiments",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605  a list made from the table above
 

@@ -29,6 +29,13 @@ def as_html(title: str, facts: Facts) -> str:
     return f"<table><caption>{escape(title)}</caption><tbody>{rows}</tbody></table>"
 
 
+def brief_table(title: str, headings: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """An HTML table with a title, a row of headings and a row for each line."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line) + "</tr>" for line in lines)
+    return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
 def _facts(record: Dataclass) -> list[tuple[str, str]]:
     """The fields of a record that are not None, with short texts of their values."""
     values = ((field.name, getattr(record, field.name)) for field in fields(record))
