@@ -29,7 +29,7 @@ class Given:
     identity.
     """
 
-    file: str = ""
+    file: str | None = None
     title: ClassVar = "a given split"
     version: ClassVar[int] = 1
     paths: ClassVar[tuple[str, ...]] = ("file",)
@@ -41,9 +41,9 @@ class Given:
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """The parts that the file says; nothing is drawn."""
-        path = own_path(self.file)
         if not self.file:
             raise CannotCut("needs a file: write given[file=FOLDER], with a folder that rankbench export wrote")
+        path = own_path(self.file)
         if not is_file(path):
             raise CannotCut(f"has no file {str(path)!r}: check the path")
         if path.suffix == ".json":
