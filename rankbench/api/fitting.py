@@ -49,6 +49,8 @@ def fit(
     part = train.train_for(solver) if isinstance(train, Split) else view_in("train", train)
     seen = train.seen if isinstance(train, Split) else None
     budget = Budget(steps, seconds, tolerance)
+    if callback is not None and not callable(callback):
+        raise UserError(f"callback is {_named(callback)}", remedy="pass a function of a Progress: callback=print")
     with ExitStack() as stack:
         told = [callback] if callback is not None else []
         if progress:
@@ -117,6 +119,9 @@ def evaluate(
     if not isinstance(test, Ratings | Comparisons):
         problem = f"the second argument is a {type(test).__name__}"
         raise UserError(problem, remedy='pass a split or its held-out part: evaluate(model, split, "ndcg@10")')
+    if not callable(getattr(model, "score", None)):
+        remedy = "pass what rankbench.fit or rankbench.load returned"
+        raise UserError(f"the model is {_named(model)}", remedy=remedy)
     _check_same_ids(model, test)
     asked: list[Any] = list(names) if isinstance(names, list | tuple) else [names]
     if wrong := next((name for name in asked if isinstance(name, type)), None):
@@ -170,9 +175,13 @@ def view_in(name: str, given: object) -> View:
         return given
     if isinstance(given, Split):
         raise UserError(f"{name} is a split", remedy=f"pass one of its parts: {name}=split.train")
-    shown = repr(given) if isinstance(given, str) else f"a {type(given).__name__}"
     how = f"rankbench.load({given!r})" if isinstance(given, str) else "rankbench.load(table)"
-    raise UserError(f"{name} is {shown}", remedy=f"pass ratings or comparisons: {how}")
+    raise UserError(f"{name} is {_named(given)}", remedy=f"pass ratings or comparisons: {how}")
+
+
+def _named(given: object) -> str:
+    """A wrong argument in words."""
+    return repr(given) if isinstance(given, str) else f"a {type(given).__name__}"
 
 
 def _check_same_ids(model: Model, test: View) -> None:
