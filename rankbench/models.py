@@ -172,6 +172,9 @@ class ScatteredUsers:
     vectors: Callable[[Any], Floats]  # those of a part's users
     rank: int
 
+    def __repr__(self) -> str:
+        return f"ScatteredUsers({len(self)} x {self.rank} in {len(self.edges) - 1} parts)"
+
     def __len__(self) -> int:
         return int(self.edges[-1])
 
@@ -217,6 +220,8 @@ class ScatteredFactors:
     users: ScatteredUsers
     items: Floats
 
+    __repr__ = brief
+
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item for each pair; only scores travel."""
         return self.users.scores(self.items, users, items)
@@ -243,6 +248,8 @@ class ScatteredFeatureFactors:
     users: ScatteredUsers
     basis: Floats
     features: Any
+
+    __repr__ = brief
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """v_user . U^T x_item for each pair; only scores travel."""

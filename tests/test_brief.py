@@ -9,6 +9,7 @@ from test_models import EXAMPLES, every_model
 import rankbench
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.fitted import Fitted
+from rankbench.models import ScatteredFactors, ScatteredFeatureFactors, ScatteredUsers
 
 RATINGS = Ratings.from_triples(
     [0, 0, 1], [0, 1, 2], [1.0, 4.5, 2.0], item_features=np.eye(3), user_ids=["a<b", "c"], item_ids=[7, 8, 9]
@@ -84,3 +85,11 @@ def test_a_split_and_a_fitted_model_are_shown_by_their_parts():
     model = Fitted(EXAMPLES["ItemScores"], np.array(["a", "b"]), np.arange(5))
     assert repr(model) == "Fitted(ItemScores(scores=float64[5]), 2 users like 'a', 5 items like 0)"
     assert Cells(model._repr_html_()).cells[:2] == ["Fitted", "model"]
+
+
+def test_a_model_whose_users_are_in_other_processes_is_shown_without_asking_for_them():
+    users = ScatteredUsers(None, np.array([0, 4, 6]), None, 2)
+    shown = "users=ScatteredUsers(6 x 2 in 2 parts)"
+    assert repr(ScatteredFactors(users, np.ones((5, 2)))) == f"ScatteredFactors({shown}, items=float64[5 x 2])"
+    both = ScatteredFeatureFactors(users, np.ones((3, 2)), np.ones((5, 3)))
+    assert repr(both) == f"ScatteredFeatureFactors({shown}, basis=float64[3 x 2], features=float64[5 x 3])"

@@ -17,6 +17,7 @@ from rankbench.feature_matrix import Matrix
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.mapped import PIECE, Pile, pieces, put_aside
+from rankbench.streams import RNG
 
 ItemFeatures: TypeAlias = Matrix | None
 _OTHER_SOLVER = "pass ratings, or take a solver that learns from comparisons (rankbench list solvers)"
@@ -145,15 +146,16 @@ class Ratings:
         beside: dict[str, Any] = dict(zip(more, kept, strict=True))
         return replace(self, indptr=indptr, items=items, values=values, **beside)
 
-    def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
+    def comparisons(self, limit: int | None = None, rng: RNG = None) -> "Comparisons":
         """The strict pairs that the ratings imply; with a limit, at most that many per user, drawn by `rng`."""
+        rng = None if rng is None else np.random.default_rng(rng)
         counts = pairs_kernel.count(ratings=self.rows)
         if limit is not None and limit < 0:
             raise UserError(f"limit={limit} is out of range: must be at least 0")
         if limit is None:
             kept, rng = counts, rng or np.random.default_rng(0)  # with all pairs, no number is drawn
         elif rng is None:
-            raise UserError("drawing comparisons needs a random generator: pass rng=np.random.default_rng(0)")
+            raise UserError("drawing comparisons needs a random generator: pass rng=0 or rng=np.random.default_rng(0)")
         else:
             kept = np.minimum(counts, limit)
         indptr = np.concatenate([[0], np.cumsum(kept)])

@@ -163,3 +163,24 @@ def test_the_experiment_may_be_a_file(tmp_path, out):
     assert isinstance(found.study.experiment, Experiment) and found.ok
     again = rankbench.outcome(str(path), out=tmp_path / "results")
     pandas.testing.assert_frame_equal(again.results(), found.results())
+
+
+def test_data_with_times_runs_on_splits_by_time_folds_and_a_given_one(tmp_path):
+    rng = np.random.default_rng(0)
+    users, items = np.divmod(rng.choice(30 * 20, 300, replace=False), 20)
+    table = pandas.DataFrame(
+        {"user": users, "item": items, "rating": rng.integers(1, 6, 300), "time": rng.permutation(300)}
+    )
+    table.to_csv(tmp_path / "own.csv", index=False)
+    data = rankbench.load(tmp_path / "own.csv")
+    assert data.times is not None
+    parts = np.where(rng.random(300) < 0.7, "train", "test")
+    table.assign(part=parts)[["user", "item", "part"]].to_csv(tmp_path / "parts.csv", index=False)
+    splits = ("temporal[test=0.3]", "leave-last-out[n=3]", "k-folds[k=2]", f"given[file={tmp_path / 'parts.csv'}]")
+    tune = Tune({"sgd": {"lam": (1.0, 10.0)}}, "grid", 2, "pairwise-error", validation="temporal")
+    own = replace(TINY, data=(f"csv:{tmp_path / 'own.csv'}",), splits=splits, solvers=("sgd[rank=2]",), tune=tune)
+    found = rankbench.run(own, out=tmp_path / "results")
+    assert found.ok and len(found.trials()) == 2 * 2 * len(splits)
+    for entry in found.study.entries:
+        place = entry.cell.place
+        assert entry.result.split == rankbench.split(data, place.split.written, repetition=place.repetition).hash
