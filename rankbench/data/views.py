@@ -155,7 +155,7 @@ class Ratings:
         if limit is None:
             kept, rng = counts, rng or np.random.default_rng(0)  # with all pairs, no number is drawn
         elif rng is None:
-            raise UserError("drawing comparisons needs a random generator: pass rng=0 or rng=np.random.default_rng(0)")
+            raise UserError("drawing comparisons needs a random generator: pass rng=np.random.default_rng(0)")
         else:
             kept = np.minimum(counts, limit)
         indptr = np.concatenate([[0], np.cumsum(kept)])

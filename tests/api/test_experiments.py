@@ -81,7 +81,8 @@ def test_a_callback_is_told_of_each_cell_and_a_bar_goes_to_standard_error(tmp_pa
 
 
 def test_tuning_gives_the_best_settings_as_a_name_that_fit_takes(tmp_path):
-    found = rankbench.tune("sgd", TINY.data[0], {"lam": "1..100:log", "rank": [2, 3]}, trials=3, steps=2, out=tmp_path)
+    space = {"lam": "1..100:log", "rank": [2, 3], "step": 0.1}
+    found = rankbench.tune("sgd", TINY.data[0], space, trials=3, steps=2, out=tmp_path)
     trials = found.trials()
     assert len(trials) == 3 and trials["chosen"].sum() == 1
     assert trials.loc[trials["value"].idxmin(), "chosen"]

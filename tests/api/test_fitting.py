@@ -118,6 +118,14 @@ def test_the_public_split_is_the_one_of_the_harness():
     assert rankbench.split(NAMED, "per-user[test=0.4]", seed=2).hash == cut(NAMED, named, 2, 0).hash
 
 
+class Needy(Counting):
+    """A solver that lacks a package."""
+
+    def missing(self):
+        """The command that installs it."""
+        return "pip install needed"
+
+
 MODEL = rankbench.fit("sgd[rank=2]", SPLIT, steps=1)
 OTHER = rankbench.Ratings(VIEW.indptr, VIEW.items, VIEW.values, 10, user_ids=np.arange(6), item_ids=np.arange(10))
 
@@ -126,6 +134,7 @@ OTHER = rankbench.Ratings(VIEW.indptr, VIEW.items, VIEW.values, 10, user_ids=np.
     ("call", "message"),
     [
         (lambda: rankbench.fit(SGD, VIEW), "SGD is a class; pass a record of settings: SGD()"),
+        (lambda: rankbench.fit(Needy(), VIEW), "Needy needs a package that is not installed; pip install needed"),
         (lambda: rankbench.fit("sdg", VIEW), "unknown solver 'sdg'; did you mean 'sgd'? (rankbench list solvers)"),
         (lambda: rankbench.fit("sgd[rnk=5]", VIEW), "unknown setting of sgd: 'rnk'; did you mean 'rank'?"),
         (lambda: rankbench.fit(5, VIEW),

@@ -126,5 +126,9 @@ def test_a_table_needs_its_header_and_ratings(tmp_path):
         split(SMALL, f"given[file={path}]")
     with pytest.raises(UserError, match="needs ratings, the data holds comparisons"):
         split(SMALL.comparisons(), f"given[file={path}]")
+    with pytest.raises(
+        UserError, match=r"^the split given needs a file: write given\[file=FOLDER\], with a folder that"
+    ):
+        split(SMALL, "given")
     with pytest.raises(UserError, match=r"has no file '.*gone.csv': check the path"):
         split(SMALL, f"given[file={tmp_path / 'gone.csv'}]")

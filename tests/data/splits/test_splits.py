@@ -208,7 +208,6 @@ def test_data_too_small_for_a_split_is_an_error_that_names_it(data, protocol, pa
         ("k-folds[k=1201]", "deals 1200 ratings to 1201 folds: lower k"),
         ("leave-last-out[n=20]", "keeps none of the 60 users: no user has 21 ratings (the most is 20); lower n or le"),
         ("temporal[test=0.99]", "finds no time before the latest 1188 ratings, which are as early as all: lower test"),
-        ("given", "needs a file: write given[file=FOLDER], with a folder that rankbench export wrote"),
         ("given-folds[fold=6]", "asks for fold 6, but 5 folds were published: lower fold"),
         ("per-user[test=0.01]", "holds out none of any user's ratings (the most that one has is 20): raise test"),
         ("comparisons", "keeps none of the 60 users: no user has 500 strict pairs (the most is N); lower n"),
@@ -230,7 +229,12 @@ def test_the_data_is_named_where_its_name_is_known(data):
 
 @pytest.mark.parametrize("protocol", EVERY_SPLIT)
 def test_data_without_a_single_rating_is_an_error(protocol):
-    for view in (Ratings([0], [], [], 5), Ratings([0, 0, 0], [], [], 5), Ratings([0], [], [], 0)):
+    for view in (
+        Ratings([0], [], [], 5),
+        Ratings([0], [], [], 5, times=[]),
+        Ratings([0, 0, 0], [], [], 5),
+        Ratings([0], [], [], 0),
+    ):
         with pytest.raises(
             UserError, match=r"^the split [^ ]* (keeps none|leaves nothing|holds out none|needs |deals 0)"
         ):
