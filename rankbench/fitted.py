@@ -110,8 +110,9 @@ class Fitted:
         """The k items with the highest scores for a user, for several users, or for all if none is named.
 
         One row per recommendation: user, place from 1, item, score. Items that the user has seen in training are left
-        out unless `seen=True`, and so are items without a score. With `items`, only these are recommended. Of items
-        with equal scores the one that comes first in the data is first. All users' scores are never in memory at once.
+        out unless `seen=True`, and so are items without a score, so that a user without training rows may get none.
+        With `items`, only these are recommended. Of items with equal scores the one that comes first in the data is
+        first. All users' scores are never in memory at once.
         """
         import pandas  # noqa: PLC0415  slow to import, and not needed to score
 

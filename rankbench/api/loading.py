@@ -6,6 +6,7 @@ from typing import Any, Literal
 import scipy.sparse
 
 from rankbench import data, fitted
+from rankbench.data.export import read_back
 from rankbench.data.frames import from_frame, from_matrix
 from rankbench.errors import UserError
 from rankbench.streams import RNG, seed_of
@@ -23,18 +24,23 @@ def load(
     repeats: Literal["error", "last"] = "error",
     **columns: str,
 ) -> Any:
-    """Load data or a saved model: `load("ml-100k")`, `load("ratings.csv")`, `load(table)`, `load("model.npz")`.
+    """Load data, a saved model or an exported split: `load("ml-100k")`, `load("ratings.csv")`, `load("model.npz")`.
 
     A pandas DataFrame becomes ratings or comparisons; its columns are found by the usual names, or named as in
     `load(table, user="who", item="film", rating="points")`. If a user and an item come together twice, `repeats="last"`
-    keeps the last row. A sparse matrix has users as rows and items as columns. Only generated data depends on `seed`.
+    keeps the last row. A sparse matrix has users as rows and items as columns. A folder that `rankbench export` wrote
+    is a split. Only generated data depends on `seed`.
     """
     if isinstance(what, str | Path):
         if columns:
             problem = f"{next(iter(columns))}= names a column of a DataFrame"
             raise UserError(problem, remedy='for a file write it into the name: load("csv:PATH[user=who,item=film]")')
         text = str(what)
-        return fitted.load(text) if text.endswith(".npz") else data.load(_name_of(text), seed_of(seed, rng), repetition)
+        if text.endswith(".npz"):
+            return fitted.load(text)
+        if (Path(text) / "split.json").is_file():
+            return read_back(Path(text))
+        return data.load(_name_of(text), seed_of(seed, rng), repetition)
     if scipy.sparse.issparse(what):
         return from_matrix(what)
     import pandas  # noqa: PLC0415  slow to import, and not needed for generated data

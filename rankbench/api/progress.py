@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankbench.contract import Model
-from rankbench.harness.run import Event
+
+if TYPE_CHECKING:
+    from rankbench.harness.run import Event
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def step_display(solver: str, steps: int | None) -> Iterator[Callback]:
 
 
 @contextmanager
-def cell_display(name: str, cells: int) -> Iterator[Callable[[Event], None]]:
+def cell_display(name: str, cells: int) -> "Iterator[Callable[[Event], None]]":
     """A context with a bar that moves with each cell that ends."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress as Bars  # noqa: PLC0415
@@ -79,7 +81,7 @@ def cell_display(name: str, cells: int) -> Iterator[Callable[[Event], None]]:
     with Bars(console=Console(stderr=True)) as bars:
         bar = bars.add_task(name, total=cells)
 
-        def move(event: Event) -> None:
+        def move(event: "Event") -> None:
             bars.update(bar, advance=int(event.kind == "end"))
 
         yield move

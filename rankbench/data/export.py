@@ -9,7 +9,7 @@ DIR/split.json            data, split, seed, repetition, hash, counts and versio
 import csv
 import json
 import shutil
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,8 @@ def read_for(folder: Path, view: View) -> Split:
     try:
         record = json.loads((folder / "split.json").read_text(encoding="utf-8"))
         names, hashed = list(record["parts"]), str(record["hash"])
-        parts: dict[str, Any] = {name: _read_rows(folder / f"{name}.csv", _common_of(view)) for name in names}
+        common = _common_of(view)
+        parts: dict[str, Any] = {name: _timed(_read_rows(folder / f"{name}.csv", common), view) for name in names}
         split = Split(**parts)
     except OSError as error:
         raise UserError(f"{folder} holds no complete split: {Path(error.filename).name}: {error.strerror}") from None
@@ -100,6 +101,15 @@ def read_for(folder: Path, view: View) -> Split:
             remedy="take the data that it was exported from, or export it again",
         )
     return split
+
+
+def _timed(part: View, view: View) -> View:
+    """The part with the times that its ratings have in the data, if all of them are there."""
+    if not isinstance(part, Ratings) or not isinstance(view, Ratings) or view.times is None or not len(view):
+        return part
+    known, asked = (one.users.astype(np.int64) * one.n_items + one.items for one in (view, part))
+    places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return replace(part, times=view.times[places]) if (known[places] == asked).all() else part
 
 
 def read_parts(path: Path, view: View) -> tuple[Ints, Ints, Array]:

@@ -128,3 +128,11 @@ def test_a_column_of_times_can_be_named_and_must_then_be_right():
         rankbench.load(table, timestamp="then")
     with pytest.raises(UserError, match="is neither whole numbers nor dates, or one is missing; convert it: pandas"):
         rankbench.load(table.assign(when="soon"), timestamp="when")
+
+
+def test_the_folder_of_an_exported_split_is_a_split(tmp_path):
+    from rankbench.data.export import export
+
+    parts = rankbench.split(rankbench.load(TABLE), "per-user", test=0.5)
+    export(parts, tmp_path / "fold", data="table", split="per-user", seed=0, repetition=0)
+    assert rankbench.load(tmp_path / "fold").hash == parts.hash

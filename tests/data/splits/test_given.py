@@ -27,6 +27,16 @@ def exported(data, folder, protocol):
     return parts
 
 
+def test_ratings_of_an_exported_split_have_the_times_of_the_data(tmp_path, data):
+    dated = replace(data, times=np.arange(len(data))[::-1])
+    parts = exported(dated, tmp_path / "out", "per-user")
+    again = split(dated, f"given[file={tmp_path / 'out'}]")
+    assert again.train.times.tolist() == parts.train.times.tolist()
+    assert split(data, f"given[file={tmp_path / 'out'}]").train.times is None
+    exported(replace(data, times=np.arange(len(data))), tmp_path / "drawn", "half-per-user[reviewers=9,least=9]")
+    assert split(dated, f"given[file={tmp_path / 'drawn'}]").hash
+
+
 @pytest.mark.parametrize("ids", ["ids", "numbers"])
 @pytest.mark.parametrize("protocol", ["n-per-user[n=5]", "binary[C=7]", "entries[validation=0.1]", "comparisons[n=10]"])
 def test_an_exported_split_comes_back(tmp_path, data, protocol, ids):
