@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas
 
 RESULTS = "results"
-WITH_LIMIT = Conditions(caps=Caps(600.0))  # ten minutes for a cell, as on the command line
+TIMEOUT = 600.0  # seconds for a cell, as on the command line
 Names = str | Sequence[str]
 Listener = Callable[[Event], None]
 
@@ -92,15 +92,20 @@ def run(
     full: bool = False,
     trials: int | None = None,
     out: str | Path = RESULTS,
-    conditions: Conditions = WITH_LIMIT,
+    jobs: int = 1,
+    timeout: float | None = TIMEOUT,
+    force: bool = False,
+    retry_failed: bool = False,
     progress: bool = False,
     callback: Listener | None = None,
 ) -> Outcome:
     """Run an experiment by name, or that of a TOML file, as `rankbench run` does, and return what is stored of it.
 
-    Cells with a stored result in the folder `out` are not run again. `conditions` has jobs, limits and what to run
-    again. `callback` is called with an `Event` when a cell starts or ends.
+    Cells with a stored result in the folder `out` are not run again, unless `force` asks for all of them or
+    `retry_failed` for those that did not end well. `jobs` cells run at a time, each for at most `timeout` seconds.
+    `callback` is called with an `Event` when a cell starts or ends.
     """
+    conditions = Conditions(_checked_jobs(jobs), Caps(_checked_timeout(timeout)), force, retry_failed)
     selection = Selection(_names(solvers), _names(data), repetitions, seed, threads, full, trials)
     chosen = experiments.load(experiment, full) if isinstance(experiment, str) else experiment
     if not isinstance(chosen, Experiment):
@@ -137,7 +142,7 @@ def tune(
     wanted = Tune({solver: read_space(texts)}, "random", trials, metric, validation)
     selection = Selection(seed=seed, threads=threads)
     chosen = alone(solver, data, split, wanted, steps)
-    found = _run(chosen, selection, out, WITH_LIMIT, _listener(progress, None))
+    found = _run(chosen, selection, out, Conditions(caps=Caps(TIMEOUT)), _listener(progress, None))
     if found.study.skips:
         raise UserError(found.study.skips[0].text)
     return found
@@ -199,6 +204,20 @@ def _run(
     with cell_display(chosen.name, to_run) if tell is None else nullcontext(tell) as listener:
         found.execute(listener)
     return Outcome(found.study())
+
+
+def _checked_jobs(jobs: int) -> int:
+    """The number of cells that run at a time, or an error if it is none."""
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise UserError(f"jobs={jobs!r} is not valid", remedy="give a whole number of at least 1")
+    return jobs
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    """The time limit of a cell in seconds, or an error if it is none."""
+    if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
+        raise UserError(f"timeout={timeout!r} is not valid", remedy="give seconds above 0, or None for no limit")
+    return timeout
 
 
 def _listener(progress: bool, callback: Listener | None) -> Listener | None:

@@ -55,8 +55,8 @@ def _name_of(text: str) -> str:
     """The name of the data set that a text means, which may be the path of a table."""
     path = Path(text)
     suffix = Path(text.removesuffix(".gz")).suffix.lower()
-    if suffix not in _KINDS or ":" in path.parts[0]:
-        return text
-    if not path.is_file():
+    if suffix in _KINDS and path.is_file():
+        return f"{_KINDS[suffix]}:{text}"
+    if suffix in _KINDS and ":" not in text:
         raise UserError(f"there is no file {text!r}", remedy="check the path")
-    return f"{_KINDS[suffix]}:{text}"
+    return text

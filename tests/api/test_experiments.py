@@ -29,6 +29,9 @@ def test_a_run_gives_its_cells_and_runs_none_again(out):
     events = []
     found = rankbench.run(TINY, out=out, callback=events.append)
     assert events == [] and found.ok
+    rankbench.run(TINY, solvers="global", repetitions=1, out=out, force=True, timeout=None, callback=events.append)
+    assert [event.kind for event in events] == ["start", "end"]
+    found = rankbench.run(TINY, out=out)
     table = found.results()
     assert len(table) == 2 * 2 * 2 and set(table["status"]) == {"ok"}
     assert table["seconds"].gt(0).all() and table.groupby("key").size().tolist() == [2] * 4
@@ -136,6 +139,8 @@ def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
         (lambda out: rankbench.run(TINY, solvers=[rankbench.SGD()]),
          "a SGD is no name; pass its name with its settings, such as 'sgd[rank=5]'"),
         (lambda out: rankbench.run(TINY, solvers="sdg"), "unknown solver 'sdg'; did you mean 'sgd'?"),
+        (lambda out: rankbench.run(TINY, jobs=0), "jobs=0 is not valid; give a whole number of at least 1"),
+        (lambda out: rankbench.run(TINY, timeout="10m"), "timeout='10m' is not valid; give seconds above 0, or None"),
         (lambda out: rankbench.run(TINY, progress=True, callback=print), "progress and callback exclude each other"),
         (lambda out: rankbench.tune("sgd", rankbench.load(TINY.data[0]), {"lam": [1.0]}, out=out),
          "the data is a Ratings; pass its name; write a table to a file first and pass csv:PATH"),
