@@ -65,6 +65,9 @@ def test_the_tables_of_an_outcome_agree(out):
 def test_an_outcome_is_shown_as_its_table(out):
     found = rankbench.outcome("tiny", out=out)
     assert repr(found).startswith("tiny: 4 of 4 cells ended well\n| data | solver |")
+    assert repr(found.study) == "Study(tiny: 4 of 4 cells, quick profile, seed 0)"
+    result = found.study.results[0]
+    assert repr(result).startswith(f"Result({result.cell.label}: ok, pairwise-error 0.") and "\n" not in repr(result)
     assert found._repr_html_().startswith("<table><caption>A tiny experiment</caption><thead><tr><th>data</th>")
 
 
