@@ -258,7 +258,7 @@ class Fitted:
             return getattr(self.model, models.FEATURES[kind])
         raise UserError(
             f"a {kind} scores only items of its data, as it knows no features of items",
-            remedy="fit a solver that learns from item features, such as frsvm or ranksvm-joint",
+            remedy="fit a solver whose models keep item features, such as frsvm or ranksvm-separate",
         )
 
 

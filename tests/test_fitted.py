@@ -139,8 +139,7 @@ def test_one_id_goes_with_several_in_scoring():
         (lambda: Fitted(Table(), np.array(["alice", "bob", "carol"]), seen=SEEN).recommend("alise"),
          "user id 'alise' is unknown; did you mean 'alice'?"),
         (lambda: MODEL.with_items(FEATURES),
-         "a Table scores only items of its data, as it knows no features of items; fit a solver that learns from item "
-         "features, such as frsvm or ranksvm-joint"),
+         "a Table scores only items of its data, as it knows no features of items; fit a solver whose models keep"),
         (lambda: save(Table(), "m.npz"), "a Table cannot be saved; only models of rankbench can: ItemScores, "),
         (lambda: rankbench.save(MODEL, "model"), "model is no name of a model's file; end it in .npz: model.npz"),
         (lambda: rankbench.recommend(Table(), 10), "a Table knows no ids and nothing seen; pass what rankbench.fit or"),

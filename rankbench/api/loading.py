@@ -7,7 +7,7 @@ import scipy.sparse
 
 from rankbench import data, fitted
 from rankbench.data.export import read_back
-from rankbench.data.frames import from_frame, from_matrix
+from rankbench.data.frames import from_frame, from_matrix, with_features
 from rankbench.errors import UserError
 from rankbench.streams import RNG, seed_of
 
@@ -22,19 +22,23 @@ def load(
     rng: RNG = None,
     repetition: int = 0,
     repeats: Literal["error", "last"] = "error",
+    features: Any = None,
     **columns: str,
 ) -> Any:
     """Load data, a saved model or an exported split: `load("ml-100k")`, `load("ratings.csv")`, `load("model.npz")`.
 
     A pandas DataFrame becomes ratings or comparisons; its columns are found by the usual names, or named as in
     `load(table, user="who", item="film", rating="points")`. If a user and an item come together twice, `repeats="last"`
-    keeps the last row. A sparse matrix has users as rows and items as columns. A folder that `rankbench export` wrote
-    is a split. Only generated data depends on `seed`.
+    keeps the last row. `features` is a DataFrame of numbers with the items' ids as its index. A sparse matrix has users
+    as rows and items as columns. A folder that `rankbench export` wrote is a split. Only generated data depends on
+    `seed`.
     """
     if isinstance(what, str | Path):
-        if columns:
-            problem = f"{next(iter(columns))}= names a column of a DataFrame"
-            raise UserError(problem, remedy='for a file write it into the name: load("csv:PATH[user=who,item=film]")')
+        if columns or features is not None:
+            problem = f"{next(iter(columns), 'features')}= belongs to a DataFrame"
+            raise UserError(
+                problem, remedy='for a file write it into the name: load("csv:PATH[user=who,features=FILE]")'
+            )
         text = str(what)
         if text.endswith(".npz"):
             return fitted.load(text)
@@ -46,7 +50,8 @@ def load(
     import pandas  # noqa: PLC0415  slow to import, and not needed for generated data
 
     if isinstance(what, pandas.DataFrame):
-        return from_frame(what, columns, repeats)
+        view = from_frame(what, columns, repeats)
+        return view if features is None else with_features(view, features)
     problem = f"a {type(what).__name__} cannot be loaded"
     raise UserError(problem, remedy="pass a name, a path, a pandas DataFrame or a sparse matrix")
 

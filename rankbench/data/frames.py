@@ -45,6 +45,28 @@ def from_frame(table: "pandas.DataFrame", columns: Mapping[str, str], repeats: R
     return _ratings(parts, times, repeats)
 
 
+def with_features(view: View, table: Any) -> View:
+    """The view with the item features in a table, whose index has the ids of the items; other items are left out."""
+    import pandas  # noqa: PLC0415
+
+    if not isinstance(table, pandas.DataFrame):
+        remedy = "pass a pandas DataFrame with the ids of the items as its index"
+        raise UserError(f"the features are a {type(table).__name__}", remedy=remedy)
+    if table.index.has_duplicates:
+        twice = table.index[table.index.duplicated()].tolist()[0]
+        raise UserError(f"item {twice!r} has two rows of features", remedy="keep one of them")
+    places = table.index.get_indexer(pandas.Index(view.item_ids))
+    if (absent := places < 0).any():
+        item = view.item_ids[absent].tolist()[0]
+        remedy = "add it, or make the ids of the items the index: features.set_index(...)"
+        raise UserError(f"the features have no row for item {item!r}", remedy=remedy)
+    if wrong := [name for name in table.columns if not pandas.api.types.is_numeric_dtype(table[name].dtype)]:
+        remedy = "make it numbers: pandas.get_dummies(features)"
+        raise UserError(f"the feature {wrong[0]!r} is of type {table[wrong[0]].dtype}", remedy=remedy)
+    names = np.array([str(name) for name in table.columns])
+    return replace(view, item_features=table.to_numpy(np.float64)[places], feature_names=names)
+
+
 def from_matrix(matrix: Any) -> Ratings:
     """The ratings in a sparse matrix with a row for each user and a column for each item; stored zeros are ratings."""
     rows = scipy.sparse.csr_array(matrix)

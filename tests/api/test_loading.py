@@ -11,6 +11,7 @@ from rankbench.errors import UserError
 TABLE = pandas.DataFrame(
     {"rating": [5.0, 3.0, 1.0], "userId": ["bob", "alice", "bob"], "movieId": [20, 10, 10], "extra": [0, 0, 0]}
 )
+FEATURES = pandas.DataFrame({"year": [1999, 1950, 2001], "long": [1, 0, 1]}, index=[30, 20, 10])
 PAIRS = pandas.DataFrame({"user": [1, 1, 2], "better": ["x", "y", "x"], "worse": ["y", "z", "z"]})
 
 
@@ -86,7 +87,12 @@ def test_a_sparse_matrix_has_users_as_rows():
         (lambda: rankbench.load("gone.csv"), "there is no file 'gone.csv'; check the path"),
         (lambda: rankbench.load("gone.npz"), "cannot read the model gone.npz: No such file or directory"),
         (lambda: rankbench.load("ml-100k", user="who"),
-         'user= names a column of a DataFrame; for a file write it into the name: load("csv:PATH[user='),
+         'user= belongs to a DataFrame; for a file write it into the name: load("csv:PATH[user='),
+        (lambda: rankbench.load(TABLE, features=[1, 2]), "the features are a list; pass a pandas DataFrame"),
+        (lambda: rankbench.load(TABLE, features=FEATURES.loc[[10]]), "the features have no row for item 20; add it"),
+        (lambda: rankbench.load(TABLE, features=FEATURES.loc[[10, 20, 10]]), "item 10 has two rows of features; keep"),
+        (lambda: rankbench.load(TABLE, features=FEATURES.assign(kind="war")), "the feature 'kind' is of type "),
+        (lambda: rankbench.load("low-rank", features=FEATURES), "features= belongs to a DataFrame; for a file"),
         (lambda: rankbench.load("low-rnk"), "unknown data set 'low-rnk'; did you mean 'low-rank'?"),
     ],
 )  # fmt: skip
@@ -136,3 +142,12 @@ def test_the_folder_of_an_exported_split_is_a_split(tmp_path):
     parts = rankbench.split(rankbench.load(TABLE), "per-user", test=0.5)
     export(parts, tmp_path / "fold", data="table", split="per-user", seed=0, repetition=0)
     assert rankbench.load(tmp_path / "fold").hash == parts.hash
+
+
+def test_item_features_come_from_a_table_with_the_items_as_its_index():
+    view = rankbench.load(TABLE, features=FEATURES)
+    assert view.item_features.tolist() == [[2001.0, 1.0], [1950.0, 0.0]]
+    assert view.feature_names.tolist() == ["year", "long"]
+    model = rankbench.fit("ranksvm-separate", rankbench.load(TABLE, features=FEATURES / 1000), steps=2)
+    more = model.with_items(FEATURES.loc[[30]] / 1000, [30])
+    assert more.recommend("alice", k=5)["item"].tolist() in ([20, 30], [30, 20])
