@@ -9,7 +9,17 @@ import numpy as np
 import scipy.sparse
 
 from rankbench import soundness
-from rankbench.arrays import as_kernels_take, fingerprint_in_pieces, pack, read_npz, unpack, write_npz
+from rankbench.arrays import (
+    Array,
+    Arrays,
+    as_kernels_take,
+    fingerprint_in_pieces,
+    pack,
+    read_npz,
+    unpack,
+    write_npz,
+)
+from rankbench.brief import brief, brief_html
 from rankbench.contract import Executor, Floats, Int32s, Int64s, Ints, Model, Scattered, Sums
 from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
@@ -19,7 +29,6 @@ from rankbench.kernels.models import stumps as stumps_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.names import checked_threads
 
-_USER_IDS, _ITEM_IDS = "ids.users", "ids.items"  # names of the arrays of ids in a file; no field has such a name
 _ROWS = 1 << 10  # kernel values between this many items and a user's rated items are computed at a time
 _BLOCK = 1 << 16  # pairs scored at a time, which limits the scratch memory
 
@@ -29,6 +38,9 @@ class ItemScores:
     """One score per item, the same for every user."""
 
     scores: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """The score of the item in each pair."""
@@ -50,6 +62,9 @@ class Factors:
 
     users: Floats
     items: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item for each pair; NaN if the user's or the item's vector is NaN."""
@@ -79,6 +94,9 @@ class BlendedFactors:
     items: Floats
     user_weights: Floats
     item_weights: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """u . v / (a . b) for each pair; NaN if the user's or the item's vector is NaN."""
@@ -113,6 +131,9 @@ class FeatureFactors:
     users: Floats  # V
     basis: Floats  # U, one column per function
     features: Any  # X, dense or CSR, one row per item, rated in training or not
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """v_user . U^T x_item for each pair; items with the same features tie exactly."""
@@ -150,6 +171,9 @@ class ScatteredUsers:
     edges: Int64s  # part p has the users from edges[p] to edges[p + 1]
     vectors: Callable[[Any], Floats]  # those of a part's users
     rank: int
+
+    def __repr__(self) -> str:
+        return f"ScatteredUsers({len(self)} x {self.rank} in {len(self.edges) - 1} parts)"
 
     def __len__(self) -> int:
         return int(self.edges[-1])
@@ -196,6 +220,8 @@ class ScatteredFactors:
     users: ScatteredUsers
     items: Floats
 
+    __repr__ = brief
+
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item for each pair; only scores travel."""
         return self.users.scores(self.items, users, items)
@@ -222,6 +248,8 @@ class ScatteredFeatureFactors:
     users: ScatteredUsers
     basis: Floats
     features: Any
+
+    __repr__ = brief
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """v_user . U^T x_item for each pair; only scores travel."""
@@ -277,6 +305,9 @@ class UserWeights:
     features: Any  # dense or CSR, one row per item, rated in training or not
     weights: Floats
     offsets: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """x_item . w_user + offset_user for each pair."""
@@ -335,6 +366,9 @@ class KernelScores:
     coefficients: Floats
     offsets: Floats
 
+    __repr__ = brief
+    _repr_html_ = brief_html
+
     def score(self, users: Ints, items: Ints) -> Floats:
         """The user's kernel expansion at the item, for each pair; computed item by item to keep a row of K in cache."""
         users, items = _pairs(users, items, len(self.offsets), len(self.rows))
@@ -382,6 +416,9 @@ class KernelExpansion:
     items: Ints
     coefficients: Floats
     offsets: Floats
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """The user's kernel expansion at the item, for each pair; computed user by user, in blocks."""
@@ -444,6 +481,9 @@ class Stumps:
     weights: Floats
     offsets: Floats  # one per row
 
+    __repr__ = brief
+    _repr_html_ = brief_html
+
     def score(self, users: Ints, items: Ints) -> Floats:
         """The user's weighted sum of thresholds at the item, for each pair."""
         users, items = _pairs(users, items, len(self.rows), self.item_features.shape[0])
@@ -495,102 +535,57 @@ MODELS: dict[str, type] = {
         Stumps,
     )
 }
+FEATURES: dict[str, str] = {  # the models that score any item by its features, and the field that has these
+    "FeatureFactors": "features",
+    "UserWeights": "features",
+    "KernelExpansion": "features",
+    "Stumps": "item_features",
+}
 
 
-@dataclass(frozen=True, eq=False)
-class Identified:
-    """A model with the ids by which the publication of its data knows users and items; it scores as the model does.
-
-    Where ids are None, users or items have no ids but their numbers from 0.
-    """
-
-    model: Any
-    user_ids: Any = None  # a vector of integers or text
-    item_ids: Any = None
-
-    def score(self, users: Ints, items: Ints) -> Floats:
-        """The model's score of each pair, by numbers from 0."""
-        scores: Floats = self.model.score(users, items)
-        return scores
-
-    def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """users x items: the model's scores of all items for these users, by numbers from 0."""
-        scores: Floats = self.model.score_all(users, threads)
-        return scores
-
-    def score_ids(self, users: Any, items: Any) -> Floats:
-        """The model's score of each pair, by published ids."""
-        return self.score(_numbers("user", users, self.user_ids), _numbers("item", items, self.item_ids))
-
-    def validate(self) -> None:
-        """Raise an error unless the model is sound, and the ids are distinct and those of its users and items."""
-        self.model.validate()
-        for kind, ids in (("user", self.user_ids), ("item", self.item_ids)):
-            if ids is not None and (ids.ndim != 1 or ids.dtype.kind not in "iuU" or not len(ids)):
-                raise UserError(
-                    f"{kind} ids are {ids.dtype}{list(ids.shape)}: they must be a vector of integers or text"
-                )
-            if ids is not None and len(np.unique(ids)) < len(ids):
-                raise UserError(f"{kind} ids are not distinct")
-        last = [np.array([0 if ids is None else len(ids) - 1]) for ids in (self.user_ids, self.item_ids)]
-        self.model.score(*last)
-
-
-def save(model: Model, path: str | Path) -> None:
-    """Write a model to an npz file, with its ids if it is `Identified`: plain arrays, no pickle.
+def save(model: Model, path: str | Path, **beside: Array) -> None:
+    """Write a model to an npz file, with the arrays `beside` it: plain arrays, no pickle.
 
     A model whose users' vectors are in other processes is gathered first.
     """
     model = model.gathered() if isinstance(model, Scattered) else model
-    if not isinstance(model, Identified):
-        write_npz(Path(path), pack(model))
-        return
-    ids = {_USER_IDS: model.user_ids, _ITEM_IDS: model.item_ids}
-    known = {name: np.asarray(values) for name, values in ids.items() if values is not None}
-    write_npz(Path(path), pack(model.model) | known)
+    write_npz(Path(path), pack(model) | beside)
 
 
 def load(path: str | Path) -> Model:
-    """Read a model that `save` wrote; all indices in the file are checked before any is used.
+    """Read the model in a file that `save` wrote; all indices in the file are checked before any is used.
 
-    A file with ids gives an `Identified` model.
+    `rankbench.load` also reads the ids beside it.
     """
+    return unpacked(path, arrays_in(path))
+
+
+def arrays_in(path: str | Path) -> Arrays:
+    """All arrays in the file of a model."""
     try:
-        arrays = read_npz(Path(path))
+        return read_npz(Path(path))
     except OSError as error:
         raise UserError(f"cannot read the model {path}: {error.strerror}") from None
+
+
+def unpacked(path: str | Path, arrays: Arrays) -> Model:
+    """The model in these arrays of a file, checked."""
     try:
         model = unpack(arrays, MODELS)
-        if not arrays.keys().isdisjoint((_USER_IDS, _ITEM_IDS)):
-            model = Identified(model, arrays.get(_USER_IDS), arrays.get(_ITEM_IDS))
     except (KeyError, TypeError):
         raise UserError(f"{path} holds no rankbench model") from None
     except UserError as error:
-        raise _unsound(path, error) from None
+        raise unsound(path, error) from None
     try:
         model.validate()
     except UserError as error:
-        raise _unsound(path, error) from None
+        raise unsound(path, error) from None
     loaded: Model = model
     return loaded
 
 
-def _numbers(kind: str, asked: Any, ids: Any) -> Ints:
-    """The numbers from 0 of published ids; an error if one is unknown."""
-    wanted = np.atleast_1d(np.asarray(asked))
-    if ids is None or not len(wanted):
-        return wanted
-    if (wanted.dtype.kind == "U") != (ids.dtype.kind == "U"):
-        raise UserError(f"{kind} id {wanted.tolist()[0]!r} is unknown: the ids are like {ids.tolist()[0]!r}")
-    order = np.argsort(ids)
-    places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
-    if (missing := ids[places] != wanted).any():
-        raise UserError(f"{kind} id {wanted[missing].tolist()[0]!r} is unknown")
-    return places
-
-
-def _unsound(path: str | Path, error: UserError) -> UserError:
-    """The error with the file as its subject."""
+def unsound(path: str | Path, error: UserError) -> UserError:
+    """The error about the content of a file of a model, with the file as its subject."""
     return UserError(str(error), subject=f"{path} holds an invalid model", remedy="save the model again")
 
 

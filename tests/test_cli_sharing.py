@@ -29,7 +29,7 @@ from helpers import (
 )
 from rocrate.rocrate import ROCrate
 
-from rankbench import models
+from rankbench import fitted, models
 from rankbench.cli.opening import _commit
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
@@ -486,7 +486,7 @@ def test_a_users_own_ids_come_along(call, tmp_path):
     ran(tmp_path / "r", tiny(data=(f"csv:{tmp_path / 'own.csv'}",), repetitions=1))
     code, said, _ = call("model", "tiny", "--best", "--out", tmp_path / "r", "-o", "m.npz")
     assert code == 0 and "with the data's own ids" in said
-    model = models.load("m.npz")
+    model = fitted.load("m.npz")
     assert set(model.user_ids) == {f"u{user}" for user in range(12)} and "1004" in model.item_ids
     scores = model.score_ids(["u3", "u0"], ["1004", "1010"])
     numbers = [[list(model.user_ids).index(name) for name in ("u3", "u0")],

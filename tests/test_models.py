@@ -13,7 +13,6 @@ from rankbench.models import (
     BlendedFactors,
     Factors,
     FeatureFactors,
-    Identified,
     ItemScores,
     KernelExpansion,
     KernelScores,
@@ -396,51 +395,3 @@ def test_models_with_equal_arrays_have_equal_fingerprints_and_others_not():
     assert fingerprint(model) == fingerprint(Factors(WEIGHTS.copy(), FEATURES.copy()))
     assert fingerprint(model) != fingerprint(Factors(WEIGHTS, FEATURES + 1e-15))
     assert set(pack(model)) == {"kind", "users", "items"}
-
-
-IDS = np.array([10, 7, 12]), np.array(["a", "c", "b", "e", "d"])
-
-
-@every_model
-@pytest.mark.parametrize("ids", [IDS, (IDS[0], None), (None, IDS[1])])
-def test_published_ids_come_back_with_the_model(name, ids, tmp_path):
-    save(Identified(EXAMPLES[name], *ids), tmp_path / "model.npz")
-    again = load(tmp_path / "model.npz")
-    assert isinstance(again, Identified)
-    for before, after in zip(ids, (again.user_ids, again.item_ids), strict=True):
-        assert (before is None and after is None) or (before.dtype == after.dtype and before.tolist() == after.tolist())
-    assert fingerprint(again.model) == fingerprint(EXAMPLES[name])
-    assert again.score(USERS, OF_ITEMS).tobytes() == EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
-    assert again.score_all(EVERYBODY).tobytes() == EXAMPLES[name].score_all(EVERYBODY).tobytes()
-    named = (USERS if ids[0] is None else ids[0][USERS], OF_ITEMS if ids[1] is None else ids[1][OF_ITEMS])
-    assert again.score_ids(*named).tobytes() == EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
-    with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
-        assert not any(file[key].dtype == object for key in file.files)
-
-
-@pytest.mark.parametrize(
-    ("users", "items", "message"),
-    [([11], ["a"], "user id 11 is unknown"), ([10], ["f"], "item id 'f' is unknown"),
-     ([10], [3], "item id 3 is unknown"),
-     (["10"], ["a"], "user id '10' is unknown: the ids are like 10"),
-     ([99], ["a"], "user id 99 is unknown")],
-)  # fmt: skip
-def test_an_unknown_id_is_named(users, items, message):
-    with pytest.raises(UserError) as error:
-        Identified(EXAMPLES["Factors"], *IDS).score_ids(users, items)
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("users", "items", "message"),
-    [(np.array([1, 1, 2]), IDS[1], "user ids are not distinct"),
-     (np.array([1.5, 2, 3]), None, "user ids are float64[3]"),
-     (IDS[0][:, None], None, "must be a vector"),
-     (np.zeros(0, int), None, "user ids are int64[0]"),
-     (np.arange(4), None, "user id 3 is out of range"), (None, np.arange(6), "item id 5 is out of range")],
-)  # fmt: skip
-def test_ids_that_do_not_fit_are_refused_on_loading(tmp_path, users, items, message):
-    save(Identified(EXAMPLES["Factors"], users, items), tmp_path / "model.npz")
-    with pytest.raises(UserError) as error:
-        load(tmp_path / "model.npz")
-    assert "model.npz holds an invalid model" in str(error.value) and message in str(error.value)

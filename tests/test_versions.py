@@ -305,7 +305,7 @@ KINDS = {
         lambda name: file_of(SOLVERS.find(name)),
     ),
     "splits": Kind(
-        list(SPLITS.entries),
+        [name for name in SPLITS.entries if name != "given"],  # whose parts are those of a user's file
         split_results,
         lambda name: SPLITS.find(name).version,
         lambda name: file_of(SPLITS.find(name)),

@@ -1,6 +1,7 @@
-"""The commands that join, pass on and use stored results: merge, archive and model."""
+"""The commands that join, pass on and use stored results: merge, archive, model and recommend."""
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,13 @@ import typer
 from rankbench.cli.opening import is_archive, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
 from rankbench.errors import UserError
+from rankbench.leftovers import partial_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from typing import TextIO
+
+    import pandas
 
     from rankbench.harness.merging import Merge
     from rankbench.harness.records import Result
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for verb in (merge, archive, model):
+    for verb in (merge, archive, model, recommend):
         app.command()(verb)
 
 
@@ -135,14 +140,15 @@ def model(
 ) -> None:
     """Train the model of a stored cell again, check that it has the same bytes, and save it with the data's own ids.
 
-    `rankbench.models.load` reads it. With --best, it is the first repetition of the solver with the best mean.
+    `rankbench.load` and `rankbench recommend` read it. With --best, it is the first repetition of the solver with the
+    best mean.
 
     Example: rankbench model park2015-table1 --best -d low-rank -o best.npz
     """
     from rankbench.cli.lines import show
+    from rankbench.fitted import save
     from rankbench.harness.remaking import remade
     from rankbench.harness.store import file_name
-    from rankbench.models import save
 
     if not best and (metric or data or solver):
         raise UserError("--metric, -d and -s choose among the solvers of an experiment: give --best with them")
@@ -161,6 +167,54 @@ def model(
     check = f"not the stored model: {made.difference}" if made.difference else f"SHA-256 {result.model[:12]}, as stored"
     ids = "with the data's own ids" if made.has_ids else "users and items are numbered from 0, as the data has no ids"
     show(f"{path}: {result.cell.label}; {check}; {ids}")
+
+
+def recommend(
+    path: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that rankbench model or rankbench.save wrote.")],
+    user: Annotated[list[str] | None, option("--user", "ID", "Only for this user. Repeatable.")] = None,
+    k: Annotated[int, option("-k", "N", "How many items for each user.")] = 10,
+    item: Annotated[list[str] | None, option("--item", "ID", "Only from these items. Repeatable.")] = None,
+    seen: Annotated[bool, typer.Option("--seen", help="Also items that the user has in the training part.")] = False,
+    to: Annotated[Path | None, option("-o/--output", "FILE", "A new CSV file, instead of the terminal.")] = None,
+    threads: Annotated[int, option("--threads", "N", "Threads that score.")] = 1,
+) -> None:
+    """Print the best items for some users, or for all, as CSV: user,place,item,score, with the data's own ids.
+
+    Example: rankbench recommend best.npz --user alice -k 5
+
+    Example: rankbench recommend best.npz -o everyone.csv
+    """
+    from rankbench.cli.lines import show
+    from rankbench.fitted import load
+
+    model = load(path)
+    users = None if user is None else model.ids_of("user", user)
+    items = None if item is None else model.ids_of("item", item)
+    blocks = model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)
+    if to is None:
+        _write_csv(blocks, sys.stdout)
+        return
+    if to.exists():
+        raise UserError(f"{to} exists already: choose another file with -o, or remove it first")
+    partial = partial_of(to)
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            rows = _write_csv(blocks, file)
+        partial.replace(to)
+    except OSError as error:
+        raise UserError(f"cannot write {to}: {error.strerror}; choose another file with -o") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    show(f"{to}: {rows:,} recommendations")
+
+
+def _write_csv(blocks: "Iterator[pandas.DataFrame]", file: "TextIO") -> int:
+    """Write tables that follow each other as one CSV with a header; returns the number of rows."""
+    rows = 0
+    for number, block in enumerate(blocks):
+        block.to_csv(file, index=False, header=number == 0, lineterminator="\n")
+        rows += len(block)
+    return rows
 
 
 def _of_key(out: Path, digits: str) -> "Result":

@@ -58,9 +58,10 @@ def ratings(
     assert rows.values is not None
     (user_ids, users), (item_ids, items) = (numbered(column) for column in rows.ids)
     kept = _last_of_each(users, items, len(item_ids), rows, repeats)
-    values = rows.values
+    values, times = rows.values, rows.times
     if kept is not None:
         users, items, values = users[kept], items[kept], values[kept]
+        times = None if times is None else times[kept]
         folds = None if folds is None else folds[kept]
     block = features.of(item_ids) if features else None
     return Ratings.from_triples(
@@ -71,6 +72,7 @@ def ratings(
         len(item_ids),
         block.matrix if block else None,
         folds,
+        times=times,
         feature_names=block.names if block else None,
         user_ids=user_ids,
         item_ids=item_ids,

@@ -9,7 +9,7 @@ DIR/split.json            data, split, seed, repetition, hash, counts and versio
 import csv
 import json
 import shutil
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,59 @@ def read_back(folder: Path) -> Split:
     return split
 
 
+def read_for(folder: Path, view: View) -> Split:
+    """The split that `export` wrote into this folder, over the users and items of the data that it was made from."""
+    try:
+        record = json.loads((folder / "split.json").read_text(encoding="utf-8"))
+        names, hashed = list(record["parts"]), str(record["hash"])
+        common = _common_of(view)
+        parts: dict[str, Any] = {name: _timed(_read_rows(folder / f"{name}.csv", common), view) for name in names}
+        split = Split(**parts)
+    except OSError as error:
+        raise UserError(f"{folder} holds no complete split: {Path(error.filename).name}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"the split in {folder} cannot be read for this data: {error}") from None
+    if split.hash != hashed:
+        raise UserError(
+            f"the split in {folder} has the hash {split.hash[:12]} with this data, and split.json says {hashed[:12]}",
+            remedy="take the data that it was exported from, or export it again",
+        )
+    return split
+
+
+def _timed(part: View, view: View) -> View:
+    """The part with the times that its ratings have in the data, if all of them are there."""
+    if not isinstance(part, Ratings) or not isinstance(view, Ratings) or view.times is None or not len(view):
+        return part
+    known, asked = (one.users.astype(np.int64) * one.n_items + one.items for one in (view, part))
+    places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return replace(part, times=view.times[places]) if (known[places] == asked).all() else part
+
+
+def read_parts(path: Path, view: View) -> tuple[Ints, Ints, Array]:
+    """The users, the items and the parts in a CSV file with these columns, by the ids of the data."""
+    import pandas  # noqa: PLC0415
+
+    kinds = {"user": _dtype(view.user_ids), "item": _dtype(view.item_ids), "part": "str"}
+    try:
+        table = pandas.read_csv(path, dtype=kinds, na_filter=False)
+        columns = [table[name].to_numpy() for name in kinds]
+    except KeyError as error:
+        raise UserError(f"{path} has no column {error}", remedy="give it a header: user,item,part") from None
+    except (ValueError, OverflowError, OSError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    users, items = _numbers(columns[0], view.user_ids, "user"), _numbers(columns[1], view.item_ids, "item")
+    return users, items, np.asarray(columns[2], np.str_)
+
+
+def _common_of(view: View) -> Common:
+    """What all parts of a split of this data share."""
+    return Common(**{field.name: getattr(view, field.name) for field in fields(Common)})
+
+
 def _common(parts: Split) -> Common:
     """What all parts share; an error if the parts differ in it, or if an id is not unique."""
-    names = [field.name for field in fields(Common)]
-    found = [Common(**{name: getattr(part, name) for name in names}) for part in parts.parts.values()]
+    found = [_common_of(part) for part in parts.parts.values()]
     if len({fingerprint(common) for common in found}) > 1:
         raise UserError("the parts of this split differ in their users, items or features: it cannot be written out")
     _check_unique("user", found[0].user_ids)

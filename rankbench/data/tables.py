@@ -5,11 +5,12 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Int64s, Ints
 from rankbench.data.files import File
 from rankbench.errors import UserError
 
@@ -49,6 +50,8 @@ class Layout:
     escape: str | None = None  # the character that escapes a quote within quotes
     strict: bool = False  # a user's own file: control characters are errors wherever they are
     width: int = 0  # the number of fields of every line, if the header tells it
+    time: int | None = None  # the field with the time of the row, which is read if every row has one
+    dated: bool = False  # times are dates as in 2020-01-31 or 2020-01-31T12:00, and not whole numbers
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Rows:
     values: Floats | None
     numbers: Ints | None = None  # the row numbers in the file, if some rows were left out
     padded: bool = False  # a number of the file, perhaps an id, may have leading zeros
+    times: Int64s | None = None  # as in the file; of dates, microseconds since 1970
 
     def complain(self, row: int, what: str) -> NoReturn:
         """Raise an error that names the line of a row."""
@@ -82,6 +86,7 @@ class Rows:
             ids=tuple(column[kept] for column in self.ids),
             values=None if self.values is None else self.values[kept],
             numbers=kept if self.numbers is None else self.numbers[kept],
+            times=None if self.times is None else self.times[kept],
         )
 
 
@@ -189,7 +194,23 @@ def _is_old(version: str) -> bool:
 
 
 def read(file: File, layout: Layout) -> Rows:
-    """The rows of a file, with every field checked."""
+    """The rows of a file, with every field checked; without times if one is missing or cannot be read."""
+    if layout.time is not None and _has_field(file, layout, layout.time):
+        try:
+            return _read(file, layout)
+        except UserError:
+            pass  # if more than a time is wrong, the error is raised below
+    return _read(file, replace(layout, time=None))
+
+
+def _has_field(file: File, layout: Layout, field: int) -> bool:
+    """Whether the first row of a file has a field with this number."""
+    rows = records(file, layout.separator, 0, layout.encoding, layout.header, layout.quoted, layout.escape)
+    return any(len(fields) > field for _, fields in islice(rows, 1))
+
+
+def _read(file: File, layout: Layout) -> Rows:
+    """The rows of a file, with every field checked, times too."""
     import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
 
     try:
@@ -207,7 +228,9 @@ def read(file: File, layout: Layout) -> Rows:
     ids = tuple(columns[: len(_ids(layout))])
     if layout.text_ids and any((column == "").any() for column in ids):
         _diagnose(file, layout)
-    rows = Rows(file, layout, ids, columns[-1] if layout.valued else None, padded=watched.padded)
+    values = columns[len(layout.fields) - 1] if layout.valued else None
+    times = None if layout.time is None else columns[-1]
+    rows = Rows(file, layout, ids, values, padded=watched.padded, times=times)
     _check_values(rows)
     return rows
 
@@ -238,12 +261,15 @@ def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
     kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in _ids(layout)}
     if layout.valued:
         kinds[layout.fields[-1]] = np.float64
+    if layout.time is not None:
+        kinds[layout.time] = str if layout.dated else np.int64
+    chosen = [*layout.fields, *([] if layout.time is None else [layout.time])]
     with pandas.read_csv(
         io.BufferedReader(watched, _BUFFER),
         sep=_letter_of(layout.separator),
         header=None,
         skiprows=layout.header,
-        usecols=list(layout.fields),
+        usecols=chosen,
         dtype=kinds,
         encoding=layout.encoding,
         quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
@@ -257,13 +283,14 @@ def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
         for frame in frames:
             if watched.long_lines and any(frame[index].map(len).max() > _LONGEST_ID for index in _ids(layout)):
                 raise ValueError("an id is too long")  # a column of fixed width would take very much memory
-            columns = [frame[index].to_numpy() for index in layout.fields]
+            columns = [frame[index].to_numpy() for index in chosen]
             if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
                 raise ValueError("an id is too large")  # pragma: no cover: only pandas before 3.1 does not notice it
             yield [
-                _as_text(column) if kinds[index] is str else column
-                for index, column in zip(layout.fields, columns, strict=True)
-            ]
+                _in_microseconds(column) if index == layout.time and layout.dated
+                else _as_text(column) if kinds[index] is str else column
+                for index, column in zip(chosen, columns, strict=True)
+            ]  # fmt: skip
 
 
 def lines(file: File, encoding: str = "utf-8", strict: bool = False) -> Iterator[tuple[int, str]]:
@@ -359,6 +386,14 @@ def _letter_of(separator: str) -> str:
 def _as_text(column: Ids) -> Ids:
     """A column as fixed-width text, which can be stored without pickle."""
     return np.asarray(column, dtype=np.str_)
+
+
+def _in_microseconds(column: Ids) -> Int64s:
+    """The microseconds since 1970 of dates; a ValueError if one is none."""
+    dates = np.asarray(column, dtype="datetime64[us]")
+    if np.isnat(dates).any():
+        raise ValueError("a date is missing")
+    return dates.astype(np.int64)
 
 
 def _check_values(rows: Rows) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from rankbench.arrays import LARGEST, Array, Arrays, is_sealed, sealed, unpack
+from rankbench.brief import Facts, as_html
 from rankbench.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.errors import UserError
@@ -16,8 +17,10 @@ from rankbench.feature_matrix import Matrix
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.mapped import PIECE, Pile, pieces, put_aside
+from rankbench.streams import RNG
 
 ItemFeatures: TypeAlias = Matrix | None
+_OTHER_SOLVER = "pass ratings, or take a solver that learns from comparisons (rankbench list solvers)"
 Labels = Any  # a vector of published ids or names, integers or text; or None
 
 
@@ -27,7 +30,8 @@ class Ratings:
 
     Ratings imply an order with ties: a strictly higher value is preferred. `folds` is the published test fold
     of each row, counted from 1; 0 means none. `user_ids` and `item_ids` are the ids of the publication, by which
-    a split can be exported and made again elsewhere.
+    a split can be exported and made again elsewhere. `times` says when each rating was given, in whole numbers that
+    grow; only splits look at them.
     """
 
     indptr: Int64s
@@ -39,12 +43,14 @@ class Ratings:
     user_ids: Labels = None
     item_ids: Labels = None
     folds: Int8s | None = None
+    times: Int64s | None = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, items=np.int32, values=np.float64)
-        if self.folds is not None:
-            object.__setattr__(self, "folds", _column("folds", self.folds, np.int8))
-            _check_lengths("items", self.items, "folds", self.folds)
+        for name, dtype in (("folds", np.int8), ("times", np.int64)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _column(name, getattr(self, name), dtype))
+                _check_lengths("items", self.items, name, getattr(self, name))
         _check_rows(self.indptr, len(self.items))
         _check_ids("item", self.items, self.n_items)
         _check_lengths("items", self.items, "values", self.values)
@@ -63,6 +69,7 @@ class Ratings:
         n_items: int | None = None,
         item_features: ItemFeatures = None,
         folds: Ints | None = None,
+        times: Ints | None = None,
         **labels: Labels,
     ) -> "Ratings":
         """Make ratings from (user, item, value) rows in any order."""
@@ -71,9 +78,9 @@ class Ratings:
         _check_lengths("users", users, "items", items)
         _check_lengths("users", users, "values", values)
         order = _order(n_items, users, items)
-        arranged = None if folds is None else _arranged(np.asarray(folds), order)
+        fold, time = (None if own is None else _arranged(np.asarray(own), order) for own in (folds, times))
         columns = _arranged(items, order), _arranged(values, order)
-        return cls(_indptr(users, n_users), *columns, n_items, item_features, folds=arranged, **labels)
+        return cls(_indptr(users, n_users), *columns, n_items, item_features, folds=fold, times=time, **labels)
 
     @property
     def n_users(self) -> int:
@@ -102,12 +109,24 @@ class Ratings:
         put_aside(self.values)
         return found
 
+    def __repr__(self) -> str:
+        return _in_brief(self, self._facts())
+
+    def _repr_html_(self) -> str:
+        return as_html("Ratings", self._facts())
+
     def by_item(self) -> ByItem:
         """The ratings in the order of the items, computed anew in each call."""
         return ByItem.of(self.users, self.items, self.n_items)
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        scale = f" from {self.values.min():g} to {self.values.max():g}" if len(self) else ""
+        times = [] if self.times is None or not len(self) else [f"from {self.times.min()} to {self.times.max()}"]
+        dated = [("times", text) for text in times]
+        return [*_sizes_of(self), ("ratings", f"{len(self):,}{scale}"), *dated, *_extras_of(self)]
 
     def take(self, rows: Ints) -> "Ratings":
         """The view with these rows only (ascending row numbers), and with the same users and items."""
@@ -117,18 +136,19 @@ class Ratings:
             items=sealed(self.items[rows]),
             values=sealed(self.values[rows]),
             folds=None if self.folds is None else self.folds[rows],
+            times=None if self.times is None else sealed(self.times[rows]),
         )
 
     def where(self, mask: Flags) -> "Ratings":
         """The view with the rows of this mask only, and with the same users and items; made block by block."""
-        columns = (self.items, self.values) if self.folds is None else (self.items, self.values, self.folds)
-        indptr, kept = _where(self.indptr, mask, columns)
-        return replace(
-            self, indptr=indptr, items=kept[0], values=kept[1], folds=kept[2] if self.folds is not None else None
-        )
+        more = {name: column for name in ("folds", "times") if (column := getattr(self, name)) is not None}
+        indptr, (items, values, *kept) = _where(self.indptr, mask, (self.items, self.values, *more.values()))
+        beside: dict[str, Any] = dict(zip(more, kept, strict=True))
+        return replace(self, indptr=indptr, items=items, values=values, **beside)
 
-    def comparisons(self, limit: int | None = None, rng: np.random.Generator | None = None) -> "Comparisons":
+    def comparisons(self, limit: int | None = None, rng: RNG = None) -> "Comparisons":
         """The strict pairs that the ratings imply; with a limit, at most that many per user, drawn by `rng`."""
+        rng = None if rng is None else np.random.default_rng(rng)
         counts = pairs_kernel.count(ratings=self.rows)
         if limit is not None and limit < 0:
             raise UserError(f"limit={limit} is out of range: must be at least 0")
@@ -203,6 +223,15 @@ class Comparisons:
         """The comparisons as the kernels take them."""
         return ComparisonRows(indptr=self.indptr, better=self.better, worse=self.worse)
 
+    def __repr__(self) -> str:
+        return _in_brief(self, self._facts())
+
+    def _repr_html_(self) -> str:
+        return as_html("Comparisons", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [*_sizes_of(self), ("comparisons", f"{len(self):,}"), *_extras_of(self)]
+
     def __len__(self) -> int:
         return len(self.better)
 
@@ -220,6 +249,27 @@ class Comparisons:
 View = Ratings | Comparisons
 LABELS = ("feature_names", "user_ids", "item_ids")
 VIEWS: dict[str, type] = {"Ratings": Ratings, "Comparisons": Comparisons}
+
+
+def _in_brief(view: View, facts: Facts) -> str:
+    """A view on one line."""
+    return f"{type(view).__name__}({', '.join(f'{name}: {value}' for name, value in facts)})"
+
+
+def _sizes_of(view: View) -> list[tuple[str, str]]:
+    """The numbers of users and items, with an id of each."""
+    sizes = (("users", view.n_users, view.user_ids), ("items", view.n_items, view.item_ids))
+    return [(name, f"{size:,}" + _like(ids)) for name, size, ids in sizes]
+
+
+def _like(ids: Labels) -> str:
+    return f" like {ids[:1].tolist()[0]!r}" if ids is not None and len(ids) else ""
+
+
+def _extras_of(view: View) -> list[tuple[str, str]]:
+    """What a view has beside its rows."""
+    features = view.item_features
+    return [] if features is None else [("item features", f"{features.shape[1]:,}")]
 
 
 def view_of(arrays: Arrays, prefix: str = "") -> Any:
@@ -240,12 +290,13 @@ def mismatch(solver: Solver, view: View) -> str | None:
 def offer(solver: Solver, view: View) -> View:
     """The view reduced to what the solver declares that it learns from."""
     if reason := mismatch(solver, view):
-        raise UserError(f"{type(solver).__name__} {reason}")
+        remedy = "load data that has them" if solver.needs_features and view.item_features is None else _OTHER_SOLVER
+        raise UserError(f"{type(solver).__name__} {reason}", remedy=remedy)
     withheld: dict[str, None] = dict.fromkeys(LABELS)
     if not solver.needs_features:
         withheld["item_features"] = None
     if isinstance(view, Ratings):
-        withheld["folds"] = None
+        withheld |= {"folds": None, "times": None}
     offered = replace(view, **withheld)  # type: ignore[arg-type]
     if isinstance(offered, Ratings) and Ratings not in _accepted(solver):
         return offered.comparisons()

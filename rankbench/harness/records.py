@@ -356,6 +356,10 @@ class Result:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):
             raise ValueError("a point of its curve does not have one value for each metric")
 
+    def __repr__(self) -> str:
+        values = [f"{measure.label} {self.value(measure.label):.4g}" for measure in self.cell.measures]
+        return f"Result({self.cell.label}: {', '.join([self.status, *values])})"
+
     @property
     def key(self) -> str:
         """The key of its cell."""
@@ -434,6 +438,10 @@ class Study:
     trials: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()  # what else is stored and not shown here
     cells: str = ""  # the folder of the results, where the values for each user lie too
+
+    def __repr__(self) -> str:
+        done = sum(entry.result is not None for entry in self.entries)
+        return f"Study({self.name}: {done} of {len(self.entries)} cells, {self.profile} profile, seed {self.seed})"
 
     @property
     def name(self) -> str:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from math import isnan
 from statistics import fmean
 
-from rankbench.contract import Model, Solver
+from rankbench.contract import Solver
 from rankbench.data.views import offer
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
+from rankbench.fitted import Fitted
 from rankbench.harness import machine
 from rankbench.harness.codec import Unreadable
 from rankbench.harness.materials import Materials
@@ -23,7 +24,7 @@ from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import checkpoints
 from rankbench.harness.verification import basis_change, races
 from rankbench.harness.worker import digest_of, rng_of
-from rankbench.models import MODELS, Identified
+from rankbench.models import MODELS
 
 FEWEST = 6  # digits of a key that tell which cell is meant
 
@@ -32,13 +33,13 @@ FEWEST = 6  # digits of a key that tell which cell is meant
 class Remade:
     """A model made again; `difference` says why it is not the stored one, and is empty if it is."""
 
-    model: Model
+    model: Fitted
     difference: str
 
     @property
     def has_ids(self) -> bool:
         """Whether it knows users or items by the ids of their publication."""
-        return isinstance(self.model, Identified)
+        return self.model.user_ids is not None or self.model.item_ids is not None
 
 
 def remade(result: Result) -> Remade:
@@ -60,11 +61,7 @@ def remade(result: Result) -> Remade:
         kind = type(model).__name__
         raise UserError(f"{cell.solver.written} makes a {kind}, which no file of rankbench holds: only models of "
                         "rankbench.models can be saved")  # fmt: skip
-    difference = _difference(result, digest_of(model))
-    view = split.train
-    if view.user_ids is not None or view.item_ids is not None:
-        model = Identified(model, view.user_ids, view.item_ids)
-    return Remade(model, difference)
+    return Remade(Fitted.of(model, split.train, split.seen), _difference(result, digest_of(model)))
 
 
 def _difference(result: Result, digest: str) -> str:

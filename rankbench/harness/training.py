@@ -30,6 +30,9 @@ class Checkpoint:
     imported: tuple[str, ...] = ()  # packages that this step loaded: their loading is in its seconds
 
 
+Listener = Callable[[Checkpoint], bool | None]
+
+
 def checkpoints(
     steps: Iterator[Step], budget: Budget, clock: Callable[[], float] = perf_counter
 ) -> Iterator[Checkpoint]:
@@ -85,14 +88,25 @@ def fit(
     seed: int = 0,
     threads: int = 1,
 ) -> Model:
-    """The model that a solver has trained within a budget: `fit(SGD(rank=10), split.train, steps=20, seed=0)`."""
+    """The plain model that a solver has trained within a budget, without ids; `rankbench.fit` adds these."""
+    return trained(solver, train, Budget(steps, seconds, tolerance), seed, threads)
+
+
+def trained(
+    solver: Solver, train: View, budget: Budget, seed: int, threads: int = 1, tell: Listener | None = None
+) -> Model:
+    """The model that a solver has trained within a budget.
+
+    After each step the listener is told of it, off the clock, and ends the training by returning True.
+    """
     threads = checked_threads(threads)  # built-in solvers check it themselves, but a user's solver may not
-    budget = Budget(steps, seconds, tolerance)
     rng = stream(seed, "fit", type(solver).__name__)
     step = None
     with single_threaded_blas():
         for checkpoint in checkpoints(solver.steps(offer(solver, train), rng, threads), budget):
             step = checkpoint.step
+            if tell is not None and tell(checkpoint) is True:
+                break
         if step is None:
             raise UserError(f"{type(solver).__name__} yielded no model")
         if reason := _runaway(step, train):

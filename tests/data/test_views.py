@@ -438,3 +438,10 @@ def test_features_without_a_column_and_a_limit_below_zero_are_refused():
         Ratings([0], [], [], 3, np.zeros((3, 0)))
     with pytest.raises(UserError, match="limit=-1 is out of range: must be at least 0"):
         Ratings([0, 2], [0, 1], [1.0, 2.0], 3).comparisons(-1, np.random.default_rng(0))
+
+
+def test_comparisons_are_drawn_by_a_number_or_a_generator():
+    view = Ratings([0, 4], [0, 1, 2, 3], [1.0, 2.0, 3.0, 4.0], 4)
+    by_number, by_generator = (view.comparisons(2, rng) for rng in (3, np.random.default_rng(3)))
+    assert by_number.better.tolist() == by_generator.better.tolist()
+    assert by_number.worse.tolist() == by_generator.worse.tolist()

@@ -7,16 +7,16 @@ takes 8 bytes of memory for each row, and half as much again while they are sort
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s
+from rankbench.contract import Floats, Int32s, Int64s
 from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
-from rankbench.data.sources.headers import chosen_in, found_in, shown
+from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Ids, Layout, out_of_range, unreadable
 from rankbench.data.views import Ratings, blocks
 from rankbench.errors import UserError
@@ -58,13 +58,15 @@ class _Rows:
     values: Floats
     user_ids: Ids
     item_ids: Ids
+    times: Int64s | None = None
 
 
 def ratings(path: Path, wanted: Wanted) -> Ratings:
     """The ratings in a file; users and items are numbered in the order of their ids."""
     with _explained(path):
         table = _opened(path)
-        rows = _read(table, _chosen(table.names, wanted), wanted.scale)
+        columns = _chosen(table.names, wanted)
+        rows = replace(_read(table, columns, wanted.scale), times=_times_in(table, columns))
     return _arranged(path, rows, wanted.repeats)
 
 
@@ -149,6 +151,33 @@ def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -
     return _Rows(users, items, values, *known)
 
 
+def _times_in(table: _Table, columns: tuple[int, ...]) -> Int64s | None:
+    """The time of each row, from a column with a usual name, of dates in microseconds; None if one cannot be read."""
+    found = named(table.names, "timestamp")
+    if len(found) != 1 or found[0] in columns:
+        return None
+    pile = Pile(np.int64)
+    for _, (part,) in _numbered(table.read(found)):
+        times = _as_times(part)
+        if times is None:
+            return None
+        pile.add(times)
+    return pile.array()
+
+
+def _as_times(part: Any) -> Int64s | None:
+    """The times in a part of a column; None if they are neither whole numbers nor dates, or one is missing."""
+    from pyarrow import int64, timestamp, types  # noqa: PLC0415  an optional package
+
+    if part.null_count or not (
+        types.is_integer(part.type) or types.is_timestamp(part.type) or types.is_date(part.type)
+    ):
+        return None
+    dates = part if types.is_integer(part.type) else part.cast(timestamp("us"), safe=False)
+    times: Int64s = dates.cast(int64()).to_numpy()
+    return times
+
+
 def _distinct_in(table: _Table, column: int, role: str) -> Ids:
     """The distinct ids of a column, ascending."""
     found: Ids | None = None
@@ -216,7 +245,7 @@ def _arranged(path: Path, rows: _Rows, repeats: Repeats) -> Ratings:
     order = None if _ascending(rows.users) else np.argsort(rows.users, kind="stable")
     n_users, n_items = len(rows.user_ids), len(rows.item_ids)
     bounds, ends = np.concatenate([[0], np.cumsum(counted(rows.users, n_users))]), [0]
-    items, values = Pile(np.int32), Pile(np.float64)
+    items, values, times = Pile(np.int32), Pile(np.float64), Pile(np.int64)
     for users, block in blocks(bounds):
         chosen = block if order is None else order[block]
         keys = np.repeat(np.arange(users.stop - users.start), np.diff(bounds[users.start : users.stop + 1]))
@@ -230,9 +259,12 @@ def _arranged(path: Path, rows: _Rows, repeats: Repeats) -> Ratings:
         ends.extend((ends[-1] + np.cumsum(np.bincount(keys[kept] // n_items))).tolist())
         items.add(rows.items[chosen][kept])
         values.add(rows.values[chosen][kept])
-        put_aside(rows.items, rows.values)
-    ids = {"user_ids": rows.user_ids, "item_ids": rows.item_ids}
-    return Ratings(np.array(ends), items.array(), values.array(), n_items, **ids)
+        if rows.times is not None:
+            times.add(rows.times[chosen][kept])
+        put_aside(rows.items, rows.values, rows.times)
+    more: dict[str, Any] = {"user_ids": rows.user_ids, "item_ids": rows.item_ids}
+    dated = None if rows.times is None else times.array()
+    return Ratings(np.array(ends), items.array(), values.array(), n_items, times=dated, **more)
 
 
 def _ascending(users: Int32s) -> bool:

@@ -19,9 +19,10 @@ class OwnColumns:
     """A Parquet file, or an Arrow file or stream, with a user, an item and a rating in each row; needs pyarrow.
 
     The columns are found by the usual names, as in csv:PATH: user, userId, reviewer; item, movieId, isbn; rating,
-    stars, score. Case and punctuation do not matter, and all other columns are ignored. With other names, say which
-    is which, by name or by number: parquet:PATH[user=who,item=film,rating=points]. Ids are whole numbers or texts.
-    The content of the file decides whether it is read as Parquet or as Arrow.
+    stars, score. Case and punctuation do not matter. A column timestamp, time or date, of whole numbers or of dates, is
+    kept for splits by time, and all other columns are ignored. With other names, say which is which, by name or by
+    number: parquet:PATH[user=who,item=film,rating=points]. Ids are whole numbers or texts. The content of the file
+    decides whether it is read as Parquet or as Arrow.
 
     The file is read in parts, and may be larger than the memory; this takes least where the rows come by user.
     `low` and `high` limit the ratings. A pair that occurs twice is an error; with `repeats=last` its last rating is
@@ -36,7 +37,7 @@ class OwnColumns:
     user: str | None = None
     item: str | None = None
     rating: str | None = None
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:

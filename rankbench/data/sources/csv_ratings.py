@@ -30,11 +30,12 @@ class OwnRatings:
     """A text file with a user, an item and a rating on each line, gzipped if its name ends in .gz.
 
     A header decides which column is which by the usual names: user, userId, reviewer; item, movieId, isbn; rating,
-    stars, score. Case and punctuation do not matter, and all other columns are ignored, timestamps too. With other
-    names, say which is which, by name or by number: csv:PATH[user=who,item=film,rating=points,sep=;]. A file without
-    a header has the user, the item and the rating in its first three columns. Separator and header are detected
-    unless set by `sep` (a character, or comma, tab, semicolon, double-colon or space) and `header` (yes or no).
-    `separator` is the older name of `sep`, kept for the names in stored results; it takes only the words.
+    stars, score. Case and punctuation do not matter. A column timestamp, time or date, of whole numbers or of dates
+    such as 2020-01-31, is kept for splits by time, and all other columns are ignored. With other names, say which is
+    which, by name or by number: csv:PATH[user=who,item=film,rating=points,sep=;]. A file without a header has the
+    user, the item and the rating in its first three columns. Separator and header are detected unless set by `sep` (a
+    character, or comma, tab, semicolon, double-colon or space) and `header` (yes or no). `separator` is the older name
+    of `sep`, kept for the names in stored results; it takes only the words.
 
     With `ids=auto`, ids are integers if all of them are, without leading zeros. `low` and `high` limit the ratings. A
     pair that occurs twice is an error; with `repeats=last` its last rating is kept. `features` is a second file with
@@ -53,7 +54,7 @@ class OwnRatings:
     item: str | None = None
     rating: str | None = None
     sep: str | None = None
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:

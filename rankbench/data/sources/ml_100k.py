@@ -18,7 +18,7 @@ from rankbench.data.views import Ratings
 from rankbench.names import check
 
 _COUNTS = Counts(100_000, 943, 1_682)
-_RATINGS = Layout(separator="\t", scale=(1, 5), step=1)
+_RATINGS = Layout(separator="\t", scale=(1, 5), step=1, time=3)
 _FOLDS = {"u": ("u1.test", "u2.test", "u3.test", "u4.test", "u5.test"), "ab": ("ua.test", "ub.test")}
 
 
@@ -32,7 +32,7 @@ class MovieLens100K:
     features: str = "genres"
     folds: Literal["u", "ab"] = "u"
     title: ClassVar = "MovieLens 100K"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     origin: ClassVar[Publication] = Publication(
         name="ml-100k",
         size=str(_COUNTS),

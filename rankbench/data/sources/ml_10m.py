@@ -16,7 +16,7 @@ from rankbench.data.views import Ratings
 from rankbench.names import check
 
 _COUNTS = Counts(10_000_054, 69_878, 10_677)  # of 71,567 user ids and 10,681 listed movies
-_RATINGS = Layout(separator="::", scale=(0.5, 5), step=0.5)
+_RATINGS = Layout(separator="::", scale=(0.5, 5), step=0.5, time=3)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class MovieLens10M:
 
     features: str = "genres"
     title: ClassVar = "MovieLens 10M"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     origin: ClassVar[Publication] = Publication(
         name="ml-10m",
         size=str(_COUNTS),

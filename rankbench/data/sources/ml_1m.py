@@ -17,7 +17,7 @@ from rankbench.names import check
 
 _COUNTS = Counts(1_000_209, 6_040, 3_706)
 _NAMES = ("ratings.dat", "ratings_no_timestamp.dat.gz")  # user::movie::rating, then ::time or nothing
-_RATINGS = Layout(separator="::", scale=(1, 5), step=1)
+_RATINGS = Layout(separator="::", scale=(1, 5), step=1, time=3)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class MovieLens1M:
 
     features: str = "genres"
     title: ClassVar = "MovieLens 1M"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     origin: ClassVar[Publication] = Publication(
         name="ml-1m",
         size=str(_COUNTS),

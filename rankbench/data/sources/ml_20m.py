@@ -27,7 +27,7 @@ class MovieLens20M:
 
     features: str = "genres"
     title: ClassVar = "MovieLens 20M"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     origin: ClassVar[Publication] = Publication(
         name="ml-20m",
         size=str(_COUNTS),

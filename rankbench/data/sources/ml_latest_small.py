@@ -21,7 +21,7 @@ from rankbench.errors import UserError
 from rankbench.names import Limits, check
 
 _NAME = "ml-latest-small"
-_COLUMNS = ("userId", "movieId", "rating", "title", "year", "genres")
+_COLUMNS = ("userId", "movieId", "rating", "timestamp", "title", "year", "genres")
 _UNDATED = {  # movies without a year, whose titles are missing in the package
     108548: "Big Bang Theory, The (2007-)",
     108583: "Fawlty Towers (1975-1979)",
@@ -142,7 +142,7 @@ class MovieLensLatestSmall:
     edition: Literal["2016", "2018"] = "2016"
     features: str = "genres+decades"
     title: ClassVar = "MovieLens latest-small"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         check(self)
@@ -169,7 +169,8 @@ class MovieLensLatestSmall:
     def _from_package(self, files: Files) -> Ratings:
         assert isinstance(self.origin.elsewhere, Shipped)
         table = self.origin.elsewhere.columns(_COLUMNS)
-        rows = Rows(File(files.paths[0]), CSV, (table["userId"], table["movieId"]), table["rating"])
+        times = table["timestamp"].astype(np.int64)
+        rows = Rows(File(files.paths[0]), CSV, (table["userId"], table["movieId"]), table["rating"], times=times)
         return ratings(rows, features(self.features, _movies(table)))
 
 
@@ -206,6 +207,7 @@ def _often_rated(view: Ratings, least: int) -> Ratings:
         view.n_users,
         len(chosen),
         None if view.item_features is None else view.item_features[chosen],
+        times=None if view.times is None else view.times[kept],
         feature_names=view.feature_names,
         user_ids=view.user_ids,
         item_ids=view.item_ids[chosen],

@@ -11,7 +11,7 @@ from rankbench.data.tables import Layout, identified, records
 KINDS = ("genres", "titles", "decades")
 CLOSED = "GroupLens: research, non-commercial; no redistribution without permission"
 OPEN = "GroupLens: research, non-commercial; redistribution under the same terms"
-CSV = Layout(header=1, scale=(0.5, 5), step=0.5)  # ratings.csv of all data sets since 2015
+CSV = Layout(header=1, scale=(0.5, 5), step=0.5, time=3)  # ratings.csv of all data sets since 2015
 
 
 @dataclass(frozen=True)

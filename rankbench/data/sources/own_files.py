@@ -26,6 +26,7 @@ _SEPARATORS = {"double-colon": "::", "tab": "\t", "semicolon": ";", "comma": ","
 _UNQUOTED = ("\t", "::")  # in files with these separators a quote is a letter
 _PACKED = {"zip": b"PK\x03\x04", "gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ", "zstd": b"\x28\xb5\x2f\xfd"}
 _NEVER = "\"'.+-_\r\n\0"  # characters that cannot separate fields
+_SECONDS = 10**8  # since 1970: the year 1973; smaller numbers may be anything
 _ENCODING = "utf-8-sig"  # with or without the byte order mark that spreadsheet programs write
 
 
@@ -121,9 +122,21 @@ def layout_of(file: File, base: Layout, shape: Shape) -> Layout:
     layout = replace(base, separator=letter, encoding=_ENCODING, quoted=letter not in _UNQUOTED, strict=True)
     rows = [_split(text, layout) for _, text in head]
     try:
-        return _with_columns(layout, rows, shape, number)
+        return _with_times(_with_columns(layout, rows, shape, number), rows)
     except UserError as error:
         raise error.within(f"{file}, line {number}") from None
+
+
+def _with_times(layout: Layout, rows: list[list[str]]) -> Layout:
+    """The layout with the column of times: one with a usual name, or without a header a fourth one of seconds."""
+    first, last = rows[0], rows[-1]
+    columns = named(first, "timestamp") if layout.header else [3]
+    if not layout.valued or len(columns) != 1 or len(last) <= columns[0] or columns[0] in layout.fields:
+        return layout
+    text = last[columns[0]].strip()
+    if not layout.header and not (text.isdecimal() and int(text) >= _SECONDS):
+        return layout
+    return replace(layout, time=columns[0], dated=not text.isdecimal())
 
 
 def _with_columns(layout: Layout, rows: list[list[str]], shape: Shape, number: int) -> Layout:

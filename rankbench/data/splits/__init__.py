@@ -6,11 +6,12 @@ generator, so they depend neither on the machine nor on NumPy's version.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from rankbench.arrays import fingerprint
+from rankbench.brief import as_html
 from rankbench.contract import Solver
 from rankbench.data.views import Ratings, View, mismatch
 from rankbench.errors import UserError
@@ -29,6 +30,10 @@ SPLITS = Registry(
         "leave-reviewer-out": "rankbench.data.splits.reviewers:LeaveReviewerOut",
         "entries": "rankbench.data.splits.shares:Entries",
         "cold-items": "rankbench.data.splits.shares:ColdItems",
+        "temporal": "rankbench.data.splits.in_time:Temporal",
+        "leave-last-out": "rankbench.data.splits.in_time:LeaveLastOut",
+        "k-folds": "rankbench.data.splits.folds:KFolds",
+        "given": "rankbench.data.splits.given:Given",
         "binary": "rankbench.data.splits.drawn:Binary",
         "comparisons": "rankbench.data.splits.drawn:DrawnComparisons",
     },
@@ -60,6 +65,12 @@ class Split:
     seen: Ratings | None = None
     validation: Any | None = None
 
+    def __repr__(self) -> str:
+        return f"Split({', '.join(f'{name}={part!r}' for name, part in self.parts.items())})"
+
+    def _repr_html_(self) -> str:
+        return as_html("Split", ((name, repr(part)) for name, part in self.parts.items()))
+
     @property
     def parts(self) -> dict[str, View]:
         """The parts by name, without those that the split does not have."""
@@ -74,7 +85,7 @@ class Split:
     @property
     def hash(self) -> str:
         """The SHA-256 of the content of the parts that a solver is trained on, or measured on."""
-        return fingerprint(*(part for part in (self.train, self.test, self.seen) if part is not None))
+        return fingerprint(*(_trained_on(part) for part in (self.train, self.test, self.seen) if part is not None))
 
 
 class SplitProtocol(Protocol):
@@ -88,6 +99,13 @@ class SplitProtocol(Protocol):
         ...
 
 
+@runtime_checkable
+class DrawnOnce(Protocol):
+    """A split whose repetitions are parts of one and the same draw, such as the folds of a partition; optional."""
+
+    drawn_once: ClassVar[Literal[True]]
+
+
 def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **settings: object) -> Split:
     """Cut a view by a named protocol: `split(data, "n-per-user", n=50, seed=0)`."""
     return cut(view, SPLITS.resolve(protocol, settings), seed, repetition)
@@ -98,7 +116,8 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
     name, record = protocol.identity, protocol.record
     shown = f"the split {protocol.full} of {data}" if data else f"the split {protocol.full}"
     try:
-        found = record.cut(view, stream(seed, "split", name, repetition), repetition)
+        drawn = 0 if isinstance(record, DrawnOnce) else repetition
+        found = record.cut(view, stream(seed, "split", name, drawn), repetition)
     except CannotCut as error:
         raise UserError(f"{shown} {error}") from None
     except UserError as error:
@@ -112,6 +131,11 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
             raise UserError(f"{shown} leaves nothing to {part} on: the data is too small for it")
     parts: dict[str, Any] = {name: _without_folds(part) for name, part in found.parts.items()}
     return Split(**parts)
+
+
+def _trained_on(part: View) -> View:
+    """The part without the times of its rows, which no solver gets and no metric looks at."""
+    return replace(part, times=None) if isinstance(part, Ratings) and part.times is not None else part
 
 
 def _without_folds(part: View) -> View:

@@ -36,6 +36,12 @@ def share(fraction: float, counts: Ints) -> Ints:
     return held_out
 
 
+def keys(n: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """n random whole numbers, the raw bits of the generator; rows that are sorted by them are in random order."""
+    drawn: np.ndarray[Any, np.dtype[np.uint64]] = rng.bit_generator.random_raw(n)
+    return drawn
+
+
 def labelled(view: View, labels: Ints) -> Split:
     """The split into the rows labelled TRAIN and the rows labelled TEST."""
     return masked(view, labels == TRAIN, labels == TEST)

@@ -1,13 +1,13 @@
-"""The split by the folds that a data set was published with."""
+"""Splits by folds, each of which is the test set once: those that a data set was published with, or drawn ones."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from rankbench.contract import Ints
 from rankbench.data.splits import CannotCut, Split
-from rankbench.data.splits.dealing import masked, only_ratings, require_any
+from rankbench.data.splits.dealing import keys, masked, only_ratings, require_any, rows_of
 from rankbench.data.views import Ratings, View
 from rankbench.names import Limits, check
 
@@ -46,6 +46,36 @@ class GivenFolds:
             remedy = "lower fold" if self.fold else f"ask for at most {published} repetitions"
             raise CannotCut(f"asks for fold {fold}, but {published} folds were published: {remedy}")
         return fold
+
+
+@dataclass(frozen=True)
+class KFolds:
+    """All rows in k random folds of equal size: one fold is the test set, all others train.
+
+    The first repetition tests on the first fold, and so on; the folds of all repetitions are the same, so that with k
+    repetitions each row is tested once. `per=user` deals the rows of each user to the folds as equally as possible.
+    """
+
+    k: Annotated[int, Limits(low=2)] = 5
+    per: Literal["rows", "user"] = "rows"
+    title: ClassVar = "k folds"
+    drawn_once: ClassVar[Literal[True]] = True
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
+        """Train on the rows of all folds but one, and test on its rows."""
+        if repetition >= self.k:
+            raise CannotCut(f"asks for fold {repetition + 1} of {self.k}: ask for at most {self.k} repetitions")
+        if len(view) < self.k:
+            raise CannotCut(f"deals {len(view)} {rows_of(view)} to {self.k} folds: lower k")
+        drawn = keys(len(view), rng)
+        order = np.lexsort((drawn, view.users)) if self.per == "user" else np.argsort(drawn)
+        fold = np.empty(len(view), np.int64)
+        fold[order] = np.arange(len(view)) % self.k
+        return masked(view, fold != repetition, fold == repetition)
 
 
 def _published(ratings: Ratings) -> Ints:

@@ -184,3 +184,23 @@ def test_an_error_of_pyarrow_itself_is_cut_to_one_line(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="Parquet or Arrow: something is very very") as caught:
         rankbench.load(f"parquet:{tmp_path / 'rows'}")
     assert len(str(caught.value)) < 400
+
+
+DATES = np.array([5, 3, 1, 2, 6, 4], "datetime64[D]")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    ("column", "times"),
+    [
+        ([50, 30, 10, 20, 60, 40], [30, 60, 20, 10, 40, 50]),
+        (pa.array(DATES.astype("datetime64[s]")), [86_400_000_000 * day for day in (3, 6, 2, 1, 4, 5)]),
+        (pa.array(DATES), [86_400_000_000 * day for day in (3, 6, 2, 1, 4, 5)]),
+        (["early"] * 6, None),
+        ([50, 30, None, 20, 60, 40], None),
+    ],
+)
+def test_times_are_kept_where_every_row_has_one(tmp_path, kind, column, times):
+    view = loaded(tmp_path, {**TABLE, "timestamp": column}, kind=kind)
+    assert view.values.tolist() == [3.5, 4.0, 2.0, 1.0, 2.0, 5.0]
+    assert (None if view.times is None else view.times.tolist()) == times

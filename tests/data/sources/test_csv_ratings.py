@@ -452,3 +452,41 @@ def test_a_name_that_two_columns_have_is_refused(write):
 
 def test_an_infinite_rating_is_refused_though_the_scale_has_no_limits(write):
     assert "own.csv, line 2: rating inf" in refused(write("1,2,3\n1,3,inf\n"))
+
+
+# ---- times ----
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("user,item,rating,timestamp\n2,1,3,964982703\n1,1,4,964982704\n", [964982704, 964982703]),
+        ("date;user;item;rating\n1970-01-01;2;1;3\n1970-01-02 00:00:01;1;1;4\n", [86_401_000_000, 0]),
+        ("2\t1\t3\t964982703\n1\t1\t4\t964982704\n", [964982704, 964982703]),
+        ("2::1::3::964982703\n1::1::4::964982704\n", [964982704, 964982703]),
+        ("2,1,3,7\n1,1,4,8\n", None),  # small numbers without a header may be anything
+        ("user,item,rating,timestamp\n2,1,3,964982703\n1,1,4,\n", None),  # a time is missing
+        ("user,item,rating,time\n2,1,3,early\n1,1,4,late\n", None),
+        ("user,item,rating,time,date\n2,1,3,1,2\n1,1,4,1,2\n", None),  # which of both?
+        ("user,item,rating,timestamp\n2,1,3,2020-01-01\n1,1,4,NaT\n", None),
+    ],
+)
+def test_times_are_read_where_every_row_has_one(tmp_path, text, times):
+    path = tmp_path / "ratings.csv"
+    path.write_text(text)
+    view = rankbench.load(f"csv:{path}")
+    assert view.values.tolist() == [4.0, 3.0]
+    assert (None if view.times is None else view.times.tolist()) == times
+
+
+def test_times_of_repeated_rows_are_those_of_the_rows_that_are_kept(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating,timestamp\n1,1,3,10\n1,1,4,20\n1,2,5,15\n")
+    assert rankbench.load(f"csv:{path}[repeats=last]").times.tolist() == [20, 15]
+
+
+def test_a_wrong_rating_beside_wrong_times_is_still_named_by_its_line(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating,timestamp\n1,1,3,10\n1,2,good,late\n")
+    with pytest.raises(UserError, match="line 3: rating 'good' is no number"):
+        rankbench.load(f"csv:{path}")

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,8 @@ def test_four_fields_and_three_are_the_same_ratings(tiny):
     (tiny / "ratings.dat").unlink()
     short = "".join(line.rsplit("::", 1)[0] + "\n" for line in RATINGS.splitlines())
     (tiny / "ratings_no_timestamp.dat.gz").write_bytes(gzip.compress(short.encode()))
-    assert fingerprint(view_of(MovieLens1M())) == fingerprint(published)
+    assert published.times.tolist() == [978302109, 978300760, 978298413]
+    assert fingerprint(view_of(MovieLens1M())) == fingerprint(replace(published, times=None))
 
 
 def test_the_published_archive_is_read_in_place(tiny):

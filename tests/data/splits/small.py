@@ -28,6 +28,11 @@ EVERY_SPLIT = (  # with settings under which data of this file's size is enough
     "binary[C=7]",
     "comparisons[n=10]",
     "comparisons[n=5,of=items]",
+    "temporal[test=0.3]",
+    "temporal[test=0.3,new_users=keep]",
+    "leave-last-out[n=2]",
+    "k-folds[k=3]",
+    "k-folds[k=3,per=user]",
 )
 
 
@@ -41,15 +46,17 @@ def ratings(draw, folds=0):
     users = np.repeat(np.arange(len(counts)), counts)
     values = rng.integers(1, 6, len(users)).astype(float)
     of_rows = rng.integers(0, folds + 1, len(users)) if folds else None
-    return Ratings.from_triples(users, items, values, len(counts), 20, folds=of_rows)
+    times = rng.integers(0, 30, len(users))
+    return Ratings.from_triples(users, items, values, len(counts), 20, folds=of_rows, times=times)
 
 
 def shuffled(view: Ratings, seed: int = 1) -> Ratings:
     """The same data out of a file with its rows in another order."""
     order = np.random.default_rng(seed).permutation(len(view))
     folds = None if view.folds is None else view.folds[order]
+    times = None if view.times is None else view.times[order]
     columns = view.users[order], view.items[order], view.values[order]
-    return Ratings.from_triples(*columns, view.n_users, view.n_items, folds=folds)
+    return Ratings.from_triples(*columns, view.n_users, view.n_items, folds=folds, times=times)
 
 
 def rows_of(view) -> Counter:
@@ -82,4 +89,5 @@ def by_hand() -> Ratings:
     rows = [(user, (5 * user + 7 * i) % 12, 1 + (3 * user + i * i) % 5, 1 + i % 3) for user in range(9) for i in
             range(6 + user % 5)]  # fmt: skip
     users, items, values, folds = np.array(rows).T
-    return Ratings.from_triples(users, items, values.astype(float), 9, 12, folds=folds)
+    times = 11 * np.arange(len(rows)) % 17  # with ties
+    return Ratings.from_triples(users, items, values.astype(float), 9, 12, folds=folds, times=times)

@@ -1,6 +1,7 @@
 """The split by published folds: which fold is tested, and which users are kept."""
 
 import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,3 +83,21 @@ def test_923_users_of_movielens_100k_have_ten_ratings_in_every_training_part(ml_
         parts = split(view, "given-folds[least=10]", repetition=repetition)
         assert (per_user(parts.train) > 0).tolist() == enough.tolist()
         assert not per_user(parts.test)[~enough].any()
+
+
+@patient
+@given(ratings(), st.integers(2, 5), st.sampled_from(["rows", "user"]))
+def test_drawn_folds_partition_the_rows(view, k, per):
+    parts = [cut_or_skip(view, f"k-folds[k={k},per={per}]", repetition=r) for r in range(k)]
+    assert sum((rows_of(part.test) for part in parts), Counter()) == rows_of(view)
+    assert all(rows_of(part.train) + rows_of(part.test) == rows_of(view) for part in parts)
+    sizes = [len(part.test) for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+    if per == "user":
+        counts = np.array([per_user(part.test) for part in parts])
+        assert (counts.max(axis=0) - counts.min(axis=0) <= 1).all()
+
+
+def test_there_are_as_many_repetitions_as_drawn_folds():
+    with pytest.raises(UserError, match=r"asks for fold 3 of 2: ask for at most 2 repetitions"):
+        split(THREE, "k-folds[k=2]", repetition=2)

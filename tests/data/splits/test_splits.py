@@ -18,21 +18,29 @@ from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
 
 few = settings(patient, max_examples=25)  # for each of the splits
-FOR_TUNING = {"again"}  # no split of a data set: see the tests of materials
-DRAWN = tuple(name for name in EVERY_SPLIT if name != "given-folds")
-OF_EITHER_VIEW = ("n-per-user[n=5,least=2]", "items-per-task[n=4,test=3]", "per-user", "leave-one-out", "entries")
+ELSEWHERE = {"given"}  # needs a file: see its own tests
+DRAWN = tuple(name for name in EVERY_SPLIT if name != "given-folds" and not name.startswith("temporal"))
+OF_EITHER_VIEW = (
+    "n-per-user[n=5,least=2]",
+    "items-per-task[n=4,test=3]",
+    "per-user",
+    "leave-one-out",
+    "entries",
+    "k-folds[k=3]",
+)
 ROWS_APART = tuple(name for name in EVERY_SPLIT if not name.startswith("binary"))  # whose parts differ in kind
 
 
 @pytest.fixture(scope="module")
 def data():
-    """60 users with 20 ratings of 100 items each, in five folds."""
+    """60 users with 20 ratings of 100 items each, in five folds, given at nine times."""
     view = LowRank(users=60, items=100, per_user=20).view(np.random.default_rng(0))
-    return replace(view, folds=np.random.default_rng(1).integers(1, 6, len(view)))
+    rng = np.random.default_rng(1)
+    return replace(view, folds=rng.integers(1, 6, len(view)), times=rng.integers(0, 9, len(view)))
 
 
 def test_every_split_of_the_house_is_tested_here():
-    assert {name.partition("[")[0] for name in EVERY_SPLIT} == set(SPLITS.entries) - FOR_TUNING
+    assert {name.partition("[")[0] for name in EVERY_SPLIT} == set(SPLITS.entries) - ELSEWHERE
 
 
 # ---- the parts ----
@@ -129,6 +137,18 @@ def test_whatever_differs_in_content_differs_in_hash():
     assert len(set(hashes.values())) == len(hashes)
 
 
+@pytest.mark.parametrize("protocol", [name for name in EVERY_SPLIT if not name.startswith("leave-reviewer-out")])
+def test_times_are_kept_and_change_no_hash(data, protocol):
+    parts = split(data, protocol, seed=2)
+    rated = {(user, item): time for user, item, time in zip(data.users, data.items, data.times, strict=True)}
+    for part in parts.parts.values():
+        if isinstance(part, Ratings):
+            found = zip(part.users, part.items, strict=True)
+            assert part.times.tolist() == [rated[pair] for pair in found]
+    bare = {name: replace(part, times=None) for name, part in parts.parts.items() if isinstance(part, Ratings)}
+    assert replace(parts, **bare).hash == parts.hash
+
+
 @pytest.mark.parametrize("protocol", DRAWN)
 def test_the_folds_of_the_data_leave_no_trace_where_a_split_does_not_use_them(data, protocol):
     assert split(replace(data, folds=None), protocol).hash == split(data, protocol).hash
@@ -185,6 +205,9 @@ def test_data_too_small_for_a_split_is_an_error_that_names_it(data, protocol, pa
             "given-folds[least=20]",
             "keeps none of the 60 users: no user has 20 ratings in every fold's training part (the most is N); lower l",
         ),
+        ("k-folds[k=1201]", "deals 1200 ratings to 1201 folds: lower k"),
+        ("leave-last-out[n=20]", "keeps none of the 60 users: no user has 21 ratings (the most is 20); lower n or le"),
+        ("temporal[test=0.99]", "finds no time before the latest 1188 ratings, which are as early as all: lower test"),
         ("given-folds[fold=6]", "asks for fold 6, but 5 folds were published: lower fold"),
         ("per-user[test=0.01]", "holds out none of any user's ratings (the most that one has is 20): raise test"),
         ("comparisons", "keeps none of the 60 users: no user has 500 strict pairs (the most is N); lower n"),
@@ -206,15 +229,20 @@ def test_the_data_is_named_where_its_name_is_known(data):
 
 @pytest.mark.parametrize("protocol", EVERY_SPLIT)
 def test_data_without_a_single_rating_is_an_error(protocol):
-    for view in (Ratings([0], [], [], 5), Ratings([0, 0, 0], [], [], 5), Ratings([0], [], [], 0)):
+    for view in (
+        Ratings([0], [], [], 5),
+        Ratings([0], [], [], 5, times=[]),
+        Ratings([0, 0, 0], [], [], 5),
+        Ratings([0], [], [], 0),
+    ):
         with pytest.raises(
-            UserError, match=r"^the split [^ ]* (keeps none|leaves nothing|holds out none|needs publis)"
+            UserError, match=r"^the split [^ ]* (keeps none|leaves nothing|holds out none|needs |deals 0)"
         ):
             split(view, protocol)
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(SPLITS.entries) - FOR_TUNING - {name.partition("[")[0] for name in OF_EITHER_VIEW})
+    "name", sorted(set(SPLITS.entries) - ELSEWHERE - {name.partition("[")[0] for name in OF_EITHER_VIEW})
 )
 def test_comparisons_are_refused_where_ratings_are_needed(data, name):
     message = rf"the split {name}\[.*\] needs ratings, the data holds comparisons \(use entries or per-user\)"

@@ -1,0 +1,310 @@
+"""Experiments from Python: run or tune, and look at what is stored as tables of pandas."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankbench import experiments
+from rankbench.api.progress import cell_display
+from rankbench.brief import brief_table
+from rankbench.errors import UserError, unknown
+from rankbench.experiments import Experiment
+from rankbench.experiments.spaces import Tune, read_space
+from rankbench.harness.isolation import Caps
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import check_named, plan
+from rankbench.harness.records import Entry, Selection, Study
+from rankbench.harness.remaking import best_of
+from rankbench.harness.run import Conditions, Event, Run
+from rankbench.harness.store import ResultsFolder
+from rankbench.harness.tuning import alone
+from rankbench.report import comparison, tables, trials
+from rankbench.report.study import groups, studies, study
+
+if TYPE_CHECKING:
+    import pandas
+
+RESULTS = "results"
+TIMEOUT = 600.0  # seconds for a cell, as on the command line
+Names = str | Sequence[str]
+Listener = Callable[[Event], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What is stored of an experiment, as tables of pandas; a notebook shows its table with intervals and verdicts."""
+
+    study: Study
+
+    def __repr__(self) -> str:
+        done = sum(entry.good is not None for entry in self.study.entries)
+        about = f"{self.study.name}: {done} of {len(self.study.entries)} cells ended well"
+        skipped = "".join(f"skipped: {skip.text}\n" for skip in self.study.skips)
+        return f"{about}\n{tables.to_markdown(tables.sheet(self.study))}{skipped}"
+
+    def _repr_html_(self) -> str:
+        sheet = tables.sheet(self.study)
+        return brief_table(self.study.experiment.title, sheet.headings, sheet.lines)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every cell has run and ended well."""
+        return all(entry.good is not None for entry in self.study.entries)
+
+    @property
+    def best(self) -> str:
+        """The solver with the best mean of the first metric, with its chosen settings: a name that `fit` takes."""
+        return best_of(groups(self.study), self.study.measures[0]).cell.solver_text
+
+    def table(self) -> "pandas.DataFrame":
+        """A row for each data set, solver and metric: the columns of `rankbench table --csv`, missing ones NaN."""
+        return _frame((asdict(row) for row in tables.rows(self.study)), tables.COLUMNS)
+
+    def results(self) -> "pandas.DataFrame":
+        """A row for each cell and metric, with the value, the training seconds and how the cell ended."""
+        return _frame(row for entry in self.study.entries for row in _of_cell(self.study, entry))
+
+    def curves(self) -> "pandas.DataFrame":
+        """A row for each evaluated point of each training and each metric: step, seconds, objective and value."""
+        return _frame(row for entry in self.study.entries for row in _of_curve(self.study, entry))
+
+    def trials(self) -> "pandas.DataFrame":
+        """A row for each trial of the tuning, with its value on the validation part and whether it was chosen."""
+        return _frame((asdict(trial) for trial in trials.trials(self.study)), trials.COLUMNS)
+
+    def compare(self) -> "pandas.DataFrame":
+        """A row for each two solvers, data set and metric, user by user: difference, interval, test, verdict."""
+        return _frame(asdict(one) for one in comparison.within(self.study))
+
+
+def run(
+    experiment: str | Experiment,
+    *,
+    solvers: Names = (),
+    data: Names = (),
+    repetitions: int | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    full: bool = False,
+    trials: int | None = None,
+    out: str | Path = RESULTS,
+    jobs: int = 1,
+    timeout: float | None = TIMEOUT,
+    force: bool = False,
+    retry_failed: bool = False,
+    progress: bool = False,
+    callback: Listener | None = None,
+) -> Outcome:
+    """Run an experiment by name, or that of a TOML file, as `rankbench run` does, and return what is stored of it.
+
+    Cells with a stored result in the folder `out` are not run again, unless `force` asks for all of them or
+    `retry_failed` for those that did not end well. `jobs` cells run at a time, each for at most `timeout` seconds.
+    `callback` is called with an `Event` when a cell starts or ends.
+    """
+    conditions = Conditions(_checked_jobs(jobs), Caps(_checked_timeout(timeout)), force, retry_failed)
+    selection = Selection(_names(solvers), _names(data), repetitions, seed, threads, full, trials)
+    chosen = experiments.load(experiment, full) if isinstance(experiment, str) else experiment
+    if not isinstance(chosen, Experiment):
+        problem = f"the experiment is a {type(chosen).__name__}"
+        raise UserError(problem, remedy="pass a name (rankbench list experiments) or the path of a TOML file")
+    check_named([chosen], selection)
+    return _run(chosen, selection, out, conditions, _listener(progress, callback))
+
+
+def tune(
+    solver: str,
+    data: str,
+    space: Mapping[str, Any],
+    *,
+    split: str = "entries[test=0.2]",
+    metric: str = "pairwise-error",
+    validation: str = "entries[test=0.2]",
+    trials: int = 8,
+    steps: int = 20,
+    seed: int = 0,
+    threads: int = 1,
+    out: str | Path = RESULTS,
+    progress: bool = False,
+) -> Outcome:
+    """Tune a solver on a data set: `tune("sgd", "ml-100k", {"lam": "1..1000:log", "rank": [5, 10]}).best`.
+
+    A range is a text such as "1..1000:log"; a list has the values to try. Each trial is stored in the folder `out`.
+    """
+    for name, text in (("solver", solver), ("data", data)):
+        if not isinstance(text, str):
+            remedy = "pass its name; write a table to a file first and pass csv:PATH"
+            raise UserError(f"the {name} is a {type(text).__name__}", remedy=remedy)
+    texts = [f"{name}={values if isinstance(values, str) else _alternatives(values)}" for name, values in space.items()]
+    wanted = Tune({solver: read_space(texts)}, "random", trials, metric, validation)
+    selection = Selection(seed=seed, threads=threads)
+    chosen = alone(solver, data, split, wanted, steps)
+    found = _run(chosen, selection, out, Conditions(caps=Caps(TIMEOUT)), _listener(progress, None))
+    if found.study.skips:
+        raise UserError(found.study.skips[0].text)
+    return found
+
+
+def results(
+    experiment: str | None = None,
+    *,
+    seed: int | None = None,
+    full: bool | None = None,
+    out: str | Path = RESULTS,
+    to: str | Path | None = None,
+) -> "pandas.DataFrame":
+    """The stored results of an experiment, or of all, as a table with a row for each cell and metric.
+
+    They are those of the latest run, or of the run with this seed and profile. With `to`, the table is also written
+    to this file, which may end in .parquet or .csv.
+    """
+    import pandas  # noqa: PLC0415
+
+    found = [outcome(experiment, seed=seed, full=full, out=out)] if experiment else _outcomes(out)
+    table = pandas.concat([one.results() for one in found], ignore_index=True)
+    if to is not None:
+        _write(table, Path(to))
+    return table
+
+
+def outcome(
+    experiment: str, *, seed: int | None = None, full: bool | None = None, out: str | Path = RESULTS
+) -> Outcome:
+    """What is stored of an experiment: of the latest run, or of the run with this seed and profile."""
+    folder = _folder(out)
+    path = Path(experiment) if experiment.endswith(".toml") else None
+    name, source = (path.stem, str(path.resolve())) if path else (experiment, None)
+    found = study(folder, name, seed, full, source)
+    if found is None and name in folder.names():
+        raise UserError(
+            f"{name} has no such run in {out}", remedy=f"rankbench status {name} --out {out} lists its runs"
+        )
+    if found is None:
+        raise unknown(f"experiment in {out}:", name, folder.names() or ["none"], f"rankbench.run({experiment!r})")
+    return Outcome(found)
+
+
+def compare(what: Outcome | str, *, out: str | Path = RESULTS) -> "pandas.DataFrame":
+    """Each two solvers of an experiment, user by user: difference, 95 % interval, test, effect, verdict."""
+    return (outcome(what, out=out) if isinstance(what, str) else what).compare()
+
+
+def _run(
+    chosen: Experiment, selection: Selection, out: str | Path, conditions: Conditions, tell: Listener | None
+) -> Outcome:
+    """Run what has no stored result yet; what is stored is kept if the run is stopped."""
+    store = _folder(out).store(chosen.name)
+    materials = Materials(selection.seed, store.scratch)
+    found = Run(plan(chosen, selection, materials), store, conditions, materials)
+    found.open()
+    to_run = len(found.pending_trials) + len(found.pending) + len(found.plan.undecided)
+    with cell_display(chosen.name, to_run) if tell is None else nullcontext(tell) as listener:
+        found.execute(listener)
+    return Outcome(found.study())
+
+
+def _checked_jobs(jobs: int) -> int:
+    """The number of cells that run at a time, or an error if it is none."""
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise UserError(f"jobs={jobs!r} is not valid", remedy="give a whole number of at least 1")
+    return jobs
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    """The time limit of a cell in seconds, or an error if it is none."""
+    if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
+        raise UserError(f"timeout={timeout!r} is not valid", remedy="give seconds above 0, or None for no limit")
+    return timeout
+
+
+def _listener(progress: bool, callback: Listener | None) -> Listener | None:
+    """The listener of a run; None for the bar."""
+    if progress and callback is not None:
+        raise UserError("progress and callback exclude each other", remedy="give one of them")
+    return None if progress else callback or (lambda _: None)
+
+
+def _folder(out: str | Path) -> ResultsFolder:
+    """A folder of results; files in it that cannot be read are left out with a warning."""
+    return ResultsFolder(Path(out), lambda text: warnings.warn(text, stacklevel=4))
+
+
+def _outcomes(out: str | Path) -> list[Outcome]:
+    found = [Outcome(one) for one in studies(_folder(out))]
+    if not found:
+        raise UserError(f"no results under {out}", remedy='run an experiment first: rankbench.run("park2015-table1")')
+    return found
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    """One name, or several."""
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            remedy = "pass its name with its settings, such as 'sgd[rank=5]'"
+            raise UserError(f"a {type(name).__name__} is no name", remedy=remedy)
+    return names
+
+
+def _alternatives(values: Any) -> str:
+    """The values to try as they are written on a command line."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        values = [values]
+    return "|".join(map(str, values))
+
+
+def _of_cell(found: Study, entry: Entry) -> Iterator[dict[str, object]]:
+    """A row of `results` for each metric of a cell."""
+    cell, result = entry.cell, entry.result
+    shared = _about(found, entry) | {"status": entry.status, "reason": entry.reason}
+    for measure in cell.measures:
+        value = result.value(measure.label) if result else nan
+        cost = {"seconds": result.seconds, "peak_mb": result.peak_mb} if result else {}
+        yield {**shared, "metric": measure.label, "value": value, **cost, "key": cell.key}
+
+
+def _of_curve(found: Study, entry: Entry) -> Iterator[dict[str, object]]:
+    """A row of `curves` for each point of a cell's training and each metric."""
+    for point in entry.result.curve if entry.result else ():
+        about = {"step": point.step, "seconds": point.seconds, "objective": point.objective}
+        for measure, value in zip(entry.cell.measures, point.values, strict=True):
+            yield {**_about(found, entry), **about, "metric": measure.label, "value": value}
+
+
+def _about(found: Study, entry: Entry) -> dict[str, object]:
+    """Which cell it is."""
+    place = entry.cell.place
+    return {
+        "experiment": found.name,
+        "data": place.data.written,
+        "split": place.split.written,
+        "repetition": place.repetition,
+        "seed": entry.cell.seed,
+        "solver": entry.cell.solver.written,
+        "chosen": entry.cell.solver_text,
+        "threads": entry.cell.threads,
+    }
+
+
+def _frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str] | None = None) -> "pandas.DataFrame":
+    import pandas  # noqa: PLC0415  slow to import, and not needed by the command line
+
+    return pandas.DataFrame(list(rows), columns=None if columns is None else list(columns))
+
+
+def _write(table: "pandas.DataFrame", path: Path) -> None:
+    """Write a table to a file of the kind that its name says."""
+    if path.suffix not in (".parquet", ".csv"):
+        raise UserError(f"{path} is no name of a table's file", remedy="end it in .parquet or .csv")
+    try:
+        if path.suffix == ".csv":
+            table.to_csv(path, index=False)
+        else:
+            table.to_parquet(path, index=False)
+    except ImportError:
+        raise UserError("writing Parquet needs pyarrow", remedy='pip install "rankbench[parquet]"') from None
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}", remedy="choose another file") from None

@@ -1,0 +1,67 @@
+"""Loading from Python: data by name, tables that are in memory already, and saved models."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import scipy.sparse
+
+from rankbench import data, fitted
+from rankbench.data.export import read_back
+from rankbench.data.frames import from_frame, from_matrix, with_features
+from rankbench.errors import UserError
+from rankbench.streams import RNG, seed_of
+
+_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv", ".parquet": "parquet", ".pq": "parquet",
+          ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
+
+
+def load(
+    what: Any,
+    *,
+    seed: int = 0,
+    rng: RNG = None,
+    repetition: int = 0,
+    repeats: Literal["error", "last"] = "error",
+    features: Any = None,
+    **columns: str,
+) -> Any:
+    """Load data, a saved model or an exported split: `load("ml-100k")`, `load("ratings.csv")`, `load("model.npz")`.
+
+    A pandas DataFrame becomes ratings or comparisons; its columns are found by the usual names, or named as in
+    `load(table, user="who", item="film", rating="points")`. If a user and an item come together twice, `repeats="last"`
+    keeps the last row. `features` is a DataFrame of numbers with the items' ids as its index. A sparse matrix has users
+    as rows and items as columns. A folder that `rankbench export` wrote is a split. Only generated data depends on
+    `seed`.
+    """
+    if isinstance(what, str | Path):
+        if columns or features is not None:
+            problem = f"{next(iter(columns), 'features')}= belongs to a DataFrame"
+            raise UserError(
+                problem, remedy='for a file write it into the name: load("csv:PATH[user=who,features=FILE]")'
+            )
+        text = str(what)
+        if text.endswith(".npz"):
+            return fitted.load(text)
+        if (Path(text) / "split.json").is_file():
+            return read_back(Path(text))
+        return data.load(_name_of(text), seed_of(seed, rng), repetition)
+    if scipy.sparse.issparse(what):
+        return from_matrix(what)
+    import pandas  # noqa: PLC0415  slow to import, and not needed for generated data
+
+    if isinstance(what, pandas.DataFrame):
+        view = from_frame(what, columns, repeats)
+        return view if features is None else with_features(view, features)
+    problem = f"a {type(what).__name__} cannot be loaded"
+    raise UserError(problem, remedy="pass a name, a path, a pandas DataFrame or a sparse matrix")
+
+
+def _name_of(text: str) -> str:
+    """The name of the data set that a text means, which may be the path of a table."""
+    path = Path(text)
+    suffix = Path(text.removesuffix(".gz")).suffix.lower()
+    if suffix in _KINDS and path.is_file():
+        return f"{_KINDS[suffix]}:{text}"
+    if suffix in _KINDS and ":" not in text:
+        raise UserError(f"there is no file {text!r}", remedy="check the path")
+    return text

@@ -1,0 +1,395 @@
+"""A trained model with the data's own ids: it recommends items to users, ranks items, and scores pairs by their ids."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from rankbench import models, soundness
+from rankbench.arrays import Array, Arrays
+from rankbench.brief import as_html
+from rankbench.contract import Floats, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
+from rankbench.data.views import Labels, View
+from rankbench.errors import UserError
+from rankbench.metrics.catalogue import seen_items
+from rankbench.names import checked_threads
+
+if TYPE_CHECKING:
+    import pandas
+
+Kind = Literal["user", "item"]
+_IDS: dict[Kind, str] = {"user": "ids.users", "item": "ids.items"}  # arrays in a file; no field of a model is so named
+_SEEN = ("seen.indptr", "seen.items", "seen.n_items")
+_BLOCK = 1 << 20  # scores in memory at a time, 8 MiB; more if one user has more items
+_COMPARED = 100_000  # ids that a wrong one is compared with, to suggest the most similar
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The items that each user has in the training part, in CSR form, and the number of items of the catalogue."""
+
+    indptr: Int64s
+    items: Int32s
+    n_items: int
+
+    @classmethod
+    def of(cls, train: View) -> "Seen":
+        """The items of each user in this training part; both items of a comparison count."""
+        return cls(*seen_items(train), train.n_items)
+
+    def validate(self) -> None:
+        """Raise an error unless all items are in the catalogue and the rows of the users follow each other."""
+        (rows,) = soundness.ids("seen.items", self.items, self.n_items, None)
+        soundness.pointers("seen.indptr", self.indptr, len(np.atleast_1d(self.indptr)) - 1, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model with the ids by which its data knows users and items, and with what users have seen in training.
+
+    `score` and `score_all` are the model's own, by numbers from 0. Where ids are None, the numbers are the ids.
+    """
+
+    model: Any
+    user_ids: Labels = None  # a vector of integers or text
+    item_ids: Labels = None
+    seen: Seen | None = None  # None: unknown, as in files of older models
+
+    @classmethod
+    def of(cls, model: Model, train: View, seen: View | None = None) -> "Fitted":
+        """The model that was trained on this part; `seen` is the part with the items seen, if it is another one."""
+        return cls(model, train.user_ids, train.item_ids, Seen.of(train if seen is None else seen))
+
+    @property
+    def n_items(self) -> int:
+        """The number of items in the catalogue."""
+        if self.item_ids is not None:
+            return len(self.item_ids)
+        if self.seen is not None:
+            return self.seen.n_items
+        return int(self.model.score_all(np.zeros(1, np.int32)).shape[1])
+
+    def __repr__(self) -> str:
+        return f"Fitted({', '.join(text for _, text in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        return as_html("Fitted", self._facts())
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """The model's score of each pair, by numbers from 0."""
+        scores: Floats = self.model.score(users, items)
+        return scores
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """users x items: the model's scores of all items for these users, by numbers from 0."""
+        if isinstance(self.model, ScoresAll):
+            return self.model.score_all(users, threads)
+        items = np.tile(np.arange(self.n_items, dtype=np.int32), len(users))
+        return self.score(np.repeat(users, self.n_items), items).reshape(len(users), self.n_items)
+
+    def score_ids(self, users: Any, items: Any) -> Floats:
+        """The model's score of each pair, by ids; one id goes with several."""
+        return self.score(*np.broadcast_arrays(self._numbers("user", users), self._numbers("item", items)))
+
+    def recommend(
+        self,
+        users: Any = None,
+        k: int = 10,
+        *,
+        items: Any = None,
+        seen: bool = False,
+        threads: int = 1,
+    ) -> "pandas.DataFrame":
+        """The k items with the highest scores for a user, for several users, or for all if none is named.
+
+        One row per recommendation: user, place from 1, item, score. Items that the user has seen in training are left
+        out unless `seen=True`, and so are items without a score, so that a user without training rows may get none.
+        With `items`, only these are recommended. Of items with equal scores the one that comes first in the data is
+        first. All users' scores are never in memory at once.
+        """
+        import pandas  # noqa: PLC0415  slow to import, and not needed to score
+
+        blocks = self.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)
+        return pandas.concat(list(blocks), ignore_index=True)
+
+    def recommend_in_blocks(
+        self, users: Any = None, k: int = 10, *, items: Any = None, seen: bool = False, threads: int = 1
+    ) -> Iterator["pandas.DataFrame"]:
+        """As `recommend`, block by block of users, for more users than fit into memory; the first may be empty."""
+        checked_threads(threads)
+        if not seen and self.seen is None:
+            raise UserError("this model does not know what users have seen", remedy="pass seen=True, or fit it again")
+        chosen = self._everyone() if users is None else self._numbers("user", users)
+        among = None if items is None else np.unique(self._numbers("item", items))
+        return self._best(chosen, among, (_checked_k(k), seen), threads)
+
+    def rank(self, user: Any, items: Any = None) -> "pandas.DataFrame":
+        """These items, or all items, in the order of their scores for a user, best first; items without a score last.
+
+        One row per item: user, place from 1, item, score. Items that the user has seen are ranked too.
+        """
+        (number,) = _one(self._numbers("user", user), user)
+        asked = np.arange(self.n_items) if items is None else self._numbers("item", items)
+        scores = self.score(np.full(len(asked), number), asked)
+        order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), kind="stable")
+        return self._table([number], [asked[order]], [scores[order]])
+
+    def with_items(self, features: Any, item_ids: Any = None) -> "Fitted":
+        """The same model with more items, which it scores by these features, one row per item.
+
+        The items come after those of the data. Without ids, which the data must then lack too, they go on counting.
+        """
+        known, features = self._features(), _matrix(features)
+        if features.ndim != 2 or features.shape[1] != known.shape[1]:
+            problem = f"the features have shape {list(features.shape)}"
+            raise UserError(problem, remedy=f"give a row per new item with the {known.shape[1]} features of training")
+        extended = _stacked(known, features)
+        model = replace(self.model, **{models.FEATURES[type(self.model).__name__]: extended})
+        seen = None if self.seen is None else replace(self.seen, n_items=extended.shape[0])
+        found = Fitted(model, self.user_ids, _joined(self.item_ids, item_ids, features.shape[0]), seen)
+        found.validate()
+        return found
+
+    def ids_of(self, kind: Kind, texts: list[str]) -> Array:
+        """The ids that these texts mean, as from a command line: whole numbers where the data's ids are numbers."""
+        ids = self._ids(kind)
+        if ids is not None and ids.dtype.kind == "U":
+            return np.array(texts, np.str_)
+        try:
+            return np.array([int(text) for text in texts], np.int64)
+        except (ValueError, OverflowError):
+            wrong = next(text for text in texts if not text.lstrip("-").isdecimal() or len(text) > 18)
+            raise UserError(f"{kind} id {wrong!r} is unknown: the ids are whole numbers") from None
+
+    def validate(self) -> None:
+        """Raise an error unless the model is sound, and the ids are distinct and those of its users and items."""
+        self.model.validate()
+        for kind in _IDS:
+            _check_ids(kind, self._ids(kind))
+        if self.seen is not None:
+            self.seen.validate()
+            sizes: dict[Kind, int] = {"user": len(self.seen.indptr) - 1, "item": self.seen.n_items}
+            for kind, size in sizes.items():
+                if (ids := self._ids(kind)) is not None and len(ids) != size:
+                    raise UserError(f"there are {len(ids)} {kind} ids for {size} {kind}s")
+        self.model.score(*(np.array([0 if ids is None else len(ids) - 1]) for ids in (self.user_ids, self.item_ids)))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """The model, and how many users and items it knows by which ids."""
+        ids = [(f"{kind}s", self._ids(kind)) for kind in _IDS]
+        known = [(name, f"{len(one):,} {name} like {one[:1].tolist()[0]!r}") for name, one in ids if one is not None]
+        return [("model", repr(self.model)), *known]
+
+    def _ids(self, kind: Kind) -> Labels:
+        return self.user_ids if kind == "user" else self.item_ids
+
+    @cached_property
+    def _orders(self) -> dict[Kind, Ints]:
+        """The order that sorts the ids of users, and of items."""
+        return {kind: np.argsort(self._ids(kind)) for kind in _IDS if self._ids(kind) is not None}
+
+    def _everyone(self) -> Ints:
+        """The numbers of all users."""
+        if self.user_ids is not None:
+            return np.arange(len(self.user_ids))
+        if self.seen is None:
+            raise UserError("this model does not know its users", remedy="name users: model.recommend([0, 1, 2])")
+        return np.arange(len(self.seen.indptr) - 1)
+
+    def _numbers(self, kind: Kind, asked: Any) -> Ints:
+        """The numbers from 0 of ids; an error if one is unknown."""
+        ids, wanted = self._ids(kind), np.atleast_1d(np.asarray(asked))
+        if ids is None or not len(wanted):
+            size = len(self._everyone()) if kind == "user" and self.seen is not None else None
+            _check_numbers(kind, wanted, self.n_items if kind == "item" else size)
+            return wanted.astype(np.int64)
+        if wanted.ndim != 1:
+            raise UserError(f"{kind} ids have {wanted.ndim} dimensions", remedy="pass one id, or a list of ids")
+        wanted = wanted.astype(np.str_) if wanted.dtype.kind == "O" and ids.dtype.kind == "U" else wanted
+        if (wanted.dtype.kind == "U") != (ids.dtype.kind == "U"):
+            raise UserError(f"{kind} id {wanted.tolist()[0]!r} is unknown: the ids are like {ids.tolist()[0]!r}")
+        order = self._orders[kind]
+        places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+        if (missing := ids[places] != wanted).any():
+            raise _unknown(kind, wanted[missing].tolist()[0], ids)
+        return places
+
+    def _best(
+        self, users: Ints, among: Ints | None, how: tuple[int, bool], threads: int
+    ) -> Iterator["pandas.DataFrame"]:
+        """The recommendations for these users, block by block; `how` is their number and whether seen items count."""
+        k, seen = how
+        size = max(1, _BLOCK // max(1, self.n_items))
+        for first in range(0, max(1, len(users)), size):
+            block = users[first : first + size].astype(np.int32)
+            scores = np.where(np.isnan(found := self.score_all(block, threads)), -np.inf, found)
+            if not seen and self.seen is not None:
+                _bar(scores, block, self.seen)
+            columns = np.arange(scores.shape[1]) if among is None else among
+            best = [_highest(row[columns], k) for row in scores]
+            items = [columns[chosen] for chosen in best]
+            yield self._table(block, items, [row[chosen] for row, chosen in zip(scores, items, strict=True)])
+
+    def _table(self, users: Any, items: list[Ints], scores: list[Floats]) -> "pandas.DataFrame":
+        """A row for each item of each of these users."""
+        import pandas  # noqa: PLC0415
+
+        counts = [len(one) for one in items]
+        columns = {
+            "user": _named(np.repeat(np.asarray(users, np.int64), counts), self.user_ids),
+            "place": np.concatenate([np.arange(1, count + 1) for count in (*counts, 0)]),
+            "item": _named(np.concatenate([*items, np.zeros(0, np.int64)]).astype(np.int64), self.item_ids),
+            "score": np.concatenate([*scores, np.zeros(0)]),
+        }
+        return pandas.DataFrame(columns)
+
+    def _features(self) -> Any:
+        """The item features of a model that scores by them."""
+        kind = type(self.model).__name__
+        given = isinstance(self.model, models.KernelExpansion) and self.model.kernel == "precomputed"
+        if models.MODELS.get(kind) is type(self.model) and kind in models.FEATURES and not given:
+            return getattr(self.model, models.FEATURES[kind])
+        raise UserError(
+            f"a {kind} scores only items of its data, as it knows no features of items",
+            remedy="fit a solver whose models keep item features, such as frsvm or ranksvm-separate",
+        )
+
+
+def save(model: Model, path: str | Path) -> None:
+    """Write a model to an npz file of plain arrays; if it is `Fitted`, with its ids and what users have seen."""
+    plain: Model = model.model if isinstance(model, Fitted) else model
+    plain = plain.gathered() if isinstance(plain, Scattered) else plain
+    beside = _beside(model) if isinstance(model, Fitted) else {}
+    if models.MODELS.get(type(plain).__name__) is not type(plain):
+        problem = f"a {type(plain).__name__} cannot be saved"
+        raise UserError(problem, remedy=f"only models of rankbench can: {', '.join(models.MODELS)}")
+    models.save(plain, path, **beside)
+
+
+def load(path: str | Path) -> Fitted:
+    """Read a model that `save` wrote, with its ids and what users have seen, if the file has them."""
+    arrays = models.arrays_in(path)
+    model = models.unpacked(path, arrays)
+    parts = [arrays[name] for name in _SEEN if name in arrays]
+    seen = Seen(parts[0], parts[1], int(parts[2])) if len(parts) == len(_SEEN) else None
+    found = Fitted(model, arrays.get(_IDS["user"]), arrays.get(_IDS["item"]), seen)
+    try:
+        found.validate()
+    except UserError as error:
+        raise models.unsound(path, error) from None
+    return found
+
+
+def _beside(model: Fitted) -> Arrays:
+    """The arrays that stand in a file beside those of the model."""
+    seen = () if model.seen is None else (model.seen.indptr, model.seen.items, model.seen.n_items)
+    values = dict(zip(_SEEN, seen, strict=False)) | {_IDS["user"]: model.user_ids, _IDS["item"]: model.item_ids}
+    return {name: np.asarray(value) for name, value in values.items() if value is not None}
+
+
+def _highest(scores: Floats, k: int) -> Ints:
+    """The places of the k highest finite scores, highest first; of equal scores the first is first."""
+    if k < len(scores):
+        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    places = places[scores[places] > -np.inf]
+    best: Ints = places[np.argsort(-scores[places], kind="stable")[:k]]
+    return best
+
+
+def _bar(scores: Floats, users: Ints, seen: Seen) -> None:
+    """Give the items that users have seen the lowest score."""
+    counts = seen.indptr[users + 1] - seen.indptr[users]
+    starts = np.repeat(seen.indptr[users] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    scores[np.repeat(np.arange(len(users)), counts), seen.items[starts + np.arange(len(starts))]] = -np.inf
+
+
+def _named(numbers: Ints, ids: Labels) -> Array:
+    return numbers if ids is None else np.asarray(ids)[numbers]
+
+
+def _joined(ids: Labels, added: Any, count: int) -> Labels:
+    """The ids with those of `count` new items behind them."""
+    if (ids is None) != (added is None):
+        remedy = "leave item_ids out" if ids is None else "pass item_ids, one for each row of the features"
+        raise UserError(f"the data's items have {'no ids' if ids is None else 'ids'}", remedy=remedy)
+    if ids is None:
+        return None
+    new = np.atleast_1d(np.asarray(added))
+    if len(new) != count or (new.dtype.kind == "U") != (ids.dtype.kind == "U"):
+        problem = f"item_ids are {new.dtype}[{len(new)}] for {count} new items"
+        raise UserError(problem, remedy=f"give one id like {ids.tolist()[0]!r} for each row of the features")
+    return np.concatenate([ids, new])
+
+
+def _matrix(features: Any) -> Any:
+    """Item features as a matrix of finite numbers."""
+    try:
+        sparse = scipy.sparse.issparse(features)
+        found = scipy.sparse.csr_array(features, dtype=np.float64) if sparse else np.asarray(features, np.float64)
+    except (ValueError, TypeError):
+        raise UserError("the features are no numbers", remedy="give a matrix of numbers, a row per new item") from None
+    if not np.isfinite(found.data if scipy.sparse.issparse(found) else found).all():
+        raise UserError("the features hold NaN or infinite values", remedy="fill or drop them first")
+    return found
+
+
+def _stacked(known: Any, new: Any) -> Any:
+    """The rows of both matrices, sparse if the first is."""
+    if scipy.sparse.issparse(known):
+        return scipy.sparse.csr_array(scipy.sparse.vstack([known, scipy.sparse.csr_array(new)]))
+    return np.vstack([known, new.toarray() if scipy.sparse.issparse(new) else new])
+
+
+def _checked_k(k: SupportsIndex) -> int:
+    """The number of recommendations, or an error if it is no whole number from 1."""
+    try:
+        number = 0 if isinstance(k, bool) else index(k)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise UserError(f"k={k!r} is not valid", remedy="give a whole number of at least 1")
+    return number
+
+
+def _one(numbers: Ints, asked: Any) -> Ints:
+    if len(numbers) != 1:
+        raise UserError(f"rank takes one user, not {len(numbers)}", remedy="call it once for each, or use recommend")
+    return numbers
+
+
+def _check_numbers(kind: Kind, numbers: Array, size: int | None) -> None:
+    """Raise an error unless these are numbers of users or items, from 0 to size - 1."""
+    if len(numbers) and (numbers.ndim != 1 or numbers.dtype.kind not in "iu"):
+        raise UserError(f"{kind} id {numbers.ravel()[0]!s:.60} is unknown: the data has no ids but numbers from 0")
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < (np.inf if size is None else size):
+        wrong = numbers.min() if numbers.min() < 0 else numbers.max()
+        known = f"ids run from 0 to {size - 1}" if size is not None else "ids count from 0"
+        raise UserError(f"{kind} id {wrong} is out of range: {known}")
+
+
+def _check_ids(kind: Kind, ids: Labels) -> None:
+    """Raise an error unless the ids are distinct integers or texts."""
+    if ids is None:
+        return
+    if ids.ndim != 1 or ids.dtype.kind not in "iuU" or not len(ids):
+        raise UserError(f"{kind} ids are {ids.dtype}{list(ids.shape)}: they must be a vector of integers or text")
+    if len(np.unique(ids)) < len(ids):
+        raise UserError(f"{kind} ids are not distinct")
+
+
+def _unknown(kind: Kind, asked: object, ids: npt.NDArray[Any]) -> UserError:
+    """The error for an id that is not among the ids; it suggests the most similar one."""
+    known = ids[:_COMPARED].tolist() if ids.dtype.kind == "U" else []
+    nearest = get_close_matches(str(asked), known, n=1, cutoff=0.6)
+    remedy = f"did you mean {nearest[0]!r}?" if nearest else f"the {len(ids):,} ids are like {ids.tolist()[0]!r}"
+    return UserError(f"{kind} id {asked!r} is unknown", remedy=remedy)

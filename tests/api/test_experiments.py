@@ -1,0 +1,195 @@
+"""Experiments from Python: what is run, tuned and stored comes back as tables of pandas."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas
+import pytest
+from helpers import SPACES, TINY
+
+import rankbench
+from rankbench.data import load as load_data
+from rankbench.data.splits import split
+from rankbench.errors import UserError
+from rankbench.experiments import Experiment
+from rankbench.experiments.spaces import Tune
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """A folder with the results of a tiny experiment."""
+    folder = tmp_path_factory.mktemp("results")
+    rankbench.run(TINY, out=folder)
+    return folder
+
+
+def test_a_run_gives_its_cells_and_runs_none_again(out):
+    events = []
+    found = rankbench.run(TINY, out=out, callback=events.append)
+    assert events == [] and found.ok
+    rankbench.run(TINY, solvers="global", repetitions=1, out=out, force=True, timeout=None, callback=events.append)
+    assert [event.kind for event in events] == ["start", "end"]
+    found = rankbench.run(TINY, out=out)
+    table = found.results()
+    assert len(table) == 2 * 2 * 2 and set(table["status"]) == {"ok"}
+    assert table["seconds"].gt(0).all() and table.groupby("key").size().tolist() == [2] * 4
+    again = rankbench.results("tiny", out=out)
+    pandas.testing.assert_frame_equal(again, table)
+    pandas.testing.assert_frame_equal(rankbench.results(out=out), table)
+
+
+def test_the_values_are_those_of_fit_and_evaluate_up_to_the_random_stream(out):
+    """The global ranking draws nothing, so that it is the same model by hand."""
+    table = rankbench.results("tiny", out=out).query("solver == 'global[lam=10]' and metric == 'ndcg@5'")
+    for repetition, value in zip(table["repetition"], table["value"], strict=True):
+        data = load_data(TINY.data[0], repetition=repetition)
+        parts = split(data, TINY.splits[0], repetition=repetition)
+        assert rankbench.evaluate(rankbench.fit("global[lam=10]", parts, steps=3), parts, "ndcg@5") == value
+
+
+def test_the_tables_of_an_outcome_agree(out):
+    found = rankbench.outcome("tiny", out=out)
+    means = found.results().groupby(["solver", "metric"])["value"].mean()
+    assert sorted(found.table()["measured"]) == pytest.approx(sorted(means))
+    last = found.curves().groupby(["solver", "repetition", "metric"], sort=False)["value"].last()
+    assert sorted(last) == sorted(found.results()["value"])
+    compared = rankbench.compare(found)
+    pandas.testing.assert_frame_equal(compared, rankbench.compare("tiny", out=out))
+    assert compared["difference"].tolist() == pytest.approx((compared["other"] - compared["one"]).tolist())
+    best = means.xs("pairwise-error", level="metric").idxmin()
+    assert found.best == best
+
+
+def test_an_outcome_is_shown_as_its_table(out):
+    found = rankbench.outcome("tiny", out=out)
+    assert repr(found).startswith("tiny: 4 of 4 cells ended well\n| data | solver |")
+    assert repr(found.study) == "Study(tiny: 4 of 4 cells, quick profile, seed 0)"
+    result = found.study.results[0]
+    assert repr(result).startswith(f"Result({result.cell.label}: ok, pairwise-error 0.") and "\n" not in repr(result)
+    assert found._repr_html_().startswith("<table><caption>A tiny experiment</caption><thead><tr><th>data</th>")
+
+
+def test_what_cannot_run_is_shown_with_its_reason(tmp_path):
+    found = rankbench.run(replace(TINY, solvers=("global", "frsvm")), repetitions=1, out=tmp_path)
+    assert "skipped: low-rank" in repr(found) and "frsvm needs item features, the data has none" in repr(found)
+    assert found.best == "global"
+
+
+def test_a_callback_is_told_of_each_cell_and_a_bar_goes_to_standard_error(tmp_path, capsys):
+    events = []
+    rankbench.run(TINY, solvers="global", repetitions=1, out=tmp_path, callback=events.append)
+    assert [event.kind for event in events] == ["start", "end"]
+    rankbench.run(TINY, solvers=["sgd"], repetitions=1, out=tmp_path, progress=True)
+    printed = capsys.readouterr()
+    assert printed.out == "" and "100%" in printed.err
+
+
+def test_tuning_gives_the_best_settings_as_a_name_that_fit_takes(tmp_path):
+    space = {"lam": "1..100:log", "rank": [2, 3], "step": 0.1}
+    found = rankbench.tune("sgd", TINY.data[0], space, trials=3, steps=2, out=tmp_path)
+    trials = found.trials()
+    assert len(trials) == 3 and trials["chosen"].sum() == 1
+    assert trials.loc[trials["value"].idxmin(), "chosen"]
+    assert found.best.startswith("sgd[") and trials.loc[trials["chosen"], "settings"].item() in found.best
+    rankbench.fit(found.best, rankbench.load(TINY.data[0]), steps=1)
+
+
+def test_the_trials_of_a_tuned_experiment_are_a_table(tmp_path):
+    tuned = replace(TINY, solvers=("global", "sgd"), tune=Tune(SPACES, "random", 2, "ndcg@5"), repetitions=1)
+    found = rankbench.run(tuned, out=tmp_path, trials=3)
+    assert len(found.trials()) == 6 and set(found.results()["chosen"]) != set(found.results()["solver"])
+
+
+def test_results_are_written_as_a_file(out, tmp_path):
+    table = rankbench.results("tiny", out=out, to=tmp_path / "all.csv")
+    again = pandas.read_csv(tmp_path / "all.csv", keep_default_na=False)
+    assert np.allclose(again["value"], table["value"]) and again.columns.tolist() == table.columns.tolist()
+    with pytest.raises(UserError, match=r"all\.xls is no name of a table's file; end it in \.parquet or \.csv"):
+        rankbench.results("tiny", out=out, to=tmp_path / "all.xls")
+    with pytest.raises(UserError, match="cannot write"):
+        rankbench.results("tiny", out=out, to=tmp_path / "nowhere" / "all.csv")
+
+
+def test_results_are_written_as_parquet(out, tmp_path, monkeypatch):
+    def without(self, path, index):
+        raise ImportError("no pyarrow")
+
+    monkeypatch.setattr(pandas.DataFrame, "to_parquet", without)
+    with pytest.raises(UserError, match=r'writing Parquet needs pyarrow; pip install "rankbench\[parquet\]"'):
+        rankbench.results("tiny", out=out, to=tmp_path / "all.parquet")
+    monkeypatch.undo()
+    pytest.importorskip("pyarrow")
+    table = rankbench.results("tiny", out=out, to=tmp_path / "all.parquet")
+    pandas.testing.assert_frame_equal(pandas.read_parquet(tmp_path / "all.parquet"), table)
+
+
+def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
+    rankbench.run(TINY, solvers="global", repetitions=1, out=tmp_path)
+    (path,) = (tmp_path / "tiny" / "cells").glob("*.json")
+    path.write_text("{")
+    with pytest.warns(UserWarning, match="cannot be read"):
+        table = rankbench.results("tiny", out=tmp_path)
+    assert set(table["status"]) == {"pending"} and table["value"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda out: rankbench.run("park2015-tabel1"), "unknown experiment 'park2015-tabel1'; did you mean 'park2015-"),
+        (lambda out: rankbench.run(5), "the experiment is a int; pass a name (rankbench list experiments) or the path"),
+        (lambda out: rankbench.run(TINY, solvers=[rankbench.SGD()]),
+         "a SGD is no name; pass its name with its settings, such as 'sgd[rank=5]'"),
+        (lambda out: rankbench.run(TINY, solvers="sdg"), "unknown solver 'sdg'; did you mean 'sgd'?"),
+        (lambda out: rankbench.run(TINY, jobs=0), "jobs=0 is not valid; give a whole number of at least 1"),
+        (lambda out: rankbench.run(TINY, timeout="10m"), "timeout='10m' is not valid; give seconds above 0, or None"),
+        (lambda out: rankbench.run(TINY, progress=True, callback=print), "progress and callback exclude each other"),
+        (lambda out: rankbench.tune("sgd", rankbench.load(TINY.data[0]), {"lam": [1.0]}, out=out),
+         "the data is a Ratings; pass its name; write a table to a file first and pass csv:PATH"),
+        (lambda out: rankbench.tune("sgd", TINY.data[0], {}, out=out), "nothing to tune: give the values to try"),
+        (lambda out: rankbench.tune("frsvm", TINY.data[0], {"rank": [1, 2]}, out=out), "frsvm needs item features"),
+        (lambda out: rankbench.results("tinny", out=out), "unknown experiment in "),
+        (lambda out: rankbench.results(out=out / "nothing"), "no results under "),
+        (lambda out: rankbench.results("tiny", seed=9, out=out), "tiny has no such run in "),
+        (lambda out: rankbench.outcome("gone.toml", out=out), "unknown experiment in "),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_answered_in_one_line(out, call, message):
+    with pytest.raises(UserError) as error:
+        call(out)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_experiment_may_be_a_file(tmp_path, out):
+    keys = ("title", "paper", "about", "data", "splits", "solvers", "metrics")
+    lines = [
+        f"{key} = {list(value) if isinstance(value := getattr(TINY, key), tuple) else repr(value)}" for key in keys
+    ]
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join([*lines, "repetitions = 1"]))
+    found = rankbench.run(str(path), solvers="global", out=tmp_path / "results")
+    assert isinstance(found.study.experiment, Experiment) and found.ok
+    again = rankbench.outcome(str(path), out=tmp_path / "results")
+    pandas.testing.assert_frame_equal(again.results(), found.results())
+
+
+def test_data_with_times_runs_on_splits_by_time_folds_and_a_given_one(tmp_path):
+    rng = np.random.default_rng(0)
+    users, items = np.divmod(rng.choice(30 * 20, 300, replace=False), 20)
+    table = pandas.DataFrame(
+        {"user": users, "item": items, "rating": rng.integers(1, 6, 300), "time": rng.permutation(300)}
+    )
+    table.to_csv(tmp_path / "own.csv", index=False)
+    data = rankbench.load(tmp_path / "own.csv")
+    assert data.times is not None
+    parts = np.where(rng.random(300) < 0.7, "train", "test")
+    table.assign(part=parts)[["user", "item", "part"]].to_csv(tmp_path / "parts.csv", index=False)
+    splits = ("temporal[test=0.3]", "leave-last-out[n=3]", "k-folds[k=2]", f"given[file={tmp_path / 'parts.csv'}]")
+    tune = Tune({"sgd": {"lam": (1.0, 10.0)}}, "grid", 2, "pairwise-error", validation="temporal")
+    own = replace(TINY, data=(f"csv:{tmp_path / 'own.csv'}",), splits=splits, solvers=("sgd[rank=2]",), tune=tune)
+    found = rankbench.run(own, out=tmp_path / "results")
+    assert found.ok and len(found.trials()) == 2 * 2 * len(splits)
+    for entry in found.study.entries:
+        place = entry.cell.place
+        assert entry.result.split == rankbench.split(data, place.split.written, repetition=place.repetition).hash

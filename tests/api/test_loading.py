@@ -1,0 +1,153 @@
+"""Loading from Python: names, paths, DataFrames, sparse matrices and saved models."""
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+
+import rankbench
+from rankbench.errors import UserError
+
+TABLE = pandas.DataFrame(
+    {"rating": [5.0, 3.0, 1.0], "userId": ["bob", "alice", "bob"], "movieId": [20, 10, 10], "extra": [0, 0, 0]}
+)
+FEATURES = pandas.DataFrame({"year": [1999, 1950, 2001], "long": [1, 0, 1]}, index=[30, 20, 10])
+PAIRS = pandas.DataFrame({"user": [1, 1, 2], "better": ["x", "y", "x"], "worse": ["y", "z", "z"]})
+
+
+def test_a_table_of_ratings_is_what_the_same_file_is(tmp_path):
+    view = rankbench.load(TABLE)
+    TABLE.to_csv(tmp_path / "table.csv", index=False)
+    for text in (f"csv:{tmp_path / 'table.csv'}", f"{tmp_path / 'table.csv'}", tmp_path / "table.csv"):
+        again = rankbench.load(text)
+        for name in ("indptr", "items", "values", "user_ids", "item_ids"):
+            assert list(map(str, getattr(view, name))) == list(map(str, getattr(again, name)))
+    assert (view.user_ids.tolist(), view.item_ids.tolist()) == (["alice", "bob"], [10, 20])
+    assert (view.users.tolist(), view.items.tolist(), view.values.tolist()) == ([0, 1, 1], [0, 0, 1], [3.0, 1.0, 5.0])
+
+
+@pytest.mark.parametrize("kind", ["category", "string", object])
+def test_ids_may_have_any_type_of_texts(kind):
+    assert rankbench.load(TABLE.astype({"userId": kind})).user_ids.tolist() == ["alice", "bob"]
+
+
+def test_columns_of_other_names_are_named():
+    view = rankbench.load(TABLE.rename(columns={"userId": "who", "movieId": "what"}), user="who", item="what")
+    assert view.user_ids.tolist() == ["alice", "bob"]
+    pairs = PAIRS.rename(columns={"better": "left", "worse": "right"})
+    view = rankbench.load(pairs, better="left", worse="right")
+    assert type(view).__name__ == "Comparisons" and len(view) == 3
+
+
+def test_a_table_of_comparisons_is_known_by_its_columns():
+    view = rankbench.load(PAIRS)
+    assert view.item_ids.tolist() == ["x", "y", "z"] and view.user_ids.tolist() == [1, 2]
+    assert (view.better.tolist(), view.worse.tolist()) == ([0, 1, 0], [1, 2, 2])
+
+
+def test_the_last_of_repeated_rows_is_kept_if_asked():
+    twice = pandas.concat([TABLE, TABLE.iloc[[1]].assign(rating=4)], ignore_index=True)
+    assert rankbench.load(twice, repeats="last").values.tolist() == [4.0, 1.0, 5.0]
+
+
+def test_a_sparse_matrix_has_users_as_rows():
+    matrix = scipy.sparse.coo_array(([1.0, 2.0, 3.0], ([0, 2, 2], [1, 0, 3])), shape=(3, 5))
+    view = rankbench.load(matrix)
+    assert (view.n_users, view.n_items, view.values.tolist()) == (3, 5, [1.0, 2.0, 3.0])
+    assert (view.users.tolist(), view.items.tolist()) == ([0, 2, 2], [1, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rankbench.load(TABLE.drop(columns="rating")),
+         "the columns 'userId', 'movieId', 'extra' do not say which is which of user, item, rating; for items without "
+         "ratings pass table.assign(rating=1)"),
+        (lambda: rankbench.load(TABLE.rename(columns={"userId": "who"})),
+         "the columns 'rating', 'who', 'movieId', 'extra' do not say which is which of user, item, rating; name them: "
+         "load(table, user=..., item=..., rating=...)"),
+        (lambda: rankbench.load(TABLE, usr="userId"), "unknown role of a column 'usr'; did you mean 'user'?"),
+        (lambda: rankbench.load(TABLE, user="who"), "user=who: no column of 'rating', 'userId', 'movieId', 'extra'"),
+        (lambda: rankbench.load(TABLE.iloc[:0]), "the table has no rows; check how it was made"),
+        (lambda: rankbench.load(pandas.concat([TABLE, TABLE.iloc[[1]]])),
+         "row 3: user 'alice', item 10 is in an earlier row too; pass repeats=\"last\" to keep the last one"),
+        (lambda: rankbench.load(TABLE.assign(rating="good")),
+         "the rating is of type "),
+        (lambda: rankbench.load(TABLE.assign(rating=[1, None, 2])),
+         "row 1: the rating is missing; drop such rows: table.dropna(subset=['rating'])"),
+        (lambda: rankbench.load(TABLE.assign(userId=["a", None, "b"])), "row 1: the user is missing; drop such rows"),
+        (lambda: rankbench.load(TABLE.assign(movieId=[1.0, 2.0, 3.0])),
+         "the item is of type float64; make it whole numbers: table['movieId'].astype(int)"),
+        (lambda: rankbench.load(TABLE.assign(userId=["a", 5, "b"])),
+         "the user holds a int, such as 5; ids are whole numbers or texts: table['userId'].astype(str)"),
+        (lambda: rankbench.load(TABLE.assign(userId=["a", "", "b"])), "row 1: the user '' is empty; drop the row, or"),
+        (lambda: rankbench.load(PAIRS.assign(worse=[1, 2, 3])), "better and worse hold texts and numbers; give both"),
+        (lambda: rankbench.load(TABLE.assign(rating=[1.0, float("inf"), 2.0])), "rating 0 is inf"),
+        (lambda: rankbench.load([1, 2]), "a list cannot be loaded; pass a name, a path, a pandas DataFrame"),
+        (lambda: rankbench.load("gone.csv"), "there is no file 'gone.csv'; check the path"),
+        (lambda: rankbench.load("gone.npz"), "cannot read the model gone.npz: No such file or directory"),
+        (lambda: rankbench.load("ml-100k", user="who"),
+         'user= belongs to a DataFrame; for a file write it into the name: load("csv:PATH[user='),
+        (lambda: rankbench.load(TABLE, features=[1, 2]), "the features are a list; pass a pandas DataFrame"),
+        (lambda: rankbench.load(TABLE, features=FEATURES.loc[[10]]), "the features have no row for item 20; add it"),
+        (lambda: rankbench.load(TABLE, features=FEATURES.loc[[10, 20, 10]]), "item 10 has two rows of features; keep"),
+        (lambda: rankbench.load(TABLE, features=FEATURES.assign(kind="war")), "the feature 'kind' is of type "),
+        (lambda: rankbench.load("low-rank", features=FEATURES), "features= belongs to a DataFrame; for a file"),
+        (lambda: rankbench.load("low-rnk"), "unknown data set 'low-rnk'; did you mean 'low-rank'?"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_loaded_is_answered_in_one_line(call, message):
+    with pytest.raises(UserError) as error:
+        call()
+    assert str(error.value).startswith(message) and "\n" not in str(error.value)
+
+
+def test_a_model_learned_from_a_table_recommends_by_its_ids():
+    rng = np.random.default_rng(0)
+    users, items = np.divmod(rng.choice(20 * 30, 200, replace=False), 30)
+    table = pandas.DataFrame({"user": [f"u{user}" for user in users], "item": items, "rating": rng.integers(1, 6, 200)})
+    model = rankbench.fit("sgd[rank=2]", rankbench.load(table), steps=2)
+    found = model.recommend("u3", k=5)
+    assert len(found) == 5 and not set(found["item"]) & set(table["item"][table["user"] == "u3"])
+
+
+@pytest.mark.parametrize(
+    ("column", "times"),
+    [
+        ([30, 10, 20], [10, 20, 30]),
+        (pandas.to_datetime(["1970-01-03", "1970-01-01", "1970-01-02"]), [0, 86_400_000_000, 172_800_000_000]),
+        (["1970-01-03T00:00", "1970-01-01", "1970-01-02"], [0, 86_400_000_000, 172_800_000_000]),
+        (["soon", "late", "never"], None),
+        ([1, None, 3], None),
+    ],
+)
+def test_times_are_kept_where_they_can_be_read(column, times):
+    view = rankbench.load(TABLE.assign(Timestamp=column))  # rows are in the order of users and items
+    assert (None if view.times is None else view.times.tolist()) == times
+
+
+def test_a_column_of_times_can_be_named_and_must_then_be_right():
+    table = TABLE.assign(when=[30, 10, 20])
+    assert rankbench.load(table).times is None
+    assert rankbench.load(table, timestamp="when").times.tolist() == [10, 20, 30]
+    with pytest.raises(UserError, match=r"timestamp=then: no column of .* has this name"):
+        rankbench.load(table, timestamp="then")
+    with pytest.raises(UserError, match="is neither whole numbers nor dates, or one is missing; convert it: pandas"):
+        rankbench.load(table.assign(when="soon"), timestamp="when")
+
+
+def test_the_folder_of_an_exported_split_is_a_split(tmp_path):
+    from rankbench.data.export import export
+
+    parts = rankbench.split(rankbench.load(TABLE), "per-user", test=0.5)
+    export(parts, tmp_path / "fold", data="table", split="per-user", seed=0, repetition=0)
+    assert rankbench.load(tmp_path / "fold").hash == parts.hash
+
+
+def test_item_features_come_from_a_table_with_the_items_as_its_index():
+    view = rankbench.load(TABLE, features=FEATURES)
+    assert view.item_features.tolist() == [[2001.0, 1.0], [1950.0, 0.0]]
+    assert view.feature_names.tolist() == ["year", "long"]
+    model = rankbench.fit("ranksvm-separate", rankbench.load(TABLE, features=FEATURES / 1000), steps=2)
+    more = model.with_items(FEATURES.loc[[30]] / 1000, [30])
+    assert more.recommend("alice", k=5)["item"].tolist() in ([20, 30], [30, 20])

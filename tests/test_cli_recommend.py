@@ -1,0 +1,72 @@
+"""`rankbench recommend` on the command line: CSV with the data's own ids, for some users or for all."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from helpers import rankbench as command
+
+import rankbench
+from rankbench.fitted import Fitted, Seen
+from rankbench.models import Factors
+
+SCORES = np.array([[3.0, 2, 1], [1, 2, 3]])
+SEEN = Seen(np.array([0, 1, 1]), np.array([0], np.int32), 3)
+USERS, ITEMS = np.array(["alice", "bob"]), np.array([10, 20, 30])
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Runs the command in a folder with the file of a model; returns its exit code, its rows and its errors."""
+    monkeypatch.chdir(tmp_path)
+    rankbench.save(Fitted(Factors(SCORES, np.eye(3)), USERS, ITEMS, SEEN), "m.npz")
+
+    def called(*words):
+        code = command(monkeypatch, "recommend", *map(str, words))
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return called
+
+
+def rows(text):
+    """The rows of a CSV with a header."""
+    return [tuple(row.values()) for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_recommendations_are_printed_as_csv(call):
+    code, said, errors = call("m.npz", "--user", "alice", "-k", 1)
+    assert (code, said, errors) == (0, "user,place,item,score\nalice,1,20,2.0\n", "")
+    assert rows(call("m.npz", "--user", "alice", "--seen")[1]) == [
+        ("alice", "1", "10", "3.0"), ("alice", "2", "20", "2.0"), ("alice", "3", "30", "1.0")
+    ]  # fmt: skip
+    assert rows(call("m.npz", "--item", 10, "--item", 30)[1]) == [
+        ("alice", "1", "30", "1.0"), ("bob", "1", "30", "3.0"), ("bob", "2", "10", "1.0")
+    ]  # fmt: skip
+
+
+def test_all_users_go_to_a_new_file(call, tmp_path):
+    assert call("m.npz", "-k", 2, "-o", "all.csv")[1] == "all.csv: 4 recommendations\n"
+    assert [row[:3] for row in rows((tmp_path / "all.csv").read_text())] == [
+        ("alice", "1", "20"), ("alice", "2", "30"), ("bob", "1", "30"), ("bob", "2", "20")
+    ]  # fmt: skip
+    before = (tmp_path / "all.csv").read_text()
+    code, _, said = call("m.npz", "-o", "all.csv")
+    assert code == 1 and "all.csv exists already: choose another file with -o" in said
+    assert (tmp_path / "all.csv").read_text() == before
+    assert "cannot write nowhere/all.csv: No such file" in call("m.npz", "-o", "nowhere/all.csv")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("m.npz", "--user", "alic"), "user id 'alic' is unknown; did you mean 'alice'?"),
+        (("m.npz", "--item", "ten"), "item id 'ten' is unknown: the ids are whole numbers"),
+        (("m.npz", "-k", 0), "k=0 is not valid; give a whole number of at least 1"),
+        (("gone.npz",), "cannot read the model gone.npz: No such file or directory"),
+    ],
+)
+def test_wrong_use_is_answered_in_one_line(call, words, message):
+    code, said, errors = call(*words)
+    assert (code, said) == (1, "") and errors == f"rankbench: {message}\n"
