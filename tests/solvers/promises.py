@@ -36,6 +36,8 @@ PROMISES = {
     "TestConvexERM": LEARNS | DESCENDS | GAP | ENDS,
     "TestConvexERMWithSquaredHinge": LEARNS | DESCENDS | GAP | ENDS,
     "TestConvexERMByProjectionsAlone": LEARNS | DESCENDS | GAP,
+    "TestEASE": ENDS,  # how a user rated an item is nothing to it
+    "TestEASEOfCentredRatings": LEARNS | ENDS,
     "TestFRSVM": LEARNS | DESCENDS,
     "TestWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVMInParts": LEARNS | DESCENDS,
@@ -44,6 +46,8 @@ PROMISES = {
     "TestGlobalRankingWithLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
     "TestIMC": LEARNS | DESCENDS,
     "TestIMCOfPlainRatings": LEARNS | DESCENDS,
+    "TestItemKNN": ENDS,  # how a user rated an item is nothing to it
+    "TestItemKNNOfCentredRatings": LEARNS | ENDS,
     "TestLCR": LEARNS | DESCENDS,
     "TestLCRWithoutAnchors": LEARNS | DESCENDS,
     "TestMF": LEARNS | DESCENDS,
@@ -52,6 +56,7 @@ PROMISES = {
     "TestMPRankInTheDual": LEARNS | ENDS,
     "TestMPRankWithGaussianKernel": LEARNS | ENDS,
     "TestPopularity": ENDS,  # how a user rated an item is nothing to it
+    "TestRandom": ENDS,
     "TestRankBoost": LEARNS | DESCENDS,
     "TestRankBoostValidated": LEARNS | DESCENDS,
     "TestRankSVMJoint": LEARNS | DESCENDS | GAP | ENDS,
