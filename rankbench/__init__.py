@@ -14,6 +14,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "ConvexERM": "rankbench.solvers.convex_erm",
     "Determinism": "rankbench.contract",
     "EASE": "rankbench.solvers.ease",
+    "FM": "rankbench.solvers.fm",
     "FRSVM": "rankbench.solvers.frsvm",
     "Factors": "rankbench.models",
     "FeatureFactors": "rankbench.models",

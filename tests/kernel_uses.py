@@ -40,6 +40,8 @@ SETTINGS = (
     "convex-erm",
     "convex-erm[loss=smooth-hinge,corrections=1]",
     "ease",
+    "fm[rank=2]",
+    "fm[rank=3,features=none,loss=squared-hinge]",
     "frsvm[rank=1]",
     "frsvm[rank=2,start=random,features=none]",
     "global",

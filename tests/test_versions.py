@@ -80,6 +80,7 @@ CASES = {
         "ease[lam=3]",
         "ease[lam=3,values=centred]",
         "ease[lam=3,values=ratings,least=3]",
+        "fm[rank=2,features=none]",
         "frsvm[rank=3,features=none]",
         "frsvm[rank=3,features=none,partitions=4]",
         "global",
@@ -105,6 +106,8 @@ CASES = {
         "smc[lam=2,centred=true,rank=3]",
     ],
     "features": [
+        "fm[rank=2]",
+        "fm[rank=2,loss=squared-hinge]",
         "frsvm[rank=2]",
         "frsvm[rank=2,start=random,newton=2,fallback=mean]",
         "frsvm[rank=2,start=random,newton=2,fallback=mean,partitions=3]",
@@ -129,7 +132,14 @@ CASES = {
         "svrank[kernel=polynomial,form=residuals]",
     ],
     "comparisons": ["global", "rmc[lam=2]", "rmc[lam=2,graphs=as-levels]", "sgd[rank=3]"],
-    "featured-comparisons": ["frsvm[rank=2]", "ranksvm-joint", "ranksvm-nuclear", "ranksvm-separate", "ranksvm-var"],
+    "featured-comparisons": [
+        "fm[rank=2]",
+        "frsvm[rank=2]",
+        "ranksvm-joint",
+        "ranksvm-nuclear",
+        "ranksvm-separate",
+        "ranksvm-var",
+    ],
 }
 
 GENERATED = [

@@ -9,6 +9,7 @@ SOLVERS = Registry(
         "bpr": "rankbench.solvers.bpr:BPR",
         "convex-erm": "rankbench.solvers.convex_erm:ConvexERM",
         "ease": "rankbench.solvers.ease:EASE",
+        "fm": "rankbench.solvers.fm:FM",
         "frsvm": "rankbench.solvers.frsvm:FRSVM",
         "altsvm": "rankbench.solvers.altsvm:AltSVM",
         "cofirank": "rankbench.solvers.cofirank:CofiRank",

@@ -38,6 +38,8 @@ PROMISES = {
     "TestConvexERMByProjectionsAlone": LEARNS | DESCENDS | GAP,
     "TestEASE": ENDS,  # how a user rated an item is nothing to it
     "TestEASEOfCentredRatings": LEARNS | ENDS,
+    "TestFM": LEARNS | DESCENDS,
+    "TestFMWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVM": LEARNS | DESCENDS,
     "TestWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVMInParts": LEARNS | DESCENDS,

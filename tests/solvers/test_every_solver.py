@@ -12,6 +12,7 @@ from rankbench.solvers.bpr import BPR
 from rankbench.solvers.cofirank import CofiRank
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.ease import EASE
+from rankbench.solvers.fm import FM
 from rankbench.solvers.frsvm import FRSVM
 from rankbench.solvers.global_ranking import GlobalRanking
 from rankbench.solvers.imc import IMC
@@ -38,6 +39,7 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     CofiRank(),
     ConvexERM(),
     EASE(),
+    FM(),
     FRSVM(),
     GlobalRanking(),
     IMC(),

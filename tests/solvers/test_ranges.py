@@ -26,6 +26,7 @@ VARIANTS = {
     "altsvm": ({}, {"loss": "hinge"}),
     "cofirank": ({}, {"loss": "ordinal"}, {"loss": "regression"}),
     "convex-erm": ({}, {"loss": "smooth-hinge"}),
+    "fm": ({}, {"loss": "squared-hinge"}),
     "frsvm": ({}, {"start": "random"}),
     "global": ({}, {"loss": "logistic"}),
     "mprank": ({}, {"kernel": "gaussian"}, {"kernel": "polynomial"}, {"choose": "C-per-user"}),
