@@ -77,7 +77,8 @@ class HashedScores:
     def _drawn(self, users: Ints, items: Ints) -> Floats:
         """The first 53 bits of the mixed number of each pair, as a fraction."""
         pairs = users.astype(np.uint64) * np.uint64(self.n_items) + items.astype(np.uint64)
-        return (_mixed(np.uint64(self.seed) + _mixed(pairs + np.uint64(1))) >> np.uint64(11)) * 2.0**-53
+        bits = _mixed(np.uint64(self.seed) + _mixed(pairs + np.uint64(1))) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)

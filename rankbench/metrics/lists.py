@@ -8,6 +8,7 @@ on the lists of all users, which items how many lists hold, is counted in a firs
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,6 +16,7 @@ from scipy.stats import rankdata
 
 from rankbench.contract import Floats, Int32s, Int64s, Model
 from rankbench.data.views import Ratings, View
+from rankbench.feature_matrix import Matrix
 from rankbench.kernels.metrics import lists as kernel
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.metrics.catalogue import scored, seen_items
@@ -53,7 +55,7 @@ def of_lists(
     model: Model, test: Ratings, asked: Sequence[tuple[int, int]], threads: int, train: View
 ) -> dict[tuple[int, int], Floats]:
     """The values of each (code, k) asked for, one for each user; NaN for users without a held-out rating or a list."""
-    values = {}
+    values: dict[tuple[int, int], Floats] = {}
     for k in dict.fromkeys(k for _, k in asked):
         codes = [ListCode(code) for code, size in asked if size == k]
 
@@ -98,23 +100,31 @@ def _values(
     codes: Sequence[ListCode], blocks: Callable[[], Iterator[Lists]], test: Ratings, train: View
 ) -> Mapping[ListCode, Floats]:
     """The value of each metric for each user, from one pass over the lists, or two where all lists count together."""
-    weights: dict[ListCode, Floats] = {}
-    if not {ListCode.COVERAGE, ListCode.GINI}.isdisjoint(codes):
-        exposure = _exposure(blocks(), test.n_items)
-        weights = {ListCode.COVERAGE: _coverage_weights(exposure), ListCode.GINI: _gini_weights(exposure)}
-    information = _self_information(train) if ListCode.NOVELTY in codes else None
-    features = _directions(test.item_features) if ListCode.SIMILARITY in codes else None
+    weights = _weights(codes, blocks, test.n_items, train)
+    directions = _directions(test.item_features) if ListCode.SIMILARITY in codes else None
     values = {code: np.full(test.n_users, np.nan) for code in codes}
     for lists in blocks():
         some = lists.lengths > 0
         for code in codes:
             if code == ListCode.SIMILARITY:
-                values[code][lists.users] = _similarity(lists, features)
-            elif code == ListCode.NOVELTY:
-                values[code][lists.users[some]] = lists.sums(information)[some] / lists.lengths[some]
+                values[code][lists.users] = _similarity(lists, directions)
             else:
-                values[code][lists.users[some]] = lists.sums(weights[code])[some]
+                share = 1.0 / lists.lengths[some] if code == ListCode.NOVELTY else 1.0
+                values[code][lists.users[some]] = lists.sums(weights[code])[some] * share
     return values
+
+
+def _weights(
+    codes: Sequence[ListCode], blocks: Callable[[], Iterator[Lists]], n_items: int, train: View
+) -> dict[ListCode, Floats]:
+    """For each metric that is a sum over the items of a list, what each item adds to it."""
+    weights: dict[ListCode, Floats] = {}
+    if not {ListCode.COVERAGE, ListCode.GINI}.isdisjoint(codes):
+        exposure = _exposure(blocks(), n_items)
+        weights |= {ListCode.COVERAGE: _coverage_weights(exposure), ListCode.GINI: _gini_weights(exposure)}
+    if ListCode.NOVELTY in codes:
+        weights[ListCode.NOVELTY] = _self_information(train)
+    return weights
 
 
 def _exposure(blocks: Iterator[Lists], n_items: int) -> Exposure:
@@ -152,21 +162,21 @@ def _self_information(train: View) -> Floats:
     """-log2 of the share of the users with a training row who have one of this item; one such user at least."""
     _, items = seen_items(train)
     raters = np.bincount(items, minlength=train.n_items)
-    users = np.count_nonzero(np.diff(train.indptr))
-    information: Floats = np.log2(max(1, users)) - np.log2(np.maximum(1, raters))
+    users = int(np.count_nonzero(np.diff(train.indptr)))
+    information: Floats = np.log2(max(1, users) / np.maximum(1, raters))
     return information
 
 
-def _directions(features: scipy.sparse.csr_array | Floats) -> scipy.sparse.csr_array:
+def _directions(features: Matrix | None) -> scipy.sparse.csr_array:
     """The features of each item divided by their norm, so that inner products are cosines; zeros stay zeros."""
     table = scipy.sparse.csr_array(features)
     largest = abs(table).max(axis=1).toarray().ravel()  # before squares are taken, which may overflow
     table = scipy.sparse.diags_array(1.0 / np.where(largest > 0, largest, 1.0)) @ table
-    norms = np.sqrt(table.multiply(table).sum(axis=1))
+    norms = np.sqrt(_squares(table))
     return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(norms > 0, norms, 1.0)) @ table)
 
 
-def _similarity(lists: Lists, directions: scipy.sparse.csr_array) -> Floats:
+def _similarity(lists: Lists, directions: Any) -> Floats:
     """The mean cosine over the pairs of each list, expected over ties; NaN for lists of fewer than two items.
 
     The cosines of all pairs of a set add up to half of |sum|^2 less the sum of |.|^2, so no pair is looked at.
@@ -185,7 +195,8 @@ def _similarity(lists: Lists, directions: scipy.sparse.csr_array) -> Floats:
     pairs = lists.lengths * (lists.lengths - 1) / 2
     found = np.full(len(lists.users), np.nan)
     np.divide(inner[0] + one * across + both * inner[1], pairs, out=found, where=pairs > 0)
-    return np.clip(found, -1.0, 1.0)
+    clipped: Floats = np.clip(found, -1.0, 1.0)
+    return clipped
 
 
 def _squares(rows: scipy.sparse.csr_array) -> Floats:

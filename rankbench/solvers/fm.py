@@ -148,8 +148,8 @@ class Machine:
         rows = self.n_users, self.n_items, self.n_features
         ends = np.cumsum([rank * size for size in rows] + [self.n_items])
         users, items, features, of_items, of_features = np.split(x, ends)
-        shaped = (part.reshape(size, rank) for part, size in zip((users, items, features), rows, strict=True))
-        return _Parts(*shaped, of_items, of_features)
+        p, q, v = (part.reshape(size, rank) for part, size in zip((users, items, features), rows, strict=True))
+        return _Parts(p, q, v, of_items, of_features)
 
     def _sides(self, parts: _Parts) -> tuple[Floats, _Sides]:
         """The vectors g of the items, and both sides of the product."""
