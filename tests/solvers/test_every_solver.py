@@ -20,6 +20,12 @@ from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
 from rankbench.solvers.mprank import MPRank
+from rankbench.solvers.peers.cornac_bpr import CornacBPR
+from rankbench.solvers.peers.cornac_mf import CornacMF
+from rankbench.solvers.peers.implicit_als import ImplicitALS
+from rankbench.solvers.peers.implicit_bpr import ImplicitBPR
+from rankbench.solvers.peers.lightgbm_ranker import LightGBMRanker
+from rankbench.solvers.peers.xgboost_ranker import XGBoostRanker
 from rankbench.solvers.popularity import Popularity
 from rankbench.solvers.random_scores import Random
 from rankbench.solvers.rankboost import RankBoost
@@ -59,6 +65,12 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     SGD(),
     SMC(),
     SVRank(),
+    CornacBPR(),
+    CornacMF(),
+    ImplicitALS(),
+    ImplicitBPR(),
+    LightGBMRanker(),
+    XGBoostRanker(),
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from solvers.contract import ratings
 
-from rankbench.contract import Solver
+from rankbench.contract import NeedsMore, Solver
 from rankbench.data.views import Ratings, offer
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
@@ -94,6 +94,7 @@ def test_every_number_with_a_fraction_has_a_finite_range(name):
 @pytest.mark.parametrize(("name", "variant", "setting", "value"), cases())
 def test_at_an_end_of_a_range_scores_are_finite_or_it_is_said(name, variant, setting, value):
     solver, train = replace(solver_of(name, variant), **{setting: value}), small()
+    skip_without_its_package(solver)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -116,10 +117,17 @@ def test_what_is_not_finite_or_negative_is_refused_by_name(name, setting, value)
         SOLVERS.make(f"{name}[{setting}={value}]")
 
 
+def skip_without_its_package(solver: Solver) -> None:
+    """Skip a test of a solver of another package that is not installed."""
+    if isinstance(solver, NeedsMore) and (remedy := solver.missing()):
+        pytest.skip(f"a package is missing: {remedy}")
+
+
 @pytest.mark.parametrize("name", SOLVERS.entries)
 def test_steps_are_silent_at_ordinary_settings(name):
     train = small()
     solver = solver_of(name, {})
+    skip_without_its_package(solver)
     with warnings.catch_warnings(), single_threaded_blas():
         warnings.simplefilter("error")
         for step in islice(solver.steps(offer(solver, train), stream(0)), STEPS):
