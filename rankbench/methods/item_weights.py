@@ -24,7 +24,7 @@ Least = Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None  # ratings b
 class Interactions:
     """The ratings as they enter weights between items, with the items that have a rating numbered from 0."""
 
-    ratings: Ratings  # with the numbers in place of the items
+    ratings: Ratings  # with the numbers in place of the items, one at least, so that weights are never empty
     columns: Int32s  # each item's number; 0 for an item without a rating
     known: Int32s  # the items with a rating, ascending
 
@@ -37,7 +37,7 @@ class Interactions:
         kept = train if least is None else train.where(train.values >= least)
         entries = np.ones(len(kept)) if values == "binary" else targets(kept, "user" if values == "centred" else "none")
         numbered = replace(
-            kept, items=columns[kept.items], values=entries, n_items=len(known), item_features=None, folds=None
+            kept, items=columns[kept.items], values=entries, n_items=max(1, len(known)), item_features=None, folds=None
         )
         return cls(numbered, columns, known)
 

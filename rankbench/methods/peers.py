@@ -48,8 +48,9 @@ def required(module: str, solver: str) -> Any:
 
 @contextmanager
 def fitting(solver: str, error: type[Exception] | tuple[()] = ()) -> Iterator[None]:
-    """A context in which a package trains without showing warnings, and its own error for numbers that ran away
-    becomes one line. Where it has no such error, the harness finds these numbers in the model.
+    """A context in which a package trains without showing warnings, and its `error` becomes one line.
+
+    Some packages raise such an error for numbers that ran away. Where there is none, the harness finds them.
     """
     try:
         with warnings.catch_warnings():

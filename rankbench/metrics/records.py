@@ -223,7 +223,7 @@ _LISTS = (
 )
 _SHARED_OUT = (
     "a number of all lists together: each user's value is the share in it of the items on the user's list, scaled so "
-    "that the mean over users is that number; one value may lie outside of its limits"
+    "that the mean over users is that number; so an interval takes the other users' lists as given and may pass a limit"
 )
 _MISORDERED = "where (h_j - h_i)(y_j - y_i) < 0, else 0"
 _DIFFERENCE = "|(h_j - h_i) - (y_j - y_i)|"

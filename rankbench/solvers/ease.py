@@ -54,8 +54,6 @@ class EASE:
 @one_blas_thread()
 def _weights(gram: Floats) -> Floats:
     """B from X^T X + lam I."""
-    if not len(gram):
-        return gram
     factor, failed = dpotrf(gram.T, lower=False, overwrite_a=True)  # gram is symmetric; its transpose is by columns
     inverse, singular = dpotri(factor, lower=False, overwrite_c=True) if not failed else (factor, failed)
     if singular:

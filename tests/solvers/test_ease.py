@@ -8,6 +8,7 @@ from solvers.contract import SolverContract, ratings
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
+from rankbench.models import load, save
 from rankbench.solvers.ease import EASE
 
 
@@ -63,3 +64,9 @@ def test_a_penalty_that_rounding_swallows_is_named():
     train = Ratings.from_triples(users, items, np.full(120, 1e8))
     with pytest.raises(UserError, match=r"EASE: the Gram matrix of the items is singular to rounding: .*raise lam"):
         fit(EASE(lam=1e-12, values="ratings"), train)
+
+
+def test_without_any_rating_no_item_has_a_score_and_the_model_can_be_saved(tmp_path):
+    nothing = Ratings.from_triples(np.array([], int), np.array([], int), np.array([]), 2, 3)
+    save(fit(EASE(), nothing), tmp_path / "model.npz")
+    assert np.isnan(load(tmp_path / "model.npz").score_all(np.array([0, 1]))).all()
