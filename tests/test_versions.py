@@ -159,6 +159,8 @@ GENERATED = [
     "partial-orders[users=20,items=30,per_user=12,density=0.4]",
 ]
 
+OF_FEATURES = ("intra-list-similarity",)  # metrics that need item features
+
 # Other than usual values of what a metric takes.
 SETTINGS = {
     "candidates": ["catalogue"],
@@ -227,7 +229,7 @@ def metric_results(name: str) -> Pins:
     texts += [f"{texts[-1]}[{key}={value}]" for key in record.takes for value in SETTINGS[key]]
     return {
         f"{text} on {on}": values_of(text, problem(on))
-        for on in ("ratings", "comparisons")
+        for on in (("features",) if name in OF_FEATURES else ("ratings", "comparisons"))
         for text in texts
         if not unusable(metric(text), problem(on).test, problem(on).train)
     }

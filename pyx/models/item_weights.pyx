@@ -24,6 +24,7 @@ def dense_pairs(
     """Fill out[p] with sum_j x_j W[j, asked[p]] over the entries of row users[p]; O(entries) each."""
     agree("users", users.shape[0], out.shape[0])
     agree("columns asked for", asked.shape[0], out.shape[0])
+    agree("rows of weights", weights.shape[0], weights.shape[1])
     cdef Py_ssize_t pair, place
     cdef double total
     with nogil:
@@ -57,6 +58,7 @@ def dense_all(
     threads = team(threads)
     agree("rows of out", out.shape[0], users.shape[0])
     agree("columns of out", out.shape[1], weights.shape[1])
+    agree("rows of weights", weights.shape[0], weights.shape[1])
     cdef Py_ssize_t row
     if out.shape[1] == 0:
         return
