@@ -4,7 +4,8 @@ Every solver of an experiment gets the same number of trials. A solver with a sm
 trial for each setting in it.
 """
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import exp, isfinite, log, prod
@@ -67,8 +68,12 @@ class Range:
 
     def draw(self, rng: np.random.Generator) -> Any:
         """A random value, uniform on the range's scale."""
+        return self.at(rng.random())
+
+    def at(self, share: float) -> Any:
+        """The value at this share of the way, from 0 to 1, on the range's scale."""
         margin = 0.5 if self.whole else 0.0
-        return self._written(self._at(rng.random(), self.low - margin, self.high + margin))
+        return self._written(self._at(share, self.low - margin, self.high + margin))
 
     def _at(self, share: float, low: float, high: float) -> float:
         """The number at this share of the way from low to high, on the range's scale."""
@@ -96,6 +101,7 @@ class Tune:
     metric: str = ""  # empty: the experiment's first metric
     validation: str = "entries[test=0.2]"  # the split that cuts it from the training part; own: that of the split
     per: Literal["repetition", "split"] = "repetition"  # split: all repetitions use the choice of the first one
+    draws: Literal["random", "sobol"] = "random"  # of random trials: independent, or spread evenly over the space
 
     def __post_init__(self) -> None:
         check(self)
@@ -118,7 +124,7 @@ class Tune:
             return _product(axes)
         if prod(_size(values) for values in space.values()) <= self.trials:
             return _product({name: _every(values) for name, values in space.items()})
-        return _drawn(space, self.trials, rng)
+        return _drawn(_points(space, rng) if self.draws == "random" else _spread_points(space, rng), self.trials)
 
     def fitted(self, solvers: Sequence[str]) -> "Tune":
         """The same with every value converted to the setting's type; a value that a solver refuses is an error."""
@@ -135,6 +141,8 @@ class Tune:
                 raise UserError(f'no space for {text}: add [tune.space."{name}"], empty to tune nothing')
             space[key] = _fitted(text, self.space[key], self.method)
         found = replace(self, space=space)
+        if self.method == "grid" and self.draws != "random":
+            raise UserError('draws = "sobol" needs method = "random": a grid draws nothing')
         if self.method == "grid":
             for text in solvers:
                 found.candidates(text, np.random.default_rng(0))  # a grid uses no random numbers
@@ -199,7 +207,8 @@ def first_candidate(space: Space) -> dict[str, Any]:
 
 def described(tune: Tune, metrics: Sequence[str]) -> str:
     """How an experiment's solvers are tuned, in a sentence."""
-    trials = "1 trial" if tune.trials == 1 else f"{tune.trials} {tune.method} trials"
+    kind = "evenly spread (Sobol)" if tune.method == "random" and tune.draws == "sobol" else tune.method
+    trials = "1 trial" if tune.trials == 1 else f"{tune.trials} {kind} trials"
     where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune.per]
     cut = "the same split" if tune.validation == "again" else tune.validation
     return (
@@ -282,19 +291,41 @@ def _product(axes: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in product(*(axes[name] for name in names))]
 
 
-def _drawn(space: Space, trials: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Distinct random candidates, `trials` of them, or fewer if no new one turns up."""
+def _drawn(points: Iterator[dict[str, Any]], trials: int) -> list[dict[str, Any]]:
+    """Distinct candidates of these, `trials` of them, or fewer if no new one turns up."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     repeats = 0
     while len(found) < trials and repeats < _PATIENCE:
-        drawn = {name: _draw(space[name], rng) for name in sorted(space)}
+        drawn = next(points)
         repeats = repeats + 1 if tuple(drawn.values()) in found else 0
         found.setdefault(tuple(drawn.values()), drawn)
     return list(found.values())
 
 
+def _points(space: Space, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Random candidates, each independent of the others."""
+    while True:
+        yield {name: _draw(space[name], rng) for name in sorted(space)}
+
+
+def _spread_points(space: Space, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Candidates along a scrambled Sobol sequence (Owen 1998): the first 2^m of them lie evenly in the space."""
+    names = sorted(space)
+    sequence = importlib.import_module("scipy.stats.qmc").Sobol(len(names), rng=rng)
+    size = 0
+    while True:
+        for shares in sequence.random_base2(size).tolist():
+            yield {name: _at(space[name], share) for name, share in zip(names, shares, strict=True)}
+        size = max(0, int(sequence.num_generated).bit_length() - 1)  # as many points again: 1, 1, 2, 4, 8, ...
+
+
 def _draw(values: Values, rng: np.random.Generator) -> Any:
     return values.draw(rng) if isinstance(values, Range) else values[int(rng.integers(len(values)))]
+
+
+def _at(values: Values, share: float) -> Any:
+    """The value at this share of the way through a range or a list of choices."""
+    return values.at(share) if isinstance(values, Range) else values[int(share * len(values))]
 
 
 def _names(solver: str) -> tuple[str, str]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy.stats import rankdata
 
 from rankbench.contract import Floats, Int32s, Int64s, Model
 from rankbench.data.views import Ratings, View
@@ -154,8 +153,15 @@ def _gini_weights(exposure: Exposure) -> Floats:
     n, total = len(exposure.expected), float(exposure.expected.sum())
     if total == 0.0:
         return np.zeros(n)
-    weights: Floats = (2.0 * rankdata(exposure.expected) - n - 1.0) * exposure.users / (n * total)
+    weights: Floats = (2.0 * _mid_ranks(exposure.expected) - n - 1.0) * exposure.users / (n * total)
     return weights
+
+
+def _mid_ranks(values: Floats) -> Floats:
+    """The rank of each value from 1, the lowest first; equal values share the mean of their ranks."""
+    _, own, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[own]
+    return ranks
 
 
 def _self_information(train: View) -> Floats:
