@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import isnan, nan
 
+from rankbench.errors import UserError
 from rankbench.harness.records import Study
 from rankbench.report.tables import Sheet
 from rankbench.report.trials import Trial, trials
@@ -33,6 +34,8 @@ class Standing:
 
 def standings(study: Study) -> list[Standing]:
     """The standing of each solver on each data set and split, in the order of the plan."""
+    if any(entry.cell.rung for entry in study.trials):
+        raise UserError(f"{study.name} tunes by halving: --by-trials compares trials of the same budget")
     by_solver: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials(study):
         by_solver.setdefault((*trial.shown, trial.solver), []).append(trial)

@@ -133,7 +133,7 @@ def test_sobol_draws_are_as_many_as_random_ones_and_none_twice(trials, seed):
 
 def test_a_grid_draws_nothing():
     tune = Tune({"sgd": {"lam": (1.0, 2.0)}}, "grid", 2, draws="sobol")
-    with pytest.raises(UserError, match='draws = "sobol" needs method = "random": a grid draws nothing'):
+    with pytest.raises(UserError, match='draws = "sobol" does not go with method = "grid"'):
         tune.fitted(("sgd",))
 
 
