@@ -5,7 +5,7 @@ trials. All solvers of an experiment get the same rungs, or the same number of t
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
@@ -125,7 +125,7 @@ def _worst(results: Sequence[Result]) -> Any:
     return key
 
 
-def _told(optuna: Any, trial: Cell, result: Result, distributions: dict[str, Any]) -> Any:
+def _told(optuna: Any, trial: Cell, result: Result, distributions: Mapping[str, object]) -> Any:
     """A trial as Optuna's study takes it."""
     value, states = _value(result), optuna.trial.TrialState
     settings = dict(trial.solver.settings)
