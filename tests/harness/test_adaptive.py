@@ -165,6 +165,16 @@ def test_tpe_proposes_values_near_the_best(tmp_path, optuna):
     assert len([trial for trial in run.plan.trials if trial.solver.name == "sgd"]) == 2  # its whole space
 
 
+def test_tpe_chooses_among_texts_and_ends_where_nothing_new_turns_up(tmp_path, optuna):
+    lists = {"step": (0.01, 0.02, 0.05, 0.1, 0.2), "loss": ("squared-hinge", "logistic")}
+    space = {"global": {"lam": Range(1.0, 1.017)}, "sgd": lists}  # three values of three digits, ten pairs
+    run, _ = by_hand(tmp_path, tuned(Tune(space, "tpe", 8, "ndcg@5"), solvers=("global", "sgd")), lambda trial: 0.5)
+    tried = [trial.solver for trial in run.plan.trials]
+    assert sorted(solver.setting("lam") for solver in tried if solver.name == "global") == [1.0, 1.01, 1.017]
+    pairs = {(solver.setting("step"), solver.setting("loss")) for solver in tried if solver.name == "sgd"}
+    assert len(pairs) == 8 and not run.plan.undecided
+
+
 def test_tpe_goes_on_past_trials_that_failed(tmp_path, optuna):
     run, _ = by_hand(tmp_path, tuned(Tune(WIDE, "tpe", 6, "ndcg@5")), lambda trial: None)
     assert len(run.plan.trials) == 12 and len(run.plan.failures) == 2

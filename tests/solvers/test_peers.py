@@ -174,6 +174,14 @@ def test_unseen_items_are_ranked_by_their_features(name):
     assert found["pairwise-error"] < 0.15
 
 
+def test_numbers_that_run_away_inside_a_package_are_one_line():
+    solver = installed(ImplicitBPR(rank=3, lam=1e12))
+    with pytest.raises(
+        UserError, match=r"^ImplicitBPR: the package gave up: NaN .*; scale the ratings, lower the step"
+    ):
+        fit(solver, ratings())
+
+
 def test_ratings_of_many_values_become_few_levels_in_their_order():
     values = np.random.default_rng(0).standard_normal(1000)
     levels = peers.levels_of(values)
