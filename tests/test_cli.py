@@ -68,6 +68,12 @@ def results(tmp_path, monkeypatch, capsys):
         (["run", "park2015-table1", "--trials", "3"], "--trials=3: park2015-table1 tunes on a grid"),
         (["run", "parkzhang2014-choices", "--trials", "3"], "--trials=3: none of parkzhang2014-choices tunes anything"),
         (["tune", "sgd"], "'-d' / '--data'"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--method", "halvin"], "did you mean 'halving'"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--draws", "sobl"], "did you mean 'sobol'"),
+        (
+            ["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--method", "grid"],
+            "a grid needs a number of points",
+        ),
         (["tune", "sdg", "-d", "low-rank", "--space", "lam=1..2"], "did you mean 'sgd'? (rankbench list solvers)"),
         (["tune", "sgd", "-d", "low-rnk", "--space", "lam=1..2"], "did you mean 'low-rank'?"),
         (["tune", "sgd", "-d", "low-rank"], "nothing to tune: give the values to try, like --space lam=0.01..1:log"),
