@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from rankbench import soundness
@@ -24,10 +25,13 @@ from rankbench.contract import Executor, Floats, Int32s, Int64s, Ints, Model, Sc
 from rankbench.errors import UserError, unknown
 from rankbench.item_kernels import ItemKernel, KernelName
 from rankbench.kernels.models import gram as gram_kernel
+from rankbench.kernels.models import item_weights as weights_kernel
 from rankbench.kernels.models import scoring as scoring_kernel
 from rankbench.kernels.models import stumps as stumps_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.names import checked_threads
+
+Uint64s = npt.NDArray[np.uint64]
 
 _ROWS = 1 << 10  # kernel values between this many items and a user's rated items are computed at a time
 _BLOCK = 1 << 16  # pairs scored at a time, which limits the scratch memory
@@ -54,6 +58,39 @@ class ItemScores:
     def validate(self) -> None:
         """Raise an error unless the scores are a vector of numbers."""
         soundness.numbers("scores", self.scores, None)
+
+
+@dataclass(frozen=True, eq=False)
+class HashedScores:
+    """A random score from 0 to 1 for each pair of user and item, computed from a seed and the pair, and not stored."""
+
+    seed: int
+    n_users: int
+    n_items: int
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """The random score of each pair, the same whenever it is asked for."""
+        users, items = _pairs(users, items, self.n_users, self.n_items)
+        return self._drawn(users, items)
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """users x items: the random scores of all items for these users."""
+        users, threads = _asked(users, self.n_users, threads)
+        return self._drawn(users[:, None], np.arange(self.n_items)[None, :])
+
+    def validate(self) -> None:
+        """Raise an error unless the seed and the sizes are whole numbers within their ranges."""
+        limits = {"seed": 2**63, "n_users": 2**31, "n_items": 2**31}
+        for name, high in limits.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 0 <= value < high:
+                raise UserError(f"{name}={value} is out of range: must be a whole number from 0 to {high - 1}")
+
+    def _drawn(self, users: Ints, items: Ints) -> Floats:
+        """The first 53 bits of the mixed number of each pair, as a fraction."""
+        pairs = users.astype(np.uint64) * np.uint64(self.n_items) + items.astype(np.uint64)
+        bits = _mixed(np.uint64(self.seed) + _mixed(pairs + np.uint64(1))) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,11 +362,7 @@ class UserWeights:
         """x_item . w_user + offset_user for each pair, summed over the stored values of a sparse x_item."""
         table, out = scipy.sparse.csr_array(self.features), np.empty(len(users))
         scoring_kernel.sparse_pairs(
-            features=SparseRows(
-                indptr=table.indptr.astype(np.int64),
-                columns=table.indices.astype(np.int32),
-                values=table.data.astype(np.float64),
-            ),
+            features=_sparse_rows(table),
             weights=as_kernels_take(self.weights, np.float64),
             offsets=as_kernels_take(self.offsets, np.float64),
             users=users,
@@ -522,6 +555,70 @@ class Stumps:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class ItemWeights:
+    """Weights between items: score = offset_item + the sum over the items j that the user rated of x_j W[j, item]."""
+
+    indptr: Int64s
+    rated: Int32s  # the row of W of each item that a user rated, ascending for each user
+    values: Floats  # x
+    weights: Any  # W, dense or CSR: rows and columns stand for the items rated in training
+    columns: Int32s  # each item's row and column of W
+    offsets: Floats  # one per item; NaN for an item without a score
+
+    def score(self, users: Ints, items: Ints) -> Floats:
+        """The weighted sum of each pair, over the items that the user rated."""
+        users, items = _pairs(users, items, len(self.indptr) - 1, len(self.columns))
+        out = np.empty(len(users))
+        if len(self.rated):
+            asked = self.columns[items]
+            if scipy.sparse.issparse(self.weights):
+                weights_kernel.sparse_pairs(
+                    rows=self._rows(), weights=_sparse_rows(self.weights), users=_int32s(users), asked=asked, out=out
+                )
+            else:
+                weights_kernel.dense_pairs(
+                    rows=self._rows(), weights=self.weights, users=_int32s(users), asked=asked, out=out
+                )
+        else:
+            out[:] = 0.0
+        return out + self.offsets[items]
+
+    def score_all(self, users: Ints, threads: int = 1) -> Floats:
+        """users x items: the weighted sums of all items for these users, with the bits that `score` gives."""
+        users, threads = _asked(users, len(self.indptr) - 1, threads)
+        out = np.zeros((len(users), self.weights.shape[1]))
+        if scipy.sparse.issparse(self.weights):
+            weights_kernel.sparse_all(
+                rows=self._rows(), weights=_sparse_rows(self.weights), users=_int32s(users), out=out, threads=threads
+            )
+        else:
+            weights_kernel.dense_all(
+                rows=self._rows(), weights=self.weights, users=_int32s(users), out=out, threads=threads
+            )
+        return out[:, self.columns] + self.offsets
+
+    def validate(self) -> None:
+        """Raise an error unless all indices lie within W, W is square, and the arrays have matching lengths."""
+        size, _ = soundness.features("weights", self.weights)
+        soundness.features("weights", self.weights, size, size)
+        if scipy.sparse.issparse(self.weights):
+            if not self.weights.has_canonical_format:
+                raise UserError("weights are not sorted by columns, or hold an entry twice (csr_array.sum_duplicates)")
+        else:
+            soundness.doubles("weights", self.weights, size, size)
+            if not self.weights.flags.c_contiguous:
+                raise UserError("weights are stored by columns: they must be stored by rows (numpy.ascontiguousarray)")
+        (n_items,) = soundness.doubles("offsets", self.offsets, None)
+        soundness.ids("columns", self.columns, size, n_items, dtype=np.int32)
+        (entries,) = soundness.ids("rated", self.rated, size, None, dtype=np.int32)
+        soundness.doubles("values", self.values, entries)
+        soundness.pointers("indptr", self.indptr, max(0, len(self.indptr) - 1), entries, np.int64)
+
+    def _rows(self) -> SparseRows:
+        return SparseRows(indptr=self.indptr, columns=self.rated, values=self.values)
+
+
 MODELS: dict[str, type] = {
     cls.__name__: cls
     for cls in (
@@ -533,6 +630,8 @@ MODELS: dict[str, type] = {
         KernelScores,
         KernelExpansion,
         Stumps,
+        HashedScores,
+        ItemWeights,
     )
 }
 FEATURES: dict[str, str] = {  # the models that score any item by its features, and the field that has these
@@ -600,6 +699,22 @@ def _products(rows: Floats, chosen: Ints, columns: Floats, threads: int) -> Floa
         threads=threads,
     )
     return out
+
+
+def _sparse_rows(table: scipy.sparse.csr_array) -> SparseRows:
+    """A CSR matrix as the kernels take it."""
+    return SparseRows(
+        indptr=table.indptr.astype(np.int64),
+        columns=table.indices.astype(np.int32),
+        values=table.data.astype(np.float64),
+    )
+
+
+def _mixed(numbers: Uint64s) -> Uint64s:
+    """SplitMix64's finaliser, as in the kernels' random streams: flipping any bit flips about half of the result's."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 def _pairs(users: Ints, items: Ints, n_users: int | None, n_items: int) -> tuple[Ints, Ints]:

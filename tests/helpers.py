@@ -19,6 +19,7 @@ from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Counted, Machine, Point, Result, Selection
 from rankbench.harness.run import Conditions, Run, Tell
 from rankbench.harness.store import ResultsFolder, Store
+from rankbench.solvers import SOLVERS
 
 TINY = Experiment(
     name="tiny",
@@ -33,6 +34,8 @@ TINY = Experiment(
     budget=Budget(steps=3),
     figure=Figure(kind="curve", x="step"),
 )
+
+OWN_SOLVERS = tuple(name for name, home in SOLVERS.entries.items() if not home.startswith("rankbench.solvers.peers."))
 
 SPACES = {"global": {"lam": Range(1.0, 1000.0, "log")}, "sgd": {"lam": Range(0.1, 100.0, "log"), "rank": (2, 3)}}
 TUNE_TOML = (

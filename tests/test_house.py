@@ -120,7 +120,7 @@ def test_no_import_points_up(path):
 
 
 def test_no_solver_imports_another():
-    for path in (PACKAGE / "solvers").glob("*.py"):
+    for path in (PACKAGE / "solvers").rglob("*.py"):
         assert not [name for name in imported(path) if name.startswith("rankbench.solvers")], path.name
 
 

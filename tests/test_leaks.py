@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from rankbench.solvers import SOLVERS
+from helpers import OWN_SOLVERS
 
 HERE = Path(__file__).parent
 MEGABYTE = 1 << 20
@@ -74,7 +73,7 @@ def growth(name: str, first: int, later: int) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SOLVERS.entries)
+@pytest.mark.parametrize("name", OWN_SOLVERS)
 def test_fits_leave_no_objects_behind(name):
     resident, traced = growth(name, first=20, later=50)
     assert resident < 2 * MEGABYTE
@@ -82,7 +81,7 @@ def test_fits_leave_no_objects_behind(name):
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("name", SOLVERS.entries)
+@pytest.mark.parametrize("name", OWN_SOLVERS)
 def test_a_thousand_fits_leave_no_memory_behind(name):
     resident, traced = growth(name, first=200, later=800)
     assert resident < 2 * MEGABYTE

@@ -718,7 +718,7 @@ def test_a_label_names_the_metric_that_it_came_from(name, k, data):
     parsed = metric(text)
     assert metric(parsed.label) == parsed
     assert parsed.name == name
-    assert parsed.k == (k if record.cuts else None)
+    assert parsed.k == ((k or record.k) if record.cuts else None)
     assert "{" not in parsed.formula
 
 

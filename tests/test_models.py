@@ -13,7 +13,9 @@ from rankbench.models import (
     BlendedFactors,
     Factors,
     FeatureFactors,
+    HashedScores,
     ItemScores,
+    ItemWeights,
     KernelExpansion,
     KernelScores,
     Stumps,
@@ -36,7 +38,20 @@ EVERYBODY = np.arange(3, dtype=np.int32)
 ABOVE = FEATURES[:, STUMPS[0]].transpose(1, 2, 0) > STUMPS[1][:, :, None]  # users x thresholds x items
 BOOSTED = np.einsum("ut,uti->ui", STUMPS[2], ABOVE) + OFFSETS[:, None]
 
+BETWEEN = RNG.standard_normal((3, 3)) * (RNG.random((3, 3)) < 0.7)
+ROWS = np.array([0, 2, 2, 5]), np.array([1, 2, 0, 1, 2], np.int32), COEFFICIENTS[:5].copy()
+WEIGHTED = scipy.sparse.csr_array((ROWS[2], ROWS[1], ROWS[0]), shape=(3, 3)).toarray()
+LEVELS = RNG.standard_normal(5)
 SHARES, REACHES = RNG.random((3, 2)), RNG.random((5, 2)) + 0.1
+
+
+def splitmix(number: int) -> int:
+    """SplitMix64's finaliser in whole numbers of any size."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        number %= 2**64
+        number = (number ^ number >> shift) * factor
+    return number % 2**64
+
 
 EXAMPLES = {
     "ItemScores": ItemScores(OFFSETS[[0, 1, 2, 0, 1]]),
@@ -51,6 +66,12 @@ EXAMPLES = {
     "KernelScores of items that share rows": KernelScores(
         GRAM[:3, :3].copy(), TWINS, INDPTR, TWINS[ITEMS], COEFFICIENTS, OFFSETS
     ),
+    "ItemWeights": ItemWeights(*ROWS, BETWEEN, TWINS, LEVELS),
+    "ItemWeights, sparse": ItemWeights(*ROWS, scipy.sparse.csr_array(BETWEEN), TWINS, LEVELS),
+    "ItemWeights of users without a rating": ItemWeights(
+        np.zeros(4, np.int64), ROWS[1][:0], ROWS[2][:0], BETWEEN, TWINS, LEVELS
+    ),
+    "HashedScores": HashedScores(2**63 - 1, 3, 5),
     "Stumps": Stumps(FEATURES, EVERYBODY, *STUMPS, OFFSETS),
     "Stumps, sparse": Stumps(scipy.sparse.csr_array(FEATURES), EVERYBODY, *STUMPS, OFFSETS),
     "Stumps without a threshold": Stumps(FEATURES, EVERYBODY, *(part[:, :0] for part in STUMPS), OFFSETS),
@@ -77,6 +98,13 @@ EXPECTED = {
     "UserWeights, sparse": PRODUCTS + OFFSETS[:, None],
     "KernelScores": EXPANSION @ GRAM + OFFSETS[:, None],
     "KernelScores of items that share rows": EXPANSION @ GRAM[np.ix_(TWINS, TWINS)] + OFFSETS[:, None],
+    "ItemWeights": (WEIGHTED @ BETWEEN)[:, TWINS] + LEVELS,
+    "ItemWeights, sparse": (WEIGHTED @ BETWEEN)[:, TWINS] + LEVELS,
+    "ItemWeights of users without a rating": np.tile(LEVELS, (3, 1)),
+    "HashedScores": np.reshape(
+        [(splitmix(2**63 - 1 + splitmix(5 * user + item + 1)) >> 11) / 2**53 for user in range(3) for item in range(5)],
+        (3, 5),
+    ),
     "Stumps": BOOSTED,
     "Stumps, sparse": BOOSTED,
     "Stumps without a threshold": np.tile(OFFSETS[:, None], 5),
@@ -355,6 +383,19 @@ CRAFTED = {  # of which model, which array, how changed, and what is said of it
     "fewer cuts": ("Stumps", "cuts", lambda a: a[:, :1], "cuts has the shape 3 x 1: it must be 3 x 2"),
     "fewer rows of weights": ("Stumps", "weights", lambda a: a[1:], "weights has the shape 2 x 2: it must be 3 x 2"),
     "cuts of integers": ("Stumps", "cuts", _as(int), "cuts holds int64: it must hold float64"),
+    "weights that are not square": ("ItemWeights", "weights", lambda a: a[:, :2], "weights has the shape 3 x 2"),
+    "weights by columns": ("ItemWeights", "weights", np.asfortranarray, "weights are stored by columns"),
+    "weights of floats": ("ItemWeights", "weights", _as(np.float32), "weights holds float32: it must hold float64"),
+    "a rated item beyond": ("ItemWeights", "rated", _at(0, 3), "rated holds 3: ids run from 0 to 2"),
+    "a weighted item beyond": ("ItemWeights", "columns", _at(0, 3), "columns holds 3: ids run from 0 to 2"),
+    "more weighted items": ("ItemWeights", "columns", lambda a: a[1:], "columns has the shape 4: it must be 5"),
+    "fewer values of rated items": ("ItemWeights", "values", lambda a: a[1:], "values has the shape 4: it must be 5"),
+    "pointers of rated items": ("ItemWeights", "indptr", _at(-1, 4), "indptr runs from 0 to 4: it must run from 0"),
+    "no pointers of rated items": ("ItemWeights", "indptr", lambda a: a[:0], "indptr has the shape 0: it must be 1"),
+    "weights in disorder": ("ItemWeights, sparse", "weights.indices", lambda a: a[::-1].copy(), "weights"),
+    "a seed of a fraction": ("HashedScores", "seed", _put(1.5), "seed=1.5 is out of range: must be a whole number"),
+    "a negative number of users": ("HashedScores", "n_users", _put(-1), "n_users=-1 is out of range"),
+    "too many items": ("HashedScores", "n_items", _put(2**31), "n_items=2147483648 is out of range"),
     "fewer stump offsets": ("Stumps", "offsets", lambda a: a[:2], "rows holds 2: ids run from 0 to 1"),
 }  # fmt: skip
 

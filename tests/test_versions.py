@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from data.splits.small import EVERY_SPLIT, by_hand
+from helpers import OWN_SOLVERS
 
 from rankbench.arrays import fingerprint, pack
 from rankbench.contract import Floats, Ints
@@ -77,15 +78,23 @@ CASES = {
         "convex-erm",
         "convex-erm[loss=smooth-hinge]",
         "convex-erm[loss=squared-hinge,corrections=0]",
+        "ease[lam=3]",
+        "ease[lam=3,values=centred]",
+        "ease[lam=3,values=ratings,least=3]",
+        "fm[rank=2,features=none]",
         "frsvm[rank=3,features=none]",
         "frsvm[rank=3,features=none,partitions=4]",
         "global",
         "global[loss=logistic]",
+        "item-knn[neighbours=4]",
+        "item-knn[neighbours=4,values=centred,shrink=0]",
+        "item-knn[neighbours=4,values=ratings,least=3]",
         "lcr[rank=2,anchors=3]",
         "lcr[rank=2,anchors=0]",
         "mf[rank=3]",
         "mf[rank=3,centre=none]",
         "popularity",
+        "random",
         "rmc[lam=2]",
         "rmc[lam=2,rank=3,eps=0.1]",
         "robirank[rank=3]",
@@ -98,6 +107,8 @@ CASES = {
         "smc[lam=2,centred=true,rank=3]",
     ],
     "features": [
+        "fm[rank=2]",
+        "fm[rank=2,loss=squared-hinge]",
         "frsvm[rank=2]",
         "frsvm[rank=2,start=random,newton=2,fallback=mean]",
         "frsvm[rank=2,start=random,newton=2,fallback=mean,partitions=3]",
@@ -122,7 +133,14 @@ CASES = {
         "svrank[kernel=polynomial,form=residuals]",
     ],
     "comparisons": ["global", "rmc[lam=2]", "rmc[lam=2,graphs=as-levels]", "sgd[rank=3]"],
-    "featured-comparisons": ["frsvm[rank=2]", "ranksvm-joint", "ranksvm-nuclear", "ranksvm-separate", "ranksvm-var"],
+    "featured-comparisons": [
+        "fm[rank=2]",
+        "frsvm[rank=2]",
+        "ranksvm-joint",
+        "ranksvm-nuclear",
+        "ranksvm-separate",
+        "ranksvm-var",
+    ],
 }
 
 GENERATED = [
@@ -140,6 +158,8 @@ GENERATED = [
     "monotone[users=20,items=30,per_user=20,levels=5]",
     "partial-orders[users=20,items=30,per_user=12,density=0.4]",
 ]
+
+OF_FEATURES = ("intra-list-similarity",)  # metrics that need item features
 
 # Other than usual values of what a metric takes.
 SETTINGS = {
@@ -209,7 +229,7 @@ def metric_results(name: str) -> Pins:
     texts += [f"{texts[-1]}[{key}={value}]" for key in record.takes for value in SETTINGS[key]]
     return {
         f"{text} on {on}": values_of(text, problem(on))
-        for on in ("ratings", "comparisons")
+        for on in (("features",) if name in OF_FEATURES else ("ratings", "comparisons"))
         for text in texts
         if not unusable(metric(text), problem(on).test, problem(on).train)
     }
@@ -299,7 +319,7 @@ KINDS = {
         list(METRICS), metric_results, lambda name: METRICS[name].version, lambda _: "rankbench/metrics/records.py"
     ),
     "solvers": Kind(
-        list(SOLVERS.entries),
+        list(OWN_SOLVERS),  # those of other packages change with these
         solver_results,
         lambda name: SOLVERS.find(name).version,
         lambda name: file_of(SOLVERS.find(name)),

@@ -105,6 +105,9 @@ def table(
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
     of_trials: Annotated[bool, typer.Option("--trials", help="The trials of the tuning, one per line.")] = False,
+    by_trials: Annotated[
+        bool, typer.Option("--by-trials", help="Which solver leads after 1, 2, ... trials of each.")
+    ] = False,
     of_peaks: Annotated[
         bool, typer.Option("--peaks", help="The peak memory of each stage, one result per line.")
     ] = False,
@@ -117,22 +120,28 @@ def table(
 
     Example: rankbench table park2015-table1 --csv
     """
+    from rankbench.report.by_trials import by_trials_sheet, standings
     from rankbench.report.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
     from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
     if as_csv and as_latex:
         raise UserError("--csv and --latex exclude each other: choose one")
-    if of_peaks and of_trials:
-        raise UserError("--peaks and --trials exclude each other: choose one")
+    if of_peaks + of_trials + by_trials > 1:
+        raise UserError("--peaks, --trials and --by-trials exclude each other: choose one")
+    if by_trials and as_csv:
+        raise UserError("--by-trials has no CSV: --trials --csv has the values that it is made from")
     found = stored_study(out, name, seed, full, machine)
-    if of_trials and not found.trials:
+    if (of_trials or by_trials) and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
     if as_csv:
         plain = trials_to_csv(trials(found)) if of_trials else to_csv(rows(found))
         sys.stdout.write(peaks_to_csv(found) if of_peaks else plain)
         return
-    wanted = peak_sheet(found) if of_peaks else trial_sheet(trials(found)) if of_trials else sheet(found)
+    if by_trials:
+        wanted = by_trials_sheet(standings(found))
+    else:
+        wanted = peak_sheet(found) if of_peaks else trial_sheet(trials(found)) if of_trials else sheet(found)
     if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:

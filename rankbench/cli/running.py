@@ -140,6 +140,10 @@ def tune(
     metric: Annotated[str, option("--metric", "METRIC", "The metric that chooses the best trial.")] = "pairwise-error",
     validation: Annotated[str, option("--validation", "SPLIT", "How to cut validation sets.")] = "entries[test=0.2]",
     trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
+    method: Annotated[
+        str, option("--method", "NAME", "random, halving (the best go on with more steps) or tpe (by Optuna).")
+    ] = "random",
+    draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     seed: Seed = 0,
     jobs: Jobs = 1,
@@ -154,6 +158,8 @@ def tune(
 
     Example: rankbench tune sgd[rank=5] -d low-rank --space lam=1..1000:log --trials 8
     """
+    from dataclasses import replace
+
     from rankbench.cli.session import Session, results_in
     from rankbench.experiments.spaces import Tune, read_space
     from rankbench.harness.isolation import Caps
@@ -161,9 +167,11 @@ def tune(
     from rankbench.harness.run import Conditions
     from rankbench.harness.tuning import alone
 
+    kind = Tune(method=method, draws=draws)  # type: ignore[arg-type]  # which checks them
     with as_options():
         selection = Selection(seed=seed, threads=threads)
-        wanted = Tune({solver: read_space(space or ())}, "random", trials, metric, validation)
+        spaces = {solver: read_space(space or ())}
+        wanted = replace(kind, space=spaces, trials=trials, metric=metric, validation=validation)
         experiment = alone(solver, data, split, wanted, steps)
     conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout)), force, retry_failed)
     raise typer.Exit(Session(results_in(out), selection, conditions, quiet).tune_one(experiment))

@@ -189,7 +189,8 @@ class Session:
         if run.plan.searches:
             to_run = run.pending_trials
             self._say_what_is_there(f"{name} trials", run.plan.trials, to_run)
-            with progress_of(f"{name} trials", len(to_run), self.quiet or not to_run) as tell:
+            coming = len(to_run) + sum(search.to_come for search in run.plan.searches)
+            with progress_of(f"{name} trials", coming, self.quiet or not to_run) as tell:
                 run.try_out(tell)
         to_run = run.pending
         self._say_what_is_there(name, run.plan.cells, to_run)

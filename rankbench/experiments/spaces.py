@@ -4,7 +4,8 @@ Every solver of an experiment gets the same number of trials. A solver with a sm
 trial for each setting in it.
 """
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import exp, isfinite, log, prod
@@ -60,15 +61,19 @@ class Range:
         if self.points is None:
             raise UserError("a grid needs a number of points: { low = 1, high = 1000, points = 4 }")
         shares = [index / (self.points - 1) for index in range(self.points)]
-        values = tuple(self._written(self._at(share, self.low, self.high)) for share in shares)
+        values = tuple(self.rounded(self._at(share, self.low, self.high)) for share in shares)
         if len(set(values)) < len(values):
             raise UserError(f"points={self.points} gives a value twice: use fewer points")
         return values
 
     def draw(self, rng: np.random.Generator) -> Any:
         """A random value, uniform on the range's scale."""
+        return self.at(rng.random())
+
+    def at(self, share: float) -> Any:
+        """The value at this share of the way, from 0 to 1, on the range's scale."""
         margin = 0.5 if self.whole else 0.0
-        return self._written(self._at(rng.random(), self.low - margin, self.high + margin))
+        return self.rounded(self._at(share, self.low - margin, self.high + margin))
 
     def _at(self, share: float, low: float, high: float) -> float:
         """The number at this share of the way from low to high, on the range's scale."""
@@ -76,7 +81,7 @@ class Range:
             return exp(log(low) + share * (log(high) - log(low)))
         return low + share * (high - low)
 
-    def _written(self, value: float) -> Any:
+    def rounded(self, value: float) -> Any:
         """The value rounded to an integer or to three digits, and clipped to the range."""
         rounded = round(value) if self.whole else float(f"{value:.3g}")
         return min(max(rounded, self.low), self.high)
@@ -91,11 +96,13 @@ class Tune:
     """How the solvers of an experiment are tuned: each with the same number of trials, on the same validation set."""
 
     space: Mapping[str, Space] = field(default_factory=dict)  # by the solver's text in the experiment, or its bare name
-    method: Literal["random", "grid"] = "random"
+    method: Literal["random", "grid", "halving", "tpe"] = "random"
     trials: Annotated[int, TRIALS] = 8
     metric: str = ""  # empty: the experiment's first metric
     validation: str = "entries[test=0.2]"  # the split that cuts it from the training part; own: that of the split
     per: Literal["repetition", "split"] = "repetition"  # split: all repetitions use the choice of the first one
+    draws: Literal["random", "sobol"] = "random"  # of random trials: independent, or spread evenly over the space
+    eta: Annotated[int, Limits(low=2, high=10)] = 3  # of halving: one in eta trials goes on, with eta times the steps
 
     def __post_init__(self) -> None:
         check(self)
@@ -109,16 +116,28 @@ class Tune:
         return {} if key is None else {name: values for name, values in self.space[key].items() if name not in fixed}
 
     def candidates(self, solver: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-        """The settings to try for a solver, in order; a larger number of trials starts with the same ones."""
+        """The settings to try for a solver, in order; a larger number of trials starts with the same ones.
+
+        Of `tpe` only the first trials, and of `halving` those of the first rung.
+        """
         space = self.space_of(solver)
         if self.method == "grid":
             axes = {name: _grid(values) for name, values in space.items()}
             if space and (size := prod(map(len, axes.values()))) != self.trials:  # before a huge product is made
                 raise UserError(f"the grid of {solver} has {size} settings, not trials={self.trials}")
             return _product(axes)
-        if prod(_size(values) for values in space.values()) <= self.trials:
+        if self.is_whole(solver):
             return _product({name: _every(values) for name, values in space.items()})
-        return _drawn(space, self.trials, rng)
+        return _drawn(_points(space, rng) if self.draws == "random" else _spread_points(space, rng), self.first)
+
+    def is_whole(self, solver: str) -> bool:
+        """Whether a solver's space has no more values than there are trials, so that all are tried."""
+        return prod(_size(values) for values in self.space_of(solver).values()) <= self.trials
+
+    @property
+    def first(self) -> int:
+        """How many trials are drawn; the others of `tpe` are proposed from the results of earlier ones."""
+        return max(1, self.trials // 2) if self.method == "tpe" else self.trials
 
     def fitted(self, solvers: Sequence[str]) -> "Tune":
         """The same with every value converted to the setting's type; a value that a solver refuses is an error."""
@@ -135,6 +154,8 @@ class Tune:
                 raise UserError(f'no space for {text}: add [tune.space."{name}"], empty to tune nothing')
             space[key] = _fitted(text, self.space[key], self.method)
         found = replace(self, space=space)
+        if self.method == "grid" and self.draws != "random":
+            raise UserError('draws = "sobol" does not go with method = "grid", which draws nothing')
         if self.method == "grid":
             for text in solvers:
                 found.candidates(text, np.random.default_rng(0))  # a grid uses no random numbers
@@ -199,13 +220,26 @@ def first_candidate(space: Space) -> dict[str, Any]:
 
 def described(tune: Tune, metrics: Sequence[str]) -> str:
     """How an experiment's solvers are tuned, in a sentence."""
-    trials = "1 trial" if tune.trials == 1 else f"{tune.trials} {tune.method} trials"
+    trials = "1 trial" if tune.trials == 1 else _said(tune)
     where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune.per]
     cut = "the same split" if tune.validation == "again" else tune.validation
     return (
         f"{trials} for each solver, or its whole space where that is smaller; "
         f"the best {tune.metric or metrics[0]} on {cut} of {where} training part is chosen"
     )
+
+
+def _said(tune: Tune) -> str:
+    """The number and the kind of trials in words."""
+    drawn = "random" if tune.draws == "random" else "evenly spread (Sobol)"
+    if tune.method == "halving":
+        goes_on = (
+            f"one in {tune.eta} goes on with {tune.eta} times the steps, so that all cost the same number of steps"
+        )
+        return f"{tune.trials} {drawn} trials by successive halving ({goes_on})"
+    if tune.method == "tpe":
+        return f"{tune.trials} trials ({tune.first} {drawn}, then by TPE)"
+    return f"{tune.trials} {'grid' if tune.method == 'grid' else drawn} trials"
 
 
 def _values(solver: str, name: str, values: object) -> Values:
@@ -250,7 +284,7 @@ def _fitted_range(values: Range, ends: tuple[Any, ...], method: str) -> Range:
     low, high = ends
     if isinstance(low, str | bool):
         raise UserError("a range needs a number setting: list the choices instead")
-    if method == "random" and values.points is not None:
+    if method != "grid" and values.points is not None:
         raise UserError('points needs method = "grid": leave points out')
     fitted = replace(values, low=low, high=high)
     if method == "grid":
@@ -282,19 +316,41 @@ def _product(axes: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in product(*(axes[name] for name in names))]
 
 
-def _drawn(space: Space, trials: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Distinct random candidates, `trials` of them, or fewer if no new one turns up."""
+def _drawn(points: Iterator[dict[str, Any]], trials: int) -> list[dict[str, Any]]:
+    """Distinct candidates of these, `trials` of them, or fewer if no new one turns up."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     repeats = 0
     while len(found) < trials and repeats < _PATIENCE:
-        drawn = {name: _draw(space[name], rng) for name in sorted(space)}
+        drawn = next(points)
         repeats = repeats + 1 if tuple(drawn.values()) in found else 0
         found.setdefault(tuple(drawn.values()), drawn)
     return list(found.values())
 
 
+def _points(space: Space, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Random candidates, each independent of the others."""
+    while True:
+        yield {name: _draw(space[name], rng) for name in sorted(space)}
+
+
+def _spread_points(space: Space, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Candidates along a scrambled Sobol sequence (Owen 1998): the first 2^m of them lie evenly in the space."""
+    names = sorted(space)
+    sequence = importlib.import_module("scipy.stats.qmc").Sobol(len(names), rng=rng)
+    size = 0
+    while True:
+        for shares in sequence.random_base2(size).tolist():
+            yield {name: _at(space[name], share) for name, share in zip(names, shares, strict=True)}
+        size = max(0, int(sequence.num_generated).bit_length() - 1)  # as many points again: 1, 1, 2, 4, 8, ...
+
+
 def _draw(values: Values, rng: np.random.Generator) -> Any:
     return values.draw(rng) if isinstance(values, Range) else values[int(rng.integers(len(values)))]
+
+
+def _at(values: Values, share: float) -> Any:
+    """The value at this share of the way through a range or a list of choices."""
+    return values.at(share) if isinstance(values, Range) else values[int(share * len(values))]
 
 
 def _names(solver: str) -> tuple[str, str]:

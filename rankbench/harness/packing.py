@@ -70,12 +70,13 @@ def _row(
         cell.objective,
         cell.threads,
         cell.tuned,
+        *((cell.rung,) if cell.rung else ()),
     )
 
 
 def _cell(row: Sequence[Any], found: Packed, places: dict[Place, Place]) -> Cell:
     data, split, repetition, validation, split_hash, seed, solver, version, determinism, measures, budget, *more = row
-    every, objective, threads, tuned = more
+    every, objective, threads, tuned, *rung = more
     cut_again = None if validation is None else found.names[validation]
     place = Place(found.names[data], found.names[split], repetition, cut_again)
     return Cell(
@@ -91,4 +92,5 @@ def _cell(row: Sequence[Any], found: Packed, places: dict[Place, Place]) -> Cell
         objective=objective,
         threads=threads,
         tuned=tuple(tuned),
+        rung=int(*rung),
     )

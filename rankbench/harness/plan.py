@@ -12,6 +12,7 @@ from rankbench.data.views import mismatch
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune, first_candidate
+from rankbench.harness.adaptive import TPE, halving, required_optuna
 from rankbench.harness.materials import Materials
 from rankbench.harness.records import Cell, Measure, Place, Plan, Search, Selection, Skip
 from rankbench.metrics import metric, unusable
@@ -197,7 +198,21 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
             every=cell.budget.steps or cell.every,  # a trial is evaluated only at its end
             objective=False,
         )
-        yield Search(waiting, tuple(_trials(trial, cell.solver, tune)))
+        yield _search(waiting, tuple(_trials(trial, cell.solver, tune)), cell.solver, tune)
+
+
+def _search(waiting: Cell, trials: tuple[Cell, ...], solver: Named, tune: Tune) -> Search:
+    """The search that begins with these trials."""
+    if tune.method == "halving":
+        if waiting.budget.steps is None:
+            problem = 'method = "halving" gives trials a share of the steps of [budget], which has none'
+            raise UserError(problem, remedy="add steps to [budget]")
+        rungs = halving(len(trials), waiting.budget.steps, tune.eta)
+        return Search(waiting, rungs.begun(trials), rungs)
+    if tune.method == "tpe" and not tune.is_whole(solver.written):
+        required_optuna()
+        return Search(waiting, trials, TPE(solver, tune.space_of(solver.written), len(trials), tune.trials))
+    return Search(waiting, trials)
 
 
 def _refuse_shared_trials(question: Question, tune: Tune, cells: list[Cell]) -> None:

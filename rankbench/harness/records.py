@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Protocol, get_args
 
 from rankbench.contract import Determinism
 from rankbench.errors import safe
@@ -98,6 +99,7 @@ class Cell:
     objective: bool
     threads: int
     tuned: tuple[str, ...] = ()  # the names of the settings that tuning chose
+    rung: int = 0  # of a trial of successive halving: how many shorter trials of its settings came before
 
     @cached_property
     def key(self) -> str:
@@ -144,9 +146,9 @@ class Cell:
         return json.dumps((*where, self.solver.name, written, self.tuned, self.threads))
 
     @property
-    def slot(self) -> tuple[str, int]:
+    def slot(self) -> tuple[str, int, int]:
         """This cell's slot in the plan: it stays the same when tuning picks other settings, or a file is edited."""
-        return self.line, self.place.repetition
+        return self.line, self.place.repetition, self.rung
 
     @property
     def edition(self) -> tuple[str, str, str, int]:
@@ -195,12 +197,31 @@ class Skip:
         return safe(f"{parts}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
 
 
+class Growth(Protocol):
+    """How a search goes on from the results of its trials."""
+
+    @property
+    def most(self) -> int:
+        """How many trials there are in the end."""
+        ...
+
+    def more(self, trials: Sequence[Cell], results: Sequence["Result"]) -> tuple[Cell, ...]:
+        """The trials to add to these, which have all ended; empty if there are no more."""
+        ...
+
+
 @dataclass(frozen=True)
 class Search:
     """One solver's trials on one training part, and the cell that gets the settings of the best trial."""
 
     cell: Cell
-    trials: tuple[Cell, ...]
+    trials: tuple[Cell, ...]  # those that are known; with a growth others follow from their results
+    growth: Growth | None = None
+
+    @property
+    def to_come(self) -> int:
+        """How many trials may still follow from the results of those that are known."""
+        return 0 if self.growth is None else max(0, self.growth.most - len(self.trials))
 
 
 @dataclass(frozen=True)

@@ -76,10 +76,8 @@ class Run:
         self._stored: dict[str, Result] = {}
         self._looked: set[str] = set()
         self._made: set[str] = set()  # keys of cells that this run has run
-        self.paths = Paths(plan.searches, store.starts)
-        self._look(plan.trials)
-        self.plan = settled(plan, self._stored)
-        self._look(self.plan.cells)
+        self.paths = Paths((search for search in plan.searches if search.growth is None), store.starts)
+        self.plan = self._settled(plan)
 
     @property
     def pending_trials(self) -> tuple[Cell, ...]:
@@ -117,13 +115,15 @@ class Run:
         self._record()
 
     def try_out(self, tell: Tell) -> None:
-        """Run the pending trials, and decide the cells that follow from them."""
-        self._execute(self.pending_trials, tell)
-        if not self.pending_trials:
-            self.paths.clear()
-        self.plan = settled(self.plan, self._stored)
-        self._look(self.plan.cells)
-        self._record()
+        """Run the pending trials and those that follow from their results, and decide the cells."""
+        known = 0
+        while known < len(self.plan.trials):  # else no trial followed
+            known = len(self.plan.trials)
+            self._execute(self.pending_trials, tell)
+            if not self.pending_trials:
+                self.paths.clear()
+            self.plan = self._settled(self.plan)
+            self._record()
 
     def execute(self, tell: Tell) -> None:
         """Run all pending trials and cells, and store each result as it comes.
@@ -149,6 +149,16 @@ class Run:
             trials=tuple(Entry(trial, self.result(trial)) for trial in plan.trials),
             cells=str(self.store.cells),
         )
+
+    def _settled(self, plan: Plan) -> Plan:
+        """The plan with all that follows from stored results: further trials, and cells."""
+        known = -1
+        while known < len(plan.trials):
+            known = len(plan.trials)
+            self._look(plan.trials)
+            plan = settled(plan, self._stored)
+        self._look(plan.cells)
+        return plan
 
     def _record(self) -> None:
         """Write the plan to the results folder, as far as it is decided."""

@@ -8,6 +8,7 @@ from rankbench.data import DATASETS
 from rankbench.errors import UserError
 from rankbench.experiments import Budget, Experiment
 from rankbench.experiments.spaces import Tune
+from rankbench.harness.adaptive import finals
 from rankbench.harness.records import Cell, Failure, Measure, Plan, Result, Search
 from rankbench.metrics import metric
 from rankbench.names import Named, show_value, without_folder
@@ -25,12 +26,17 @@ def best(results: Sequence[Result], measure: Measure) -> int | None:
 
 
 def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
-    """The plan with a cell or a failure for every search whose trials have all ended; `stored` maps keys to results."""
+    """The plan with a cell or a failure for every search whose trials have all ended; `stored` maps keys to results.
+
+    A search whose known trials have ended, and which goes on from their results, has its next trials instead.
+    """
     if not plan.searches:
         return plan
-    outcomes = [_outcome(search, [stored.get(trial.key) for trial in search.trials]) for search in plan.searches]
+    searches = tuple(_grown(search, [stored.get(trial.key) for trial in search.trials]) for search in plan.searches)
+    outcomes = [_outcome(search, [stored.get(trial.key) for trial in search.trials]) for search in searches]
     return replace(
         plan,
+        searches=searches,
         cells=tuple(outcome for outcome in outcomes if isinstance(outcome, Cell)),
         failures=tuple(outcome for outcome in outcomes if isinstance(outcome, Failure)),
     )
@@ -67,15 +73,23 @@ def _example(solver: Named) -> str:
     return f"'{next(iter(dict(solver.settings)), 'setting')}=a|b'"
 
 
+def _grown(search: Search, stored: Sequence[Result | None]) -> Search:
+    """The search with the trials that follow from these results, if all trials that are known have ended."""
+    results = [result for result in stored if result is not None]
+    if search.growth is None or len(results) < len(stored):
+        return search
+    return replace(search, trials=search.trials + search.growth.more(search.trials, results))
+
+
 def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure | None:
     """The search's cell with the settings of its best trial, or a failure; None while trials are missing."""
     results = [result for result in stored if result is not None]
     if len(results) < len(stored):
         return None
-    measure = search.trials[0].measures[0]
-    index = best(results, measure)
+    measure, last = search.trials[0].measures[0], finals(search.trials)
+    index = best([results[place] for place in last], measure)
     if index is not None:
-        return replace(search.cell, solver=search.trials[index].solver)
+        return replace(search.cell, solver=search.trials[last[index]].solver)
     first = results[0]
     why = f"{measure.label} has no value" if first.status == "ok" else f"{first.status}, {first.reason}"
     several = f"none of its {len(results)} trials ended well; the first: {why}"

@@ -4,7 +4,7 @@ The size of a block depends on the number of items and not on the number of thre
 depend on the other users of the block.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -25,13 +25,10 @@ def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], thre
     indptr, items = seen_items(train)
     held_out, seen = test.rows, Pattern(indptr=indptr, columns=items)
     requests = requested(rows, test.n_items)
-    users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
-    size = max(1, _BLOCK // max(1, test.n_items))
-    for first in range(0, len(users), size):
-        block = users[first : first + size]
+    for users, scores in scored(model, test, threads):
         kernel.per_user(
-            scores=_scores(model, block, test.n_items, threads),
-            users=block,
+            scores=scores,
+            users=users,
             held_out=held_out,
             seen=seen,
             requests=requests,
@@ -39,6 +36,15 @@ def whole_catalogue(model: Model, test: Ratings, rows: Sequence[KernelRow], thre
             threads=threads,
         )
     return values
+
+
+def scored(model: Model, test: Ratings, threads: int) -> Iterator[tuple[Int32s, Floats]]:
+    """The users with a held-out rating, block by block, with the scores of all items for each of them."""
+    users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
+    size = max(1, _BLOCK // max(1, test.n_items))
+    for first in range(0, len(users), size):
+        block = users[first : first + size]
+        yield block, _scores(model, block, test.n_items, threads)
 
 
 def seen_items(train: View) -> tuple[Int64s, Int32s]:

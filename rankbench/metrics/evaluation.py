@@ -13,7 +13,8 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.kernels.metrics.codes import Code
 from rankbench.metrics.catalogue import whole_catalogue
-from rankbench.metrics.records import OF_COMPARISONS, Metric, metric, of_own
+from rankbench.metrics.lists import of_lists
+from rankbench.metrics.records import OF_COMPARISONS, ListCode, Metric, metric, of_own
 from rankbench.metrics.rows import KernelRow, rated, scores_of
 from rankbench.names import checked_threads
 
@@ -63,6 +64,9 @@ def measure(
         return _in_order(records, others, _on_training_pairs(model, train, fitted, threads))
     if isinstance(test, Comparisons):
         return _compared(model, test, records)
+    if train is not None and (listed := [record for record in records if record.of_lists]):
+        others = measure(model, test, [record for record in records if record not in listed], threads, train)
+        return _in_order(records, others, _on_lists(model, test, listed, threads, train))
     counted = [record for record in records if record.own is None]
     rows = list(dict.fromkeys(row for record in counted for row in _rows(record)))
     values = _measured(model, test, rows, threads, train)
@@ -85,6 +89,13 @@ def _on_training_pairs(model: Model, train: View, records: Sequence[Metric], thr
         {label: found.values[record.label] for label, record in plain.items()},
         {label: found.pairs[record.label] for label, record in plain.items() if record.label in found.pairs},
     )
+
+
+def _on_lists(model: Model, test: Ratings, records: Sequence[Metric], threads: int, train: View) -> PerUser:
+    """The values of metrics of the recommended lists."""
+    asked = {record.label: (record.code, record.k or 0) for record in records}
+    found = of_lists(model, test, list(asked.values()), threads, train)
+    return PerUser({label: found[request] for label, request in asked.items()}, {})
 
 
 def _in_order(records: Sequence[Metric], *parts: PerUser) -> PerUser:
@@ -148,17 +159,35 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
         return _unusable_on_comparisons(record)
     if record.code == OF_COMPARISONS:
         return f"metric {record.name!r} needs held-out comparisons, the data holds ratings (use pairwise-error)"
-    if record.code in (Code.NDCG, Code.NDCG_LINEAR) and test.values.min(initial=0.0) < 0:
-        return f"metric {record.name!r} needs ratings of at least 0, the lowest rating is {test.values.min():g}"
-    if record.code == Code.NDCG and (most := test.values.max(initial=0.0)) >= _OVERFLOWING:
-        return f"metric {record.name!r} has the gain 2^rating - 1, too large for a rating of {most:g} (use ndcg-linear)"
+    if record.code in (Code.NDCG, Code.NDCG_LINEAR):
+        return _without_gains(record, test)
+    if record.code == ListCode.SIMILARITY:
+        return _without_pairs(record, test)
     pairs = record.settings.pairs in _ACROSS
     if isinstance(train, Comparisons) and (pairs or record.settings.part != "test"):
         return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"
     return None
 
 
+def _without_gains(record: Metric, test: Ratings) -> str | None:
+    """Why these ratings have no gains."""
+    if test.values.min(initial=0.0) < 0:
+        return f"metric {record.name!r} needs ratings of at least 0, the lowest rating is {test.values.min():g}"
+    if record.code == Code.NDCG and (most := test.values.max(initial=0.0)) >= _OVERFLOWING:
+        return f"metric {record.name!r} has the gain 2^rating - 1, too large for a rating of {most:g} (use ndcg-linear)"
+    return None
+
+
+def _without_pairs(record: Metric, test: Ratings) -> str | None:
+    """Why no list has a pair of items with features."""
+    if test.item_features is None:
+        return f"metric {record.name!r} needs item features, the data has none"
+    return f"metric {record.label!r} needs lists of two items or more (use {record.name}@2)" if record.k == 1 else None
+
+
 def _unusable_on_comparisons(record: Metric) -> str | None:
+    if record.of_lists:
+        return f"metric {record.name!r} needs held-out ratings, the data holds comparisons"
     if "pairs" not in record.takes and record.code != OF_COMPARISONS:
         return f"metric {record.name!r} needs held-out ratings, the data holds comparisons (use pairwise-error)"
     if record.settings.pairs in _ACROSS:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
 from math import inf
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,15 @@ Better = Literal["higher", "lower"]
 Users = Literal["ordered", "relevant", "all"]
 OF_COMPARISONS = -1  # the code of a metric on held-out comparisons, which no kernel computes
 _OWN = -2  # the code of a custom metric
+
+
+class ListCode(IntEnum):
+    """The codes of metrics of the lists that are recommended, which `lists.py` computes."""
+
+    COVERAGE = -3
+    GINI = -4
+    NOVELTY = -5
+    SIMILARITY = -6
 
 
 @dataclass(frozen=True)
@@ -106,10 +116,15 @@ class Metric:
         return "candidates" in self.takes and self.settings.candidates == "catalogue"
 
     @property
+    def of_lists(self) -> bool:
+        """Whether it is about the list of recommended items, and not about how the held-out ratings are ranked."""
+        return self.code in set(ListCode)
+
+    @property
     def needs_train(self) -> bool:
         """Whether the metric needs the training part."""
         with_training = self.settings.pairs != "test" or self.settings.part != "test"
-        return with_training or self.whole or ("users" in self.takes and self.counts == "all")
+        return with_training or self.whole or self.of_lists or ("users" in self.takes and self.counts == "all")
 
 
 def usual_users(record: Metric) -> Users:
@@ -176,6 +191,8 @@ def _clauses(record: Metric) -> list[str]:
     clauses = []
     if record.whole:
         clauses.append(_CATALOGUE)
+    if record.of_lists:
+        clauses.append(_LISTS.format(k=record.k))
     if "users" in record.takes:
         found = "a held-out rating above 0" if "relevant" not in record.takes else "a relevant held-out item"
         clauses.append(_LEFT_OUT[record.counts].format(relevant=found))
@@ -194,10 +211,19 @@ _NDCG = (
 )
 _OF_RANKS = ("candidates", "relevant", "users")
 _OF_PAIRS = ("pairs", "average")
+_LIST = 10  # the length of a list whose name has no cut-off
 _ALL_PAIRS = (
     "mean over all n^2 ordered pairs (i, j) of the user's held-out items, i = j included, of %s, with h the scores "
     "and y the ratings; it depends on the scale of the scores; left out: users with fewer than two held-out items or "
     "one without a finite score"
+)
+_LISTS = (
+    "a user's list: the {k} items with the highest scores among those without a training rating of the user, or all of "
+    "these if they are fewer; left out: users without a held-out rating or without such an item"
+)
+_SHARED_OUT = (
+    "a number of all lists together: each user's value is the share in it of the items on the user's list, scaled so "
+    "that the mean over users is that number; so an interval takes the other users' lists as given and may pass a limit"
 )
 _MISORDERED = "where (h_j - h_i)(y_j - y_i) < 0, else 0"
 _DIFFERENCE = "|(h_j - h_i) - (y_j - y_i)|"
@@ -317,6 +343,47 @@ _RECORDS = (
         "higher",
         (-1, 1),
         Code.SPEARMAN,
+    ),
+    Metric(
+        "coverage",
+        "share of all items of the catalogue that are on at least one user's list (of ties: the expected share); "
+        + _SHARED_OUT,
+        "higher",
+        (0, 1),
+        ListCode.COVERAGE,
+        cuts=True,
+        k=_LIST,
+    ),
+    Metric(
+        "gini",
+        "Gini coefficient of the items' exposures, sum over the n items of the catalogue of (2 r - n - 1) e / (n x sum "
+        "of e), e the (of ties: expected) number of lists that an item is on and r its rank by rising e: 0 if all "
+        "items are shown alike, 1 - 1/n if one alone is; " + _SHARED_OUT,
+        "lower",
+        (0, 1),
+        ListCode.GINI,
+        cuts=True,
+        k=_LIST,
+    ),
+    Metric(
+        "novelty",
+        "mean self-information of the items on the user's list, -log2 of the share of the users with a training rating "
+        "who rated the item in training, in bits; an item that none of them rated counts as rated by one",
+        "higher",
+        (0, inf),
+        ListCode.NOVELTY,
+        cuts=True,
+        k=_LIST,
+    ),
+    Metric(
+        "intra-list-similarity",
+        "mean over the pairs of items on the user's list of the cosine of their features, 0 for an item whose features "
+        "are all 0; left out: users with fewer than two items on their list",
+        "lower",
+        (-1, 1),
+        ListCode.SIMILARITY,
+        cuts=True,
+        k=_LIST,
     ),
     Metric("msd", _ALL_PAIRS % f"{_DIFFERENCE}^2", "lower", (0, inf), Code.MAGNITUDE_2),
     Metric("m1d", _ALL_PAIRS % _DIFFERENCE, "lower", (0, inf), Code.MAGNITUDE_1),

@@ -76,7 +76,8 @@ def _choice(cell: Cell) -> tuple[object, ...]:
     If all repetitions share their trials, the trials belong to the first repetition, and so does one of the cells.
     """
     place = cell.place
-    return place.data.identity, place.split.identity, place.repetition, cell.solver.written, cell.solver.settings
+    names = place.data.identity, place.split.identity, cell.solver.written
+    return *names, place.repetition, cell.solver.settings, cell.budget
 
 
 def _trial(experiment: str, entry: Entry, chosen: bool) -> Trial:

@@ -1,5 +1,6 @@
 """Search spaces: random candidates, grids, and errors before anything runs."""
 
+from collections import Counter
 from math import isclose
 
 import numpy as np
@@ -22,9 +23,9 @@ def draws(values, n, seed=0):
     return [values.draw(rng) for _ in range(n)]
 
 
-def candidates(space, trials=8, method="random", seed=0):
+def candidates(space, trials=8, method="random", seed=0, draws="random"):
     """What a solver of this space would be tried with."""
-    tune = Tune({"sgd": space}, method, trials)
+    tune = Tune({"sgd": space}, method, trials, draws=draws)
     return tune.candidates("sgd", np.random.default_rng(seed))
 
 
@@ -99,6 +100,46 @@ def test_a_range_that_three_digits_cannot_part_gives_what_there_is():
 def test_more_trials_try_the_same_settings_first():
     space = {"lam": LAM, "rank": (2, 5, 10)}
     assert candidates(space, 20)[:8] == candidates(space, 8)
+
+
+def test_sobol_draws_lie_evenly_and_more_of_them_begin_with_the_same():
+    space = {"lam": LAM, "step": Range(0.0, 1.0)}
+    for seed in range(20):
+        found = candidates(space, 16, seed=seed, draws="sobol")
+        assert len({tuple(entry.values()) for entry in found}) == 16
+        eighths = Counter(min(7, int(8 * np.log10(entry["lam"]) / 3)) for entry in found)
+        assert set(eighths.values()) <= {1, 2, 3} and len(eighths) == 8  # three digits may cross a border
+        assert candidates(space, 5, seed=seed, draws="sobol") == found[:5]
+    assert candidates(space, 8, draws="sobol") != candidates(space, 8, seed=1, draws="sobol")
+
+
+def test_sobol_draws_leave_smaller_gaps_than_independent_ones():
+    def gap(draws, seed):
+        shares = sorted(np.log10(entry["lam"]) / 3 for entry in candidates({"lam": LAM}, 16, seed=seed, draws=draws))
+        return max(np.diff([0.0, *shares, 1.0]))
+
+    for seed in range(20):
+        assert gap("sobol", seed) < 0.13  # two cells of a sixteenth each
+    assert np.mean([gap("random", seed) for seed in range(20)]) > 0.18
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32))
+def test_sobol_draws_are_as_many_as_random_ones_and_none_twice(trials, seed):
+    for space in ({"rank": Range(1, 40)}, {"lam": LAM, "rank": (2, 5)}, {"rank": (*range(40),), "loss": ("a", "b")}):
+        found = candidates(space, trials, seed=seed, draws="sobol")
+        assert len(found) == trials == len({tuple(entry.values()) for entry in found})
+    assert len(candidates({"lam": Range(1.0, 1.017)}, draws="sobol")) == 3
+
+
+def test_a_grid_draws_nothing():
+    tune = Tune({"sgd": {"lam": (1.0, 2.0)}}, "grid", 2, draws="sobol")
+    with pytest.raises(UserError, match='draws = "sobol" does not go with method = "grid"'):
+        tune.fitted(("sgd",))
+
+
+def test_a_sentence_says_that_draws_are_spread():
+    tune = Tune({"sgd": {"lam": (1.0, 2.0)}}, draws="sobol")
+    assert described(tune, ["kendall"]).startswith("8 evenly spread (Sobol) trials for each solver")
 
 
 def test_the_order_in_a_file_is_no_part_of_what_is_tried():

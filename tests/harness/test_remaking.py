@@ -1,14 +1,13 @@
 """The model of a stored cell made again in another process: the same bytes, for every solver."""
 
 import pytest
-from helpers import ran, silent, tiny
+from helpers import OWN_SOLVERS, ran, silent, tiny
 
 from rankbench.harness.records import Selection
 from rankbench.harness.remaking import remade
 from rankbench.harness.store import ResultsFolder
 from rankbench.models import MODELS
 from rankbench.report.study import study
-from rankbench.solvers import SOLVERS
 
 pytestmark = pytest.mark.slow
 
@@ -16,10 +15,10 @@ DATA = ("low-rank[users=20,items=30,per_user=20]", "feature-low-rank[users=20,it
 
 
 def test_every_solvers_model_is_made_again_bit_for_bit(tmp_path):
-    experiment = tiny(data=DATA, solvers=tuple(sorted(SOLVERS.names())), metrics=("pairwise-error",), repetitions=1)
+    experiment = tiny(data=DATA, solvers=tuple(sorted(OWN_SOLVERS)), metrics=("pairwise-error",), repetitions=1)
     ran(tmp_path, experiment, Selection(threads=2), jobs=2)
     good = [entry.good for entry in study(ResultsFolder(tmp_path, silent), "tiny").entries if entry.good]
-    assert {result.cell.solver.name for result in good} == set(SOLVERS.names())  # each suits one of the data sets
+    assert {result.cell.solver.name for result in good} == set(OWN_SOLVERS)  # each suits one of the data sets
     for result in good:
         made = remade(result)
         assert (result.cell.solver.written, made.difference) == (result.cell.solver.written, "")

@@ -36,6 +36,12 @@ PROMISES = {
     "TestConvexERM": LEARNS | DESCENDS | GAP | ENDS,
     "TestConvexERMWithSquaredHinge": LEARNS | DESCENDS | GAP | ENDS,
     "TestConvexERMByProjectionsAlone": LEARNS | DESCENDS | GAP,
+    "TestCornacBPR": NOTHING,  # how a user rated an item is nothing to it
+    "TestCornacMF": NOTHING,  # learns slowly with its small steps
+    "TestEASE": ENDS,  # how a user rated an item is nothing to it
+    "TestEASEOfCentredRatings": LEARNS | ENDS,
+    "TestFM": LEARNS | DESCENDS,
+    "TestFMWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVM": LEARNS | DESCENDS,
     "TestWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVMInParts": LEARNS | DESCENDS,
@@ -44,14 +50,20 @@ PROMISES = {
     "TestGlobalRankingWithLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
     "TestIMC": LEARNS | DESCENDS,
     "TestIMCOfPlainRatings": LEARNS | DESCENDS,
+    "TestImplicitALS": NOTHING,  # how a user rated an item is nothing to it
+    "TestImplicitBPR": NOTHING,  # in few steps
+    "TestItemKNN": ENDS,  # how a user rated an item is nothing to it
+    "TestItemKNNOfCentredRatings": LEARNS | ENDS,
     "TestLCR": LEARNS | DESCENDS,
     "TestLCRWithoutAnchors": LEARNS | DESCENDS,
+    "TestLightGBMRanker": LEARNS,
     "TestMF": LEARNS | DESCENDS,
     "TestMFOfPlainRatings": LEARNS | DESCENDS,
     "TestMPRank": LEARNS | ENDS,
     "TestMPRankInTheDual": LEARNS | ENDS,
     "TestMPRankWithGaussianKernel": LEARNS | ENDS,
     "TestPopularity": ENDS,  # how a user rated an item is nothing to it
+    "TestRandom": ENDS,
     "TestRankBoost": LEARNS | DESCENDS,
     "TestRankBoostValidated": LEARNS | DESCENDS,
     "TestRankSVMJoint": LEARNS | DESCENDS | GAP | ENDS,
@@ -73,4 +85,5 @@ PROMISES = {
     "TestSVRankOverResiduals": LEARNS | GAP | ENDS,
     "TestSVRankWithGaussianKernel": LEARNS | GAP | ENDS,
     "TestSVRankWithGaussianKernelOverResiduals": LEARNS | GAP | ENDS,
+    "TestXGBoostRanker": LEARNS,
 }

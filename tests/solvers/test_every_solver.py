@@ -11,13 +11,23 @@ from rankbench.solvers.altsvm import AltSVM
 from rankbench.solvers.bpr import BPR
 from rankbench.solvers.cofirank import CofiRank
 from rankbench.solvers.convex_erm import ConvexERM
+from rankbench.solvers.ease import EASE
+from rankbench.solvers.fm import FM
 from rankbench.solvers.frsvm import FRSVM
 from rankbench.solvers.global_ranking import GlobalRanking
 from rankbench.solvers.imc import IMC
+from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
 from rankbench.solvers.mprank import MPRank
+from rankbench.solvers.peers.cornac_bpr import CornacBPR
+from rankbench.solvers.peers.cornac_mf import CornacMF
+from rankbench.solvers.peers.implicit_als import ImplicitALS
+from rankbench.solvers.peers.implicit_bpr import ImplicitBPR
+from rankbench.solvers.peers.lightgbm_ranker import LightGBMRanker
+from rankbench.solvers.peers.xgboost_ranker import XGBoostRanker
 from rankbench.solvers.popularity import Popularity
+from rankbench.solvers.random_scores import Random
 from rankbench.solvers.rankboost import RankBoost
 from rankbench.solvers.ranksvm_joint import RankSVMJoint
 from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
@@ -34,13 +44,17 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     BPR(),
     CofiRank(),
     ConvexERM(),
+    EASE(),
+    FM(),
     FRSVM(),
     GlobalRanking(),
     IMC(),
+    ItemKNN(),
     LCR(),
     MF(),
     MPRank(),
     Popularity(),
+    Random(),
     RankBoost(),
     RankSVMJoint(),
     RankSVMNuclear(),
@@ -51,6 +65,12 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     SGD(),
     SMC(),
     SVRank(),
+    CornacBPR(),
+    CornacMF(),
+    ImplicitALS(),
+    ImplicitBPR(),
+    LightGBMRanker(),
+    XGBoostRanker(),
 )
 
 

@@ -1,0 +1,59 @@
+"""What solvers of weights between items share: the users' rows as they enter the weights, and the model."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import numpy as np
+
+from rankbench.arrays import LARGEST
+from rankbench.contract import Floats, Int32s
+from rankbench.data.by_item import counted
+from rankbench.data.views import Ratings
+from rankbench.kernels.shared.rows import SparseRows
+from rankbench.methods.tasks import targets
+from rankbench.models import ItemWeights
+from rankbench.names import Limits
+
+Values = Literal[
+    "binary", "ratings", "centred"
+]  # what a rating counts: 1, its value, or its value less the user's mean
+Least = Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None  # ratings below it are left out
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """The ratings as they enter weights between items, with the items that have a rating numbered from 0."""
+
+    ratings: Ratings  # with the numbers in place of the items, one at least, so that weights are never empty
+    columns: Int32s  # each item's number; 0 for an item without a rating
+    known: Int32s  # the items with a rating, ascending
+
+    @classmethod
+    def of(cls, train: Ratings, values: Values, least: float | None) -> "Interactions":
+        """The ratings of at least `least`, each with its value as said by `values`."""
+        known = np.flatnonzero(counted(train.items, train.n_items)).astype(np.int32)
+        columns = np.zeros(train.n_items, np.int32)
+        columns[known] = np.arange(len(known), dtype=np.int32)
+        kept = train if least is None else train.where(train.values >= least)
+        entries = np.ones(len(kept)) if values == "binary" else targets(kept, "user" if values == "centred" else "none")
+        numbered = replace(
+            kept, items=columns[kept.items], values=entries, n_items=max(1, len(known)), item_features=None, folds=None
+        )
+        return cls(numbered, columns, known)
+
+    @property
+    def rows(self) -> SparseRows:
+        """One sparse row for each user."""
+        return self.ratings.rows
+
+    def model(self, weights: object) -> ItemWeights:
+        """The model with these weights, dense or CSR, between the items that have a rating."""
+        offsets = np.full(len(self.columns), np.nan)
+        offsets[self.known] = 0.0
+        rows = self.ratings
+        return ItemWeights(rows.indptr, rows.items, rows.values, weights, self.columns, offsets)
+
+    def norms(self) -> Floats:
+        """The Euclidean norm of each item's column."""
+        squares = np.bincount(self.ratings.items, self.ratings.values**2, self.ratings.n_items)
+        return np.sqrt(squares)

@@ -1,0 +1,66 @@
+"""EASE, a linear autoencoder of items in closed form (Steck, Embarrassingly shallow autoencoders, WWW 2019)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from rankbench.blas import one_blas_thread
+from rankbench.contract import Determinism, Floats, Step
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.methods.item_weights import Interactions, Least, Values
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Weight
+
+
+@dataclass(frozen=True)
+class EASE:
+    """Weights between items that reconstruct each user's row from the user's other items, by ridge regression.
+
+    min over B of |X - X B|^2 + lam |B|^2 with diag B = 0. With P = (X^T X + lam I)^-1 the
+    solution is B = I - P diag(1 / diag P), one inverse of the items' Gram matrix by Cholesky: items^3 flops
+    and two matrices of items^2 numbers, for the items that have a rating. The score of item i for user u is row u of
+    X B at i. `values` says what a rating counts in X: 1 (binary, as in the paper), its value (ratings), or its value
+    less the user's mean (centred). Ratings below `least` are left out. Items without a rating score NaN; for users
+    without one all others tie.
+    """
+
+    lam: Weight = 100.0
+    values: Values = "binary"
+    least: Least = None
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """One model."""
+        checked_threads(threads)
+        rated = Interactions.of(train, self.values, self.least)
+        rows = rated.ratings
+        matrix = scipy.sparse.csr_array((rows.values, rows.items, rows.indptr), (rows.n_users, rows.n_items))
+        gram = (matrix.T @ matrix).toarray()
+        np.fill_diagonal(gram, gram.diagonal() + self.lam)
+        yield Step(rated.model(_weights(gram)))
+
+
+@one_blas_thread()
+def _weights(gram: Floats) -> Floats:
+    """B from X^T X + lam I."""
+    factor, failed = dpotrf(gram.T, lower=False, overwrite_a=True)  # gram is symmetric; its transpose is by columns
+    inverse, singular = dpotri(factor, lower=False, overwrite_c=True) if not failed else (factor, failed)
+    if singular:
+        raise UserError(
+            "the Gram matrix of the items is singular to rounding: scale the ratings or raise lam", subject="EASE"
+        )
+    upper = np.triu(inverse, 1)
+    diagonal = inverse.diagonal().copy()
+    weights: Floats = np.ascontiguousarray(-(upper + upper.T) / diagonal)
+    return weights

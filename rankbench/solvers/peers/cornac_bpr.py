@@ -1,0 +1,63 @@
+"""Bayesian personalised ranking by the package cornac (Rendle et al. 2009)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.arrays import LARGEST
+from rankbench.contract import Determinism, Step
+from rankbench.data.views import Ratings
+from rankbench.methods import peers
+from rankbench.methods.factors import seed_of
+from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Rank, StepSize, Weight
+
+
+@dataclass(frozen=True)
+class CornacBPR:
+    """`cornac.models.BPR`: positive examples above negatives drawn uniformly from the catalogue, with item biases.
+
+    A step is one pass of the package: as many draws as there are positive examples, with learning rate `step`, in
+    single precision. Ratings of at least `least` are positive examples, without `least` all are. Its threads overwrite
+    each other's vectors, so results differ from run to run with more than one. Users and items without a rating score
+    NaN.
+    """
+
+    rank: Rank = 10
+    lam: Weight = 0.01
+    step: StepSize = 0.05
+    least: Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None = None
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.RACY
+    version: ClassVar = 1
+    title: ClassVar = "BPR of cornac"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def missing(self) -> str | None:
+        """The command that installs cornac; None if it is installed."""
+        return peers.missing("cornac.models")
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """A model after each pass."""
+        threads = checked_threads(threads)
+        package = peers.required("cornac.models", "CornacBPR")
+        kept = train if self.least is None else train.where(train.values >= self.least)
+        if not len(kept):
+            yield Step(peers.nothing_learned(train, self.rank))
+            return
+        data = peers.cornac_data(kept, np.ones(len(kept)))
+        trained = package.BPR(
+            k=self.rank, max_iter=1, learning_rate=self.step, lambda_reg=self.lam, seed=seed_of(rng) % 2**31
+        )
+        trained.num_threads = threads  # with a seed, which also draws the start, it would take one alone
+        while True:
+            with peers.fitting("CornacBPR"):
+                trained.fit(data)
+            users = np.column_stack([trained.u_factors, np.ones(train.n_users)])
+            items = np.column_stack([trained.i_factors, trained.i_biases])
+            yield Step(peers.factors_of(users, items, train))

@@ -1,0 +1,64 @@
+"""Bayesian personalised ranking by the package implicit (Rendle et al. 2009)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from rankbench.arrays import LARGEST
+from rankbench.contract import Determinism, Step
+from rankbench.data.views import Ratings
+from rankbench.methods import peers
+from rankbench.names import Limits, check, checked_threads
+from rankbench.names.ranges import Rank, StepSize, Weight
+
+
+@dataclass(frozen=True)
+class ImplicitBPR:
+    """`implicit.cpu.bpr.BayesianPersonalizedRanking`: positive examples above negatives drawn by their popularity.
+
+    A step is one iteration of the package: as many draws as there are positive examples, each with a negative that is
+    the item of another positive example, in single precision. Ratings of at least `least` are positive examples,
+    without `least` all are. Its threads overwrite each other's vectors, so results differ from run to run with more
+    than one. Users and items without a rating score NaN.
+    """
+
+    rank: Rank = 10
+    lam: Weight = 0.01
+    step: StepSize = 0.05
+    least: Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None = None
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.RACY
+    version: ClassVar = 1
+    title: ClassVar = "BPR of implicit"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def missing(self) -> str | None:
+        """The command that installs implicit; None if it is installed."""
+        return peers.missing("implicit.cpu.bpr")
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """A model after each iteration."""
+        threads = checked_threads(threads)
+        package = peers.required("implicit.cpu.bpr", "ImplicitBPR")
+        gave_up = peers.required("implicit.recommender_base", "ImplicitBPR").ModelFitError
+        counts = peers.counts_of(train, "binary", self.least)
+        if not counts.nnz:
+            yield Step(peers.nothing_learned(train, self.rank))
+            return
+        trained = package.BayesianPersonalizedRanking(
+            factors=self.rank,
+            regularization=self.lam,
+            learning_rate=self.step,
+            iterations=1,
+            num_threads=threads,
+            random_state=rng,
+        )
+        while True:
+            with peers.fitting("ImplicitBPR", gave_up):
+                trained.fit(counts, show_progress=False)
+            yield Step(peers.factors_of(trained.user_factors, trained.item_factors, train))

@@ -1,0 +1,72 @@
+"""EASE: the closed form is the best of all weights with a zero diagonal."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from solvers.contract import SolverContract, ratings
+
+from rankbench.data.views import Ratings
+from rankbench.errors import UserError
+from rankbench.harness.training import fit
+from rankbench.models import load, save
+from rankbench.solvers.ease import EASE
+
+
+class TestEASE(SolverContract):
+    solver = EASE(lam=5.0)
+
+
+class TestEASEOfCentredRatings(SolverContract):
+    solver = EASE(lam=5.0, values="centred")
+
+
+def known(train: Ratings, centred: bool = False) -> np.ndarray:
+    """users x rated items: ones, or ratings less the user's mean."""
+    out = np.zeros((train.n_users, train.n_items))
+    out[train.users, train.items] = 1.0
+    if centred:
+        means = np.bincount(train.users, train.values, train.n_users) / np.maximum(1, np.diff(train.indptr))
+        out[train.users, train.items] = train.values - means[train.users]
+    return out[:, np.unique(train.items)]
+
+
+@pytest.mark.parametrize("values", ["binary", "centred"])
+def test_each_column_is_a_ridge_regression_on_the_other_items(values):
+    train = ratings()
+    weights = fit(EASE(lam=7.0, values=values), train).weights
+    x = known(train, values == "centred")
+    for item in (0, 5, x.shape[1] - 1):
+        others = np.arange(x.shape[1]) != item
+        oracle = Ridge(alpha=7.0, fit_intercept=False, solver="svd").fit(x[:, others], x[:, item])
+        np.testing.assert_allclose(weights[others, item], oracle.coef_, atol=1e-10)
+        assert weights[item, item] == 0
+
+
+def test_it_is_the_formula_of_the_paper():
+    train = ratings()
+    x = known(train)
+    inverse = np.linalg.inv(x.T @ x + 3.0 * np.eye(x.shape[1]))
+    expected = np.eye(x.shape[1]) - inverse @ np.diag(1 / np.diag(inverse))
+    model = fit(EASE(lam=3.0), train)
+    np.testing.assert_allclose(model.weights, expected, atol=1e-12)
+    scores = model.score_all(np.arange(train.n_users), 2)[:, np.unique(train.items)]
+    np.testing.assert_allclose(scores, x @ expected, atol=1e-10)
+
+
+def test_items_without_a_rating_have_no_score():
+    train = ratings()
+    scores = fit(EASE(), train).score_all(np.array([3]))[0]
+    assert np.array_equal(np.isnan(scores), np.bincount(train.items, minlength=train.n_items) == 0)
+
+
+def test_a_penalty_that_rounding_swallows_is_named():
+    users, items = np.divmod(np.arange(3 * 40), 40)
+    train = Ratings.from_triples(users, items, np.full(120, 1e8))
+    with pytest.raises(UserError, match=r"EASE: the Gram matrix of the items is singular to rounding: .*raise lam"):
+        fit(EASE(lam=1e-12, values="ratings"), train)
+
+
+def test_without_any_rating_no_item_has_a_score_and_the_model_can_be_saved(tmp_path):
+    nothing = Ratings.from_triples(np.array([], int), np.array([], int), np.array([]), 2, 3)
+    save(fit(EASE(), nothing), tmp_path / "model.npz")
+    assert np.isnan(load(tmp_path / "model.npz").score_all(np.array([0, 1]))).all()

@@ -1,0 +1,220 @@
+"""Solvers of other packages: the numbers that these give when they are called directly, and one line without them.
+
+They are tested where the packages are installed (`pip install "rankbench[peers]"`).
+"""
+
+import sys
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from solvers.contract import SolverContract, ratings
+
+from rankbench.contract import Solver
+from rankbench.data.views import Ratings, offer
+from rankbench.errors import UserError
+from rankbench.harness.training import fit
+from rankbench.methods import peers
+from rankbench.metrics import evaluate
+from rankbench.solvers import SOLVERS
+from rankbench.solvers.peers.cornac_bpr import CornacBPR
+from rankbench.solvers.peers.cornac_mf import CornacMF
+from rankbench.solvers.peers.implicit_als import ImplicitALS
+from rankbench.solvers.peers.implicit_bpr import ImplicitBPR
+from rankbench.solvers.peers.lightgbm_ranker import LightGBMRanker
+from rankbench.solvers.peers.xgboost_ranker import XGBoostRanker
+
+EVERY_PEER = ("cornac-bpr", "cornac-mf", "implicit-als", "implicit-bpr", "lightgbm", "xgboost")
+
+
+def installed(solver: Any) -> Any:
+    """The solver, or the test is skipped."""
+    if remedy := solver.missing():
+        pytest.skip(f"its package is not installed: {remedy}")
+    return solver
+
+
+class Peer(SolverContract):
+    """The contract of a solver whose package may be missing."""
+
+    @pytest.fixture(autouse=True)
+    def package(self) -> None:
+        """Skip the test without the package."""
+        installed(self.solver)
+
+
+class TestImplicitALS(Peer):
+    solver = ImplicitALS(rank=3)
+
+
+class TestImplicitBPR(Peer):
+    solver = ImplicitBPR(rank=3, least=1.0)
+
+
+class TestCornacMF(Peer):
+    solver = CornacMF(rank=3)
+
+
+class TestCornacBPR(Peer):
+    solver = CornacBPR(rank=3)
+
+
+class TestLightGBMRanker(Peer):
+    solver = LightGBMRanker(rows=5)
+
+
+class TestXGBoostRanker(Peer):
+    solver = XGBoostRanker(depth=3)
+
+
+def after(solver: Solver, train: Ratings, steps: int, seed: int = 0) -> Any:
+    """The model after so many steps."""
+    for step in islice(solver.steps(offer(solver, train), np.random.default_rng(seed)), steps):
+        model = step.model
+    return model
+
+
+def test_the_iterations_of_implicit_are_those_of_one_call():
+    solver, train = installed(ImplicitALS(rank=3, lam=0.5, alpha=2.0)), ratings()
+    from implicit.cpu.als import AlternatingLeastSquares
+
+    theirs = AlternatingLeastSquares(3, 0.5, 2.0, iterations=4, num_threads=1, random_state=np.random.default_rng(0))
+    theirs.fit(peers.counts_of(train, "binary", None), show_progress=False)
+    ours, known = after(solver, train, 4), np.diff(train.indptr) > 0
+    np.testing.assert_array_equal(ours.users[known], theirs.user_factors[known].astype(float))
+    assert np.isnan(ours.users[~known]).all()
+
+
+def test_bpr_of_implicit_starts_with_the_iteration_of_one_call_and_goes_on():
+    solver, train = installed(ImplicitBPR(rank=3)), ratings()
+    from implicit.cpu.bpr import BayesianPersonalizedRanking
+
+    theirs = BayesianPersonalizedRanking(
+        3, learning_rate=0.05, regularization=0.01, iterations=1, num_threads=1, random_state=np.random.default_rng(0)
+    )
+    theirs.fit(peers.counts_of(train, "binary", None), show_progress=False)
+    known = np.diff(train.indptr) > 0
+    first, second = (after(solver, train, steps).users[known] for steps in (1, 2))
+    np.testing.assert_array_equal(first, theirs.user_factors[known].astype(float))
+    assert not np.array_equal(first, second)
+
+
+def test_the_passes_of_cornac_are_those_of_one_call():
+    solver, train = installed(CornacMF(rank=3, step=0.02)), ratings()
+    from cornac.models import MF
+
+    theirs = MF(k=3, max_iter=4, learning_rate=0.02, seed=peers_seed())
+    theirs.fit(peers.cornac_data(train, train.values))
+    ours = after(solver, train, 4)
+    users, items = np.unique(train.users), np.unique(train.items)
+    expected = np.array([theirs.score(int(user))[items] - theirs.u_biases[user] - theirs.global_mean for user in users])
+    np.testing.assert_allclose(ours.score_all(users)[:, items], expected, atol=1e-5)
+
+
+def peers_seed() -> int:
+    """The seed that a solver draws from the generator of these tests."""
+    return int(np.random.default_rng(0).integers(2**63)) % 2**31
+
+
+def test_bpr_of_cornac_starts_with_the_pass_of_one_call_and_goes_on():
+    solver, train = installed(CornacBPR(rank=3)), ratings()
+    from cornac.models import BPR
+
+    theirs = BPR(k=3, max_iter=1, learning_rate=0.05, lambda_reg=0.01, seed=peers_seed())
+    theirs.fit(peers.cornac_data(train, np.ones(len(train))))
+    items = np.unique(train.items)
+    first, second = (after(solver, train, steps).score_all(np.array([5]))[0, items] for steps in (1, 2))
+    np.testing.assert_allclose(first, theirs.score(5)[items], atol=1e-6)
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_trees_of_lightgbm_are_those_of_one_call(sparse):
+    solver, train = installed(LightGBMRanker(rows=5)), ratings()
+    import lightgbm
+
+    features = scipy.sparse.csr_array(train.item_features) if sparse else train.item_features
+    view = Ratings(train.indptr, train.items, train.values, train.n_items, features)
+    kept = train.where(train.has_order[train.users])
+    sizes = np.diff(kept.indptr)
+    settings = {"objective": "lambdarank", "min_data_in_leaf": 5, "verbosity": -1, "deterministic": True}
+    settings |= {"num_threads": 1, "force_row_wise": True, "feature_pre_filter": False}
+    _, levels = np.unique(kept.values, return_inverse=True)
+    data = lightgbm.Dataset(train.item_features[kept.items], levels, group=sizes[sizes > 0], params=settings)
+    theirs = lightgbm.train(settings, data, num_boost_round=4)
+    np.testing.assert_allclose(after(solver, view, 5).scores, theirs.predict(train.item_features), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["pairwise", "ndcg"])
+def test_trees_of_xgboost_are_those_of_one_call(loss):
+    solver, train = installed(XGBoostRanker(loss)), ratings()
+    import xgboost
+
+    kept = train.where(train.has_order[train.users])
+    _, levels = np.unique(kept.values, return_inverse=True)
+    data = xgboost.DMatrix(train.item_features[kept.items], levels, qid=kept.users, nthread=1)
+    settings = {"objective": f"rank:{loss}", "nthread": 1, "verbosity": 0, "seed": peers_seed()}
+    theirs = xgboost.train(settings, data, num_boost_round=4)
+    expected = theirs.predict(xgboost.DMatrix(train.item_features), output_margin=True)
+    difference = after(solver, train, 5).scores - expected
+    np.testing.assert_allclose(difference - difference[0], 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_unseen_items_are_ranked_by_their_features(name):
+    solver, rng = installed(SOLVERS.make(name)), np.random.default_rng(0)
+    features = rng.standard_normal((200, 3))
+    users, items = np.divmod(np.flatnonzero(rng.random(80 * 200) < 0.3), 200)
+    values = np.clip(np.round(features[items, 0] + np.abs(features[items, 1]) + 3), 1, 5)
+    data = Ratings.from_triples(users, items, values, 80, 200, features)
+    unseen = data.items >= 150
+    found = evaluate(fit(solver, data.where(~unseen), steps=60), data.where(unseen), ["pairwise-error"])
+    assert found["pairwise-error"] < 0.15
+
+
+def test_numbers_that_run_away_inside_a_package_are_one_line():
+    solver = installed(ImplicitBPR(rank=3, lam=1e12))
+    with pytest.raises(
+        UserError, match=r"^ImplicitBPR: the package gave up: NaN .*; scale the ratings, lower the step"
+    ):
+        fit(solver, ratings())
+
+
+def test_ratings_of_many_values_become_few_levels_in_their_order():
+    values = np.random.default_rng(0).standard_normal(1000)
+    levels = peers.levels_of(values)
+    assert levels.min() == 0 and levels.max() == 30
+    assert (np.diff(levels[np.argsort(values)]) >= 0).all()
+    assert peers.levels_of(np.array([0.5, 4.0, 0.5, 2.5])).tolist() == [0, 2, 0, 1]
+
+
+def test_a_user_with_more_ratings_than_lightgbm_takes_is_named():
+    solver = installed(LightGBMRanker())
+    n = 10_001
+    train = Ratings.from_triples(np.zeros(n, int), np.arange(n), np.arange(n) % 5.0, 1, n, np.ones((n, 1)))
+    with pytest.raises(UserError, match="LightGBMRanker: user 0 has 10001 training ratings: LightGBM takes at most 10"):
+        fit(solver, train)
+
+
+@pytest.mark.parametrize("name", EVERY_PEER)
+def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
+    solver, view = SOLVERS.make(name), ratings()
+    for module in [*sys.modules]:
+        if module.partition(".")[0] in ("cornac", "implicit", "lightgbm", "xgboost"):
+            monkeypatch.delitem(sys.modules, module)
+    for package in ("cornac", "implicit", "lightgbm", "xgboost"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert solver.missing() == 'pip install "rankbench[peers]"'
+    with pytest.raises(UserError) as error:
+        next(solver.steps(offer(solver, view), np.random.default_rng(0)))
+    package = name.partition("-")[0]
+    assert str(error.value) == (
+        f'{type(solver).__name__}: needs the package {package}, which is not installed; pip install "rankbench[peers]"'
+    )
+
+
+def test_every_peer_is_listed():
+    homes = SOLVERS.entries.items()
+    assert tuple(sorted(name for name, home in homes if home.startswith("rankbench.solvers.peers."))) == EVERY_PEER
