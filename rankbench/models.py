@@ -68,6 +68,9 @@ class HashedScores:
     n_users: int
     n_items: int
 
+    __repr__ = brief
+    _repr_html_ = brief_html
+
     def score(self, users: Ints, items: Ints) -> Floats:
         """The random score of each pair, the same whenever it is asked for."""
         users, items = _pairs(users, items, self.n_users, self.n_items)
@@ -565,6 +568,9 @@ class ItemWeights:
     weights: Any  # W, dense or CSR: rows and columns stand for the items rated in training
     columns: Int32s  # each item's row and column of W
     offsets: Floats  # one per item; NaN for an item without a score
+
+    __repr__ = brief
+    _repr_html_ = brief_html
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """The weighted sum of each pair, over the items that the user rated."""
