@@ -35,6 +35,7 @@ from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
 from rankbench.harness.memory import PeakMemory
+from rankbench.harness.own_lines import with_own_line
 from rankbench.harness.records import Cell, Counted, Peak, Point, RankingFunction, Status, pairs_of
 from rankbench.harness.strongest_features import leading_functions
 from rankbench.harness.threads import single_threaded_blas
@@ -101,8 +102,11 @@ def _failure(error: BaseException) -> Ending:
 
 
 def _brief(error: BaseException) -> str:
-    """An error's class and text; a long text is cut, since the traceback that is stored beside it has it all."""
-    text = printable(f"{type(error).__name__}: {error}")
+    """An error's class and text, and the line of the user's own file that it came from.
+
+    A long text is cut, since the traceback that is stored beside it has it all.
+    """
+    text = printable(with_own_line(error))
     more = f" ... ({len(text) - LONGEST:,} more characters in `trace` of the stored result)"
     return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
 
