@@ -1,0 +1,119 @@
+"""Comparing solvers on one's own data from Python: `on(frame)` runs what `rankbench on` runs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rankbench.errors import UserError
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Selection, Study
+from rankbench.harness.run import Conditions, Run
+from rankbench.harness.store import ResultsFolder
+from rankbench.own_data.choosing import Choice, Wishes
+from rankbench.own_data.experiment_file import experiment_of, text_of
+from rankbench.own_data.trying import choice_for
+from rankbench.report.answer import answer, answer_sheet, failures
+from rankbench.report.tables import Sheet, to_markdown
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answer to which solver is best on a data set, with the table that it rests on."""
+
+    answer: str
+    sheet: Sheet
+    failures: tuple[str, ...]  # a line for each solver that failed or does not suit the data
+    experiment: str  # the text of the experiment file, for `rankbench run`
+
+    def __str__(self) -> str:
+        return "\n".join([to_markdown(self.sheet), f"{self.answer}.", *self.failures])
+
+    __repr__ = __str__
+
+    @property
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame of texts, from the best solver to the worst."""
+        import pandas  # noqa: PLC0415  slow to import
+
+        return pandas.DataFrame(list(self.sheet.lines), columns=list(self.sheet.headings))
+
+    @property
+    def best(self) -> str:
+        """The name of the best solver; empty if none has a result."""
+        return next((line[0] for line in self.sheet.lines if line[2]), "")
+
+
+def on(
+    data: Any,
+    *,
+    solvers: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    split: str = "",
+    seconds: float | None = None,
+    trials: int | None = None,
+    **how: Any,
+) -> Comparison:
+    """Compare solvers on a DataFrame, a file or a named data set: `on(frame, solvers=["sgd", "mine.py:Mine"])`.
+
+    What is not given is chosen from the data. `seconds` is for the whole comparison and is divided equally over all
+    trainings. Further settings are `repetitions=1`, `seed=0`, `jobs=1`, and `out`, a folder in which results are kept
+    and reused; without it they are removed at the end.
+    """
+    unknown = sorted(set(how) - {"repetitions", "seed", "jobs", "out"})
+    if unknown:
+        raise UserError(f"on() takes no {unknown[0]}", remedy="it takes repetitions, seed, jobs and out")
+    for name in (*solvers, *metrics):
+        if not isinstance(name, str):
+            raise UserError(f"{name!r:.60} is not a name", remedy='give names, such as "sgd[rank=5]" or "mine.py:Mine"')
+    repetitions, jobs = how.get("repetitions", 1), how.get("jobs", 1)
+    wishes = Wishes(tuple(solvers), tuple(metrics), split, seconds, trials, repetitions, jobs)
+    with _folder(how.get("out")) as out, _named(data) as text:
+        choice = choice_for(text, wishes)
+        return _compared(choice, out, Selection(seed=how.get("seed", 0)), jobs)
+
+
+def _compared(choice: Choice, out: Path, selection: Selection, jobs: int) -> Comparison:
+    """Run the comparison, with its results in a folder."""
+    experiment = experiment_of(choice)
+    store = ResultsFolder(out, lambda text: None).store(experiment.name)
+    materials = Materials(selection.seed, store.scratch)
+    made = plan(experiment, selection, materials)
+    run = Run(made, store, Conditions(jobs, retry_failed=True), materials)
+    run.open()
+    run.execute(lambda event: None)
+    return _told(run.study(), choice)
+
+
+def _told(study: Study, choice: Choice) -> Comparison:
+    return Comparison(answer(study), answer_sheet(study), tuple(failures(study)), text_of(choice))
+
+
+@contextmanager
+def _folder(out: str | Path | None) -> Iterator[Path]:
+    """The folder of results: the one given, or one that is removed at the end."""
+    if out is not None:
+        yield Path(out)
+        return
+    with TemporaryDirectory(prefix="rankbench-on-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _named(data: Any) -> Iterator[str]:
+    """The name of the data: that of a file or data set, or of a file that a DataFrame is written to meanwhile."""
+    import pandas  # noqa: PLC0415  slow to import
+
+    if isinstance(data, str | Path):
+        yield str(data)
+        return
+    if not isinstance(data, pandas.DataFrame):
+        remedy = "give a DataFrame, the path of a file or the name of a data set"
+        raise UserError(f"cannot compare on a {type(data).__name__}", remedy=remedy)
+    with TemporaryDirectory(prefix="rankbench-frame-") as folder:
+        path = Path(folder) / "frame.csv"
+        data.to_csv(path, index=False)
+        yield str(path)
