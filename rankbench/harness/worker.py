@@ -9,6 +9,7 @@ from math import isfinite
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def main(home: Connection, task: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
     own = os.getpid()
     try:
-        ending = _run(home, task)
+        ending = work(home, task)
         if os.getpid() == own:
             home.send(ending)
     except BaseException as error:  # any exception of a solver is a failure of its cell only
@@ -111,7 +112,16 @@ def _brief(error: BaseException) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
 
 
-def _run(home: Connection, task: Task) -> Ending:
+class Home(Protocol):
+    """Where points of the curve go: a pipe to the driver, or a function's own list."""
+
+    def send(self, message: Point, /) -> None:
+        """Take a point."""
+        ...
+
+
+def work(home: Home, task: Task) -> Ending:
+    """Train and evaluate a cell in this process; sends its points and returns the rest."""
     memory = PeakMemory()
     executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
     cell, split = task.cell, read_split(task.parts)
@@ -198,7 +208,7 @@ def digest_of(model: Model) -> str:
     return fingerprint(model)
 
 
-def _score(home: Connection, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
+def _score(home: Home, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
     """Evaluate a checkpoint, send its point of the curve, and return each metric's value for each user."""
     seen = split.train if split.seen is None else split.seen
     step = checkpoint.step
