@@ -119,11 +119,11 @@ def audit(file: File, seed: Seed = 0) -> None:
 
     Example: rankbench audit ratings.csv
     """
-    from rankbench.cli.printer import show, show_findings, show_sheet
+    from rankbench.cli.printer import show, show_findings, show_folded, show_sheet
     from rankbench.own_data.auditing import audited, splits_sheet
 
     found = audited(file, seed)
-    show(found.about)
+    show_folded(found.about)
     show_findings(found.findings)
     if found.view is not None:
         show("")

@@ -76,7 +76,7 @@ def show_folded(text: str) -> None:
         return show(text)
     indent = " " * _INDENT
     start = text[: len(text) - len(text.lstrip())]
-    folded = wrap(text, console.width, initial_indent=start, subsequent_indent=indent, break_long_words=False)
+    folded = wrap(text.lstrip(), console.width, initial_indent=start, subsequent_indent=indent, break_long_words=False)
     return show("\n".join(folded or [""]))
 
 

@@ -92,7 +92,7 @@ def hints(data: Named, seed: int) -> list[Finding]:
 def splits_sheet(view: View, seed: int) -> Sheet:
     """A table of what each usual split keeps of a view."""
     lines = tuple(_line_of(view, name, seed) for name in _SPLITS)
-    headings = ("split", "users tested", "users left out", "rows trained on", "rows tested on")
+    headings = ("split", "users", "left out", "train rows", "test rows")
     return Sheet(headings, (False, True, True, True, True), lines, frozenset())
 
 

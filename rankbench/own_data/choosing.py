@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from math import floor, log10
 from typing import Any
 
-import numpy as np
-
 from rankbench.errors import UserError
-from rankbench.experiments.spaces import Range, Space
+from rankbench.experiments.spaces import Range
 from rankbench.names import Named
 from rankbench.own_data.facts import Facts
 from rankbench.solvers import SOLVERS
 
+Ranges = Mapping[str, Range]  # to try for each tuned setting
 STEPS = 20  # of a training without a time budget
 TRIALS = 8  # of each solver that is tuned
 OVERHEAD = 0.3  # seconds to start and evaluate a training, which are taken from a time budget first
@@ -66,7 +65,7 @@ class Choice:
     facts: Facts
     protocol: Protocol
     solvers: tuple[str, ...]
-    spaces: Mapping[str, Space]  # by solver; empty where nothing is tuned
+    spaces: Mapping[str, Ranges]  # by solver; empty where nothing is tuned
     trials: int
     repetitions: int
     seconds: float | None  # of each training; None: a number of steps
@@ -83,7 +82,7 @@ class Choice:
         if wishes.seconds is None:
             return self
         share = wishes.seconds * wishes.jobs / self.trainings - OVERHEAD
-        return replace(self, seconds=max(_LEAST_SECONDS, _two_digits(share)))
+        return replace(self, seconds=_two_digits(max(_LEAST_SECONDS, share)))
 
 
 def choose(data: Named, facts: Facts, wishes: Wishes) -> Choice:
@@ -159,20 +158,20 @@ def _of_rank(solver: str, facts: Facts) -> str:
     return f"{solver}[rank={rank}]" if solver in _OF_RANK and rank < _LARGEST_RANK else solver
 
 
-def space_of(solver: str, facts: Facts, protocol: Protocol) -> Space:
+def space_of(solver: str, facts: Facts, protocol: Protocol) -> Ranges:
     """What is tuned of a solver: its penalty, around what suits the number of rows; nothing if it has none.
 
     A setting that the user has written stays as it is.
     """
     named = SOLVERS.resolve(solver)
     given = dict(named.given)
-    usual: Space = {"lam": _penalties(facts, protocol)} if named.name in _OF_PAIRS else _AROUND.get(named.name, {})
+    usual: Ranges = {"lam": _penalties(facts, protocol)} if named.name in _OF_PAIRS else _AROUND.get(named.name, {})
     found = usual or _around_default(named)
     return {name: values for name, values in found.items() if name not in given}
 
 
 _OF_PAIRS = ("global", "sgd", "altsvm")  # their objectives are sums over comparisons
-_AROUND: Mapping[str, Space] = {
+_AROUND: Mapping[str, Ranges] = {
     "mf": {"lam": Range(0.3, 100.0, "log")},
     "bpr": {"lam": Range(0.001, 0.3, "log")},
     "frsvm": {"C": Range(1e-4, 10.0, "log")},
@@ -193,7 +192,7 @@ def _penalties(facts: Facts, protocol: Protocol) -> Range:
     return Range(low, high, "log")
 
 
-def _around_default(named: Named) -> Space:
+def _around_default(named: Named) -> Ranges:
     """The penalty of any other solver, if it has one called lam: a hundredth to a hundred times its default."""
     value: Any = dict(named.settings).get("lam")
     if not isinstance(value, float) or value <= 0:
@@ -208,7 +207,5 @@ def _around_default(named: Named) -> Space:
 
 
 def _two_digits(value: float) -> float:
-    """The value rounded to two digits."""
-    if not value or not np.isfinite(value):
-        return float(value)
+    """The value, which is positive, rounded to two digits."""
     return round(value, 1 - floor(log10(abs(value))))

@@ -1,5 +1,6 @@
 """Comparing solvers on one's own data from Python: `on(frame)` runs what `rankbench on` runs."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rankbench.errors import UserError
+from rankbench.errors import OTHER_FOLDER, UserError, writing_to
 from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection, Study
@@ -71,8 +72,8 @@ def on(
             raise UserError(f"{name!r:.60} is not a name", remedy='give names, such as "sgd[rank=5]" or "mine.py:Mine"')
     repetitions, jobs = how.get("repetitions", 1), how.get("jobs", 1)
     wishes = Wishes(tuple(solvers), tuple(metrics), split, seconds, trials, repetitions, jobs)
-    with _folder(how.get("out")) as out, _named(data) as text:
-        choice = choice_for(text, wishes)
+    with _folder(how.get("out")) as out:
+        choice = choice_for(_named(data, out), wishes)
         return _compared(choice, out, Selection(seed=how.get("seed", 0)), jobs)
 
 
@@ -102,18 +103,18 @@ def _folder(out: str | Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-@contextmanager
-def _named(data: Any) -> Iterator[str]:
-    """The name of the data: that of a file or data set, or of a file that a DataFrame is written to meanwhile."""
+def _named(data: Any, out: Path) -> str:
+    """The name of the data: that of a file or data set, or of the file in the folder that a DataFrame is written to."""
     import pandas  # noqa: PLC0415  slow to import
 
     if isinstance(data, str | Path):
-        yield str(data)
-        return
+        return str(data)
     if not isinstance(data, pandas.DataFrame):
         remedy = "give a DataFrame, the path of a file or the name of a data set"
         raise UserError(f"cannot compare on a {type(data).__name__}", remedy=remedy)
-    with TemporaryDirectory(prefix="rankbench-frame-") as folder:
-        path = Path(folder) / "frame.csv"
-        data.to_csv(path, index=False)
-        yield str(path)
+    text = data.to_csv(index=False)
+    path = out / f"frame-{hashlib.sha256(text.encode()).hexdigest()[:8]}.csv"
+    with writing_to(out, OTHER_FOLDER):
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return str(path)

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from rankbench import experiments
 from rankbench.experiments import Experiment
-from rankbench.experiments.spaces import Range, Values
+from rankbench.experiments.spaces import Range
 from rankbench.names import STEPS as LARGEST
 from rankbench.names import without_folder
 from rankbench.own_data.choosing import OVERHEAD, STEPS, Choice
@@ -91,7 +91,7 @@ def _tuning(choice: Choice) -> Iterator[str]:
     for solver, space in choice.spaces.items():
         yield ""
         yield f"[tune.space.{_text(without_folder(solver))}]"
-        yield from (f"{name} = {_values(values)}" for name, values in space.items())
+        yield from (f"{name} = {_range(values)}" for name, values in space.items())
 
 
 def _comment(text: str) -> list[str]:
@@ -103,11 +103,9 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _values(values: Values) -> str:
-    """The values of a setting: a range as a table, choices as a list."""
-    if isinstance(values, Range):
-        return f'{{ low = {values.low!r}, high = {values.high!r}, scale = "{values.scale}" }}'
-    return f"[{', '.join(map(json.dumps, values))}]"
+def _range(values: Range) -> str:
+    """A range as a table."""
+    return f'{{ low = {values.low!r}, high = {values.high!r}, scale = "{values.scale}" }}'
 
 
 def _text(text: str) -> str:

@@ -1,7 +1,6 @@
 """From what a user typed, a path or a name, to the name of a data set."""
 
 from pathlib import Path
-from typing import Any
 
 from rankbench.data import DATASETS
 from rankbench.data.files import File
@@ -32,12 +31,6 @@ def data_named(text: str) -> Named:
         known = "or the name of a data set (rankbench list datasets)"
         raise UserError(f"no file {name!r}", remedy=f"check the path, {known}")
     return _as_kind(_kind_of(path), text)
-
-
-def own_file(named: Named) -> Path | None:
-    """The user's own file of rows that a data set reads, or None if it is no file of the user's."""
-    record: Any = named.record
-    return own_path(record.path) if named.entry in ("csv:", "pairs:", "parquet:", "arrow:") else None
 
 
 def _as_kind(kind: str, text: str) -> Named:

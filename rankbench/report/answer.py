@@ -29,7 +29,7 @@ class Line:
             return ""
         if self.verdict.against_best is None:
             return "best"
-        return "not told apart" if self.verdict.bold else f"worse, p {_probability(self.verdict.p)}"
+        return "undecided" if self.verdict.bold else f"worse, p {_probability(self.verdict.p)}"
 
 
 def ranking(study: Study) -> list[Line]:
@@ -86,8 +86,7 @@ def failures(study: Study) -> list[str]:
         for entry in study.entries
         if entry.status not in ("ok", "pending")
     }
-    skipped = {f"{skip.solver.written if skip.solver else skip.data.written}: {skip.reason}" + (
-        f"; {skip.remedy}" if skip.remedy else "") for skip in study.skips}  # fmt: skip
+    skipped = {skip.reason + (f"; to get it: {skip.remedy}" if skip.remedy else "") for skip in study.skips}
     return [*bad, *(f"left out: {safe(text)}" for text in sorted(skipped))]
 
 
@@ -101,7 +100,7 @@ def _cells(line: Line, others: list[Measure], timed: bool) -> Iterator[str]:
     yield name_of(line)
     yield row.chosen.replace("nothing to tune", "")
     yield "" if row.measured is None else f"{row.measured:.4f}"
-    yield interval_text(row)
+    yield "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
     yield line.said
     for measure in others:
         values = line.group.values(measure.label)

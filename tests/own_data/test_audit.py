@@ -1,9 +1,14 @@
 """`rankbench audit`: each check finds what it is for, and passes on data without it."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from helpers import rankbench
+from rich.console import Console
 
+from rankbench.cli.printer import show_findings
+from rankbench.harness.findings import failed, passed
 from rankbench.own_data.auditing import CHECKS, _subject, audited, splits_sheet
 from rankbench.own_data.naming import data_named
 from rankbench.own_data.times import is_time, times_of
@@ -114,6 +119,33 @@ def test_pairs_and_known_data_sets_are_audited_as_far_as_checks_apply(tmp_path):
     assert not any(one.bad for one in audited(str(path)).findings)
     outcomes = {one.name: one.outcome for one in audited("low-rank[users=20,items=30,per_user=20]").findings}
     assert outcomes["columns"] == outcomes["duplicates"] == outcomes["time"] == "not applicable"
+
+
+def test_time_is_looked_at_for_pairs_and_clicks_too(tmp_path):
+    rows = "".join(f"{u},{i},{i + 1},{1_400_000_000 + i}\n" for u in range(9) for i in range(9))
+    assert finding(tmp_path, f"user,better,worse,timestamp\n{rows}", "time").bad
+    rows = "".join(f"{u},{i},{1_400_000_000 + i}\n" for u in range(9) for i in range(9))
+    assert finding(tmp_path, f"user,item,timestamp\n{rows}", "time").bad
+    one = finding(tmp_path, "user,item,rating,timestamp\n1,2,3,4\n", "time")
+    assert one.outcome == "not applicable" and "leaves nothing to" in one.seen
+
+
+def test_a_further_column_of_texts_is_no_time(tmp_path):
+    assert finding(tmp_path, "1,2,3,a\n1,3,4,b\n", "time").outcome == "not applicable"
+
+
+def test_a_finding_in_one_line():
+    assert failed("a", "seen", "do it", "x.py, line 1").line == "a: seen (x.py, line 1); do it"
+    assert passed("a", "seen").line == "a: seen"
+
+
+def test_on_a_terminal_lines_are_folded_and_indented(monkeypatch, capsys):
+    terminal = partial(Console, force_terminal=True, width=40)
+    monkeypatch.setattr("rankbench.cli.printer.Console", terminal)
+    show_findings([failed("a", "what was seen is a rather long sentence", "so is the remedy, which is even longer")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["FAILED a: what was seen is a rather long", "       sentence"]
+    assert lines[2:] == ["       so is the remedy, which is even", "       longer"]
 
 
 def test_clicks_are_audited_without_ratings(tmp_path):

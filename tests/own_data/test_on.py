@@ -5,7 +5,7 @@ import shlex
 import numpy as np
 import pandas
 import pytest
-from helpers import prepared, rankbench, with_solver
+from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, rankbench, tiny, with_solver
 
 from rankbench import experiments
 from rankbench.data.views import Comparisons, Ratings
@@ -17,6 +17,7 @@ from rankbench.own_data.facts import Facts
 from rankbench.own_data.kept import Kept
 from rankbench.own_data.naming import data_named
 from rankbench.own_data.trying import choice_for
+from rankbench.report.answer import answer, answer_sheet, failures
 
 RNG = np.random.default_rng(0)
 FEW = ("-s", "mf[rank=2]", "--trials", "2", "--no-report", "-j", "2")
@@ -238,6 +239,98 @@ def test_a_data_frame_is_compared_on_from_python(tmp_path):
     assert found.best in ("popularity", "global", "mf[rank=2]") and found.best in found.answer
     assert next(iter(found.frame["solver"])) == found.best and found.failures == ()
     assert "[tune]" in found.experiment and "| solver |" in str(found)
+
+
+@pytest.mark.slow
+def test_results_of_a_folder_are_kept_and_reused(tmp_path):
+    path, out = written(tmp_path), tmp_path / "out"
+    asked = {"solvers": ["popularity"], "out": out}
+    first = on(str(path), **asked)
+    files = sorted(file.name for file in out.glob("on-ratings/cells/*.json"))
+    assert len(files) == (8 + 1) + (1 + 1) and on(path, **asked) == first
+    assert sorted(file.name for file in out.glob("on-ratings/cells/*.json")) == files
+    on(pandas.read_csv(path), **asked)
+    (kept,) = out.glob("frame-*.csv")
+    assert pandas.read_csv(kept).equals(pandas.read_csv(path)) and (out / f"on-{kept.stem}").is_dir()
+
+
+def test_a_setting_with_a_small_range_is_not_tuned_outside_of_it(tmp_path):
+    check = "\n    def __post_init__(self): check(self)"
+    (tmp_path / "mine.py").write_text(
+        SOLVER_HEAD.replace('mode: str = "ok"', f"lam: Annotated[float, Limits(low=0.5)] = 1.0{check}")
+        .replace("import Comparisons", "import UserError, Comparisons")
+        .replace("import os", "from typing import Annotated\nfrom rankbench.names import Limits, check\nimport os")
+    )
+    facts = of_counts(*[100] * 8)
+    assert space_of(f"{tmp_path / 'mine.py'}:Mine", facts, protocol_of(facts, Wishes())) == {}
+
+
+def test_data_that_is_not_at_hand_says_how_to_get_it(monkeypatch, capsys, tmp_path):
+    for command in ("on", "audit"):
+        assert rankbench(monkeypatch, command, absent_data(tmp_path)) == 1
+        assert "ask its owner" in capsys.readouterr().err
+
+
+def test_a_validation_part_that_cannot_be_cut_leaves_nothing_to_tune_on(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("user,item,rating\n" + "".join(f"1,{item},{1 + item % 2}\n" for item in range(5)))
+    choice = choice_for(str(path), Wishes(split="n-per-user[n=1,least=2]"))
+    assert not any(choice.spaces.values()) and choice.trainings == len(choice.solvers)
+
+
+@pytest.mark.parametrize("header", ["user,better,worse", "user,item"])
+def test_pairs_and_clicks_are_tuned(tmp_path, header):
+    path = tmp_path / "own.csv"
+    width = header.count(",") + 1
+    rows = {",".join([str(u), str(i), str(i + 1)][:width]) for u in range(9) for i in range(u % 3, 12, 2)}
+    path.write_text("\n".join([header, *sorted(rows)]) + "\n")
+    choice = choice_for(str(path), Wishes())
+    assert experiment_of(choice).tune is not None and all(choice.spaces[name] for name in ("global",))
+
+
+def test_a_file_that_is_no_text_is_named_by_the_reading_of_its_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("user,item\n1,2\n".encode("utf-16"))
+    assert data_named(str(path)).entry == "csv:"
+
+
+def test_an_experiment_file_that_cannot_be_written_is_named(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "nowhere" / "x.toml"
+    assert rankbench(monkeypatch, "init", str(written(tmp_path)), "--to", str(path)) == 1
+    assert f"cannot write to {path}: No such file or directory" in capsys.readouterr().err
+
+
+def studied(folder, value=0.5, **changes):
+    """A study with made-up results of two solvers."""
+    run = prepared(folder, tiny(repetitions=1))
+    run.open()
+    for number, cell in enumerate(run.plan.cells):
+        run.keep(made_up(cell, value + 0.2 * number, **changes), around(cell, value + 0.2 * number))
+    return run.study()
+
+
+def test_the_answer_names_the_best_and_what_the_users_tell(tmp_path):
+    said = "global[lam=10] has the best pairwise error: 0.2500, 95 % 0.2473 to 0.2526"
+    assert answer(studied(tmp_path)) == f"{said}; 20 users are enough to tell it from all others"
+    lines = answer_sheet(studied(tmp_path / "two")).lines
+    assert [(line[0], line[4]) for line in lines] == [("global[lam=10]", "best"), ("sgd[rank=2]", "worse, p < 0.001")]
+
+
+def test_without_a_result_the_answer_says_so(tmp_path):
+    failed = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
+    study = studied(tmp_path, **failed)
+    assert answer(study) == "no solver has a result"
+    assert failures(study) == ["global[lam=10]: failed: boom", "sgd[rank=2]: failed: boom"]
+    assert [line[4] for line in answer_sheet(study).lines] == ["failed", "failed"]
+
+
+def test_a_solver_that_does_not_suit_the_data_is_left_out_and_one_alone_has_no_rival(tmp_path):
+    run = prepared(tmp_path, tiny(repetitions=1, solvers=("global[lam=10]", "frsvm")))
+    run.open()
+    run.keep(made_up(run.plan.cells[0], 0.5), around(run.plan.cells[0], 0.5))
+    assert failures(run.study()) == ["left out: frsvm needs item features, the data has none"]
+    assert answer(run.study()).endswith("there is no other solver to compare it with")
+    assert answer_sheet(run.study()).lines[0][4] == ""
 
 
 @pytest.mark.parametrize(

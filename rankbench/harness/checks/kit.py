@@ -94,6 +94,8 @@ def _in_one_process(solver: Named, names: list[str], seconds: float | None) -> G
             if found.bad and CHECKS[name] in _FIRST:
                 yield not_applicable("all others", f"need a solver that passes {name!r}")
                 break
+        else:
+            process.join(_LEAVE)
         return len(names)
     finally:
         for pid in (*descendants(process.pid or 0), process.pid or 0):
@@ -101,6 +103,7 @@ def _in_one_process(solver: Named, names: list[str], seconds: float | None) -> G
         process.join()
 
 
+_LEAVE = 2.0  # seconds in which the process may exit by itself after the last check
 _GONE = {
     "ended": ("the solver ended the process", "never call exit or abort, and check the indices of compiled code"),
     "late": ("took longer than the time limit", "yield a Step after every short pass; --timeout gives more time"),

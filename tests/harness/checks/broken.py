@@ -69,6 +69,16 @@ class Scores:
         self.score = score
 
 
+class NeedsFeatures(Good):
+    """A solver that needs item features, and whose model is of a class of its own."""
+
+    needs_features: ClassVar = True
+
+    def steps(self, train, rng, threads=1):
+        scores = train.item_features @ (train.item_features.T @ self.means(train))
+        yield Step(Scores(lambda users, items: scores[items]))
+
+
 @breaks("declarations", "version is '1'", "declare version: ClassVar = 1")
 class TextAsVersion(Good):
     version: ClassVar = "1"
@@ -190,6 +200,15 @@ class OnlyOneOfItsKinds(Good):
     learns_from: ClassVar = (Ratings, Comparisons)
 
 
+@breaks("kinds of data", "on Comparisons: at step 0", "only where the user")
+class ForgetsOneOfItsKinds(Good):
+    learns_from: ClassVar = (Ratings, Comparisons)
+
+    def steps(self, train, rng, threads=1):
+        scores = np.zeros(train.n_items) if isinstance(train, Ratings) else np.full(train.n_items, np.nan)
+        yield Step(ItemScores(scores))
+
+
 @breaks("features", "features change the model", "declare needs_features = True")
 class KeepsCount(Good):
     def steps(self, train, rng, threads=1):
@@ -212,6 +231,13 @@ class ForgetsItems(Good):
         means = self.means(train)
         means[:2] = np.nan if train.n_users == 1 else 0
         yield Step(ItemScores(means))
+
+
+@breaks("edges", "on one user data a training does not repeat itself", "draw every random number from `rng`")
+class DrawsElsewhereAtEdges(Good):
+    def steps(self, train, rng, threads=1):
+        noise = np.random.default_rng().random(train.n_items) if train.n_users == 1 else 0
+        yield Step(ItemScores(self.means(train) + noise))
 
 
 @breaks("writing", "ValueError: assignment destination is read-only", "train.values.copy()")
@@ -324,6 +350,14 @@ class GoesOnAfterTheEnd(Good):
 class ObjectsAsScores(Good):
     def steps(self, train, rng, threads=1):
         yield Step(ItemScores(self.means(train).astype(object)))
+
+
+@breaks("saving", "a loaded model scores otherwise", "keep float64 arrays in the model")
+class ShadowsItsScores(Good):
+    def steps(self, train, rng, threads=1):
+        model = ItemScores(self.means(train))
+        object.__setattr__(model, "score", lambda users, items: items * 1.0)
+        yield Step(model)
 
 
 @breaks("speed of score", "times the time of factors of rank 10", "no Python loop over pairs")

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from harness.checks.broken import CASES, Good
+from harness.checks.broken import CASES, Good, NeedsFeatures
 from helpers import SOLVER_HEAD, rankbench
 
+from rankbench.errors import UserError
 from rankbench.harness.checks.kit import CHECKS, checked, looked
 from rankbench.solvers import SOLVERS
 
@@ -30,6 +31,30 @@ def test_each_broken_solver_fails_the_check_that_is_for_it(name):
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_solver_that_keeps_the_rules_passes_every_check(name):
     assert not looked(name, Good()).bad
+
+
+def test_checks_that_say_nothing_of_a_solver_say_why():
+    found = {name: looked(name, NeedsFeatures()) for name in CHECKS}
+    silent = {name: one.seen.partition(",")[0] for name, one in found.items() if one.outcome == "not applicable"}
+    assert silent == {
+        "features": "declared to need them",
+        "objective": "no step has one",
+        "saving": "a Scores cannot be saved",
+    }
+    assert not any(one.bad for one in found.values())
+
+
+@pytest.mark.slow
+def test_an_optional_package_is_asked_for_or_imported_before_anything_is_looked_at(tmp_path):
+    solver = own(tmp_path, "yield from super().steps(train, rng)")
+    path = tmp_path / "mine.py"
+    text = path.read_text()
+    path.write_text(text + "    def missing(self): import wsgiref; return None\n")
+    found = {one.name: one for one in checked(SOLVERS.resolve(solver.written), 60)}
+    assert found["imports"].outcome == "passed" and not any(one.bad for one in found.values())
+    path.write_text(text + "    def missing(self): return 'pip install it'\n")
+    with pytest.raises(UserError, match="needs a package that is not installed; pip install it"):
+        next(checked(SOLVERS.resolve(solver.written), 60))
 
 
 def test_every_check_has_a_solver_that_breaks_it():
