@@ -26,7 +26,7 @@ def check(
     timeout: Annotated[str, option("--timeout", "60s", "Time limit of a check.")] = "60s",
     profile: Annotated[bool, option("--profile", None, "Train once in this process; print what took time.")] = False,
     pdb: Annotated[bool, option("--pdb", None, "Train once in this process; an error opens the debugger.")] = False,
-    data: Annotated[str, option("-d/--data", "DATA", "What to train on with --profile or --pdb.")] = "low-rank",
+    data: Annotated[str, option("-d/--data", "DATA|FILE", "What to train on with --profile or --pdb.")] = "",
     split: Annotated[str, option("--split", "SPLIT", "How to split that.")] = "entries[test=0.2]",
     metric: Annotated[str, option("--metric", "METRIC", "What to measure on it.")] = "pairwise-error",
     steps: Annotated[int, option("--steps", "N", "Steps of that training.")] = 20,
@@ -37,7 +37,7 @@ def check(
 
     Example: rankbench check my_solver.py:Mine
 
-    Example: rankbench check my_solver.py:Mine --pdb -d csv:ratings.csv
+    Example: rankbench check my_solver.py:Mine --pdb -d ratings.csv
     """
     from rankbench.cli.printer import show, show_findings
     from rankbench.harness.checks.kit import checked
@@ -47,7 +47,7 @@ def check(
     if profile and pdb:
         raise UserError("--profile and --pdb exclude each other: choose one")
     if profile or pdb:
-        made = cell_of(solver, data, split, metric, steps)
+        made = cell_of(solver, _data(solver, data), split, metric, steps)
         raise typer.Exit(_profile(*made) if profile else _debug(*made))
     found = []
     for finding in checked(SOLVERS.resolve(solver), seconds_of(timeout)):
@@ -56,6 +56,16 @@ def check(
         found.append(finding.outcome)
     show(", ".join(f"{found.count(outcome)} {outcome}" for outcome in dict.fromkeys(found)))
     raise typer.Exit(1 if "failed" in found else 0)
+
+
+def _data(solver: str, data: str) -> str:
+    """The name of the data to train on: what the user named, else generated data, with features if they are needed."""
+    from rankbench.own_data.naming import data_named
+    from rankbench.solvers import SOLVERS
+
+    if data:
+        return data_named(data).written
+    return "feature-low-rank" if SOLVERS.resolve(solver).record.needs_features else "low-rank"
 
 
 def _profile(cell: "Cell", materials: "Materials") -> int:

@@ -58,7 +58,9 @@ def on(
     seed: Seed = 0,
     jobs: Cores = None,
     threads: Threads = 1,
-    timeout: Annotated[str, option("--timeout", "10m", "Time limit of a training.")] = "10m",
+    timeout: Annotated[
+        str | None, option("--timeout", "10m", "Time limit of a training; with --time some times its share, else 10m.")
+    ] = None,
     memory: Annotated[str, option("--memory", "8G", "Memory limit of a training.")] = "none",
     report: Report = True,
     out: Out = RESULTS,
@@ -78,9 +80,10 @@ def on(
     wishes = _wishes(solver, metric, split, time, trials, repetitions, jobs)
     with as_options():
         selection = Selection(seed=seed, threads=threads)
-    conditions = Conditions(wishes.jobs, Caps(seconds_of(timeout), bytes_of(memory)), retry_failed=True)
-    session = Session(results_in(out), selection, conditions, quiet)
-    raise typer.Exit(session.answer(_chosen(file, wishes), report))
+    choice = _chosen(file, wishes)
+    caps = Caps(choice.limit if timeout is None else seconds_of(timeout), bytes_of(memory))
+    session = Session(results_in(out), selection, Conditions(wishes.jobs, caps, retry_failed=True), quiet)
+    raise typer.Exit(session.answer(choice, report))
 
 
 def init(
@@ -141,8 +144,7 @@ def _wishes(
     jobs: int | None,
 ) -> "Wishes":
     """What the user has said, checked."""
-    import psutil
-
+    from rankbench.harness.machine import usable_cores
     from rankbench.own_data.choosing import Wishes
 
     if trials is not None and trials < 1:
@@ -150,7 +152,7 @@ def _wishes(
     if repetitions < 1:
         raise UserError(f"--repetitions={repetitions} is out of range: must be at least 1")
     seconds = seconds_of(time, "--time")
-    at_once = len(psutil.Process().cpu_affinity()) if jobs is None else jobs_of(jobs)
+    at_once = usable_cores() if jobs is None else jobs_of(jobs)
     return Wishes(tuple(solvers or ()), tuple(metrics or ()), split, seconds, trials, repetitions, at_once)
 
 

@@ -32,6 +32,7 @@ _FEW_LEVELS = 100  # a scale of ratings has fewer distinct whole numbers
 _GROUPED, _SCATTERED = 0.5, 0.1  # shares of adjacent rows with the same id
 _PAST = 0.1  # above this share of held-out rows before a training row, a random split leaks
 _COMMON = 0.05  # above this share of users, something is worth a remedy
+_LARGE = 30_000_000  # bytes of a file whose rows are looked at only if an audit is asked for
 _SPLITS = (
     "n-per-user[n=5,least=5]",
     "n-per-user[n=10,least=10]",
@@ -50,6 +51,11 @@ class Audit:
     about: str
     findings: tuple[Finding, ...]
     view: View | None
+
+    def __str__(self) -> str:
+        return "\n".join([self.about, *(f"{one.outcome}: {one.line}" for one in self.findings)])
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +90,12 @@ def audited(text: str, seed: int = 0) -> Audit:
 
 
 def hints(data: Named, seed: int) -> list[Finding]:
-    """The findings about a data set that failed, for those who did not ask for an audit."""
-    subject = _subject(data, seed)
+    """The findings about a data set that failed, for those who did not ask for an audit.
+
+    The rows of a large file are not looked at, which would take as long as reading it again.
+    """
+    large = any(held.path.stat().st_size > _LARGE for held in data.record.origin.held())
+    subject = Subject(data, None, load(data), seed) if large else _subject(data, seed)
     return [finding for check in CHECKS if (finding := check(subject)).bad]
 
 

@@ -18,6 +18,8 @@ Ranges = Mapping[str, Range]  # to try for each tuned setting
 STEPS = 20  # of a training without a time budget
 TRIALS = 8  # of each solver that is tuned
 OVERHEAD = 0.3  # seconds to start and evaluate a training, which are taken from a time budget first
+_LIMIT = 600.0  # seconds of a training without a time budget, at most
+_LEAST_LIMIT, _PATIENCE = 10.0, 4.0  # with one: so many seconds, and so many times its share
 _LEAST_ROWS = 5  # of a data set: with a fifth of them held out, one row tests
 _LARGEST_RANK = 10  # the usual one of solvers with factors
 _OF_RANK = ("mf", "bpr", "sgd", "altsvm", "frsvm")
@@ -69,6 +71,7 @@ class Choice:
     trials: int
     repetitions: int
     seconds: float | None  # of each training; None: a number of steps
+    jobs: int  # trainings at a time
 
     @property
     def trainings(self) -> int:
@@ -76,6 +79,11 @@ class Choice:
         tuned = sum(bool(space) for space in self.spaces.values())
         trials = len(self.solvers) + tuned * (self.trials - 1) if tuned else 0
         return self.repetitions * (len(self.solvers) + trials)
+
+    @property
+    def limit(self) -> float:
+        """The seconds after which a training is ended that does not come to the end of a step."""
+        return _LIMIT if self.seconds is None else _LEAST_LIMIT + _PATIENCE * self.seconds
 
     def within(self, wishes: Wishes) -> "Choice":
         """The choice with the time that the user has given, divided equally over all trainings."""
@@ -94,7 +102,7 @@ def choose(data: Named, facts: Facts, wishes: Wishes) -> Choice:
     solvers = _solvers(facts, wishes)
     spaces = {solver: space_of(solver, facts, protocol) for solver in solvers}
     trials = TRIALS if wishes.trials is None else wishes.trials
-    return Choice(data, facts, protocol, solvers, spaces, trials, wishes.repetitions, None).within(wishes)
+    return Choice(data, facts, protocol, solvers, spaces, trials, wishes.repetitions, None, wishes.jobs).within(wishes)
 
 
 def protocol_of(facts: Facts, wishes: Wishes) -> Protocol:

@@ -9,11 +9,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rankbench.errors import OTHER_FOLDER, UserError, writing_to
+from rankbench.harness.isolation import Caps
 from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
+from rankbench.own_data.auditing import Audit, audited
 from rankbench.own_data.choosing import Choice, Wishes
 from rankbench.own_data.experiment_file import experiment_of, text_of
 from rankbench.own_data.trying import choice_for
@@ -77,13 +79,19 @@ def on(
         return _compared(choice, out, Selection(seed=how.get("seed", 0)), jobs)
 
 
+def audit(data: Any, *, seed: int = 0) -> Audit:
+    """Look for what is often wrong with a DataFrame, a file or a named data set: `print(audit(frame))`."""
+    with _folder(None) as out:
+        return audited(_named(data, out), seed)
+
+
 def _compared(choice: Choice, out: Path, selection: Selection, jobs: int) -> Comparison:
     """Run the comparison, with its results in a folder."""
     experiment = experiment_of(choice)
     store = ResultsFolder(out, lambda text: None).store(experiment.name)
     materials = Materials(selection.seed, store.scratch)
     made = plan(experiment, selection, materials)
-    run = Run(made, store, Conditions(jobs, retry_failed=True), materials)
+    run = Run(made, store, Conditions(jobs, Caps(choice.limit), retry_failed=True), materials)
     run.open()
     run.execute(lambda event: None)
     return _told(run.study(), choice)

@@ -71,8 +71,9 @@ def _budget(choice: Choice) -> Iterator[str]:
         yield "[budget]"
         yield f"steps = {STEPS}"
         return
-    shares = f"The time asked for, divided equally over {choice.trainings} trainings, less {OVERHEAD:g} s each."
-    yield from _comment(f"{shares} A step that has begun is finished.")
+    at_once = "one at a time" if choice.jobs == 1 else f"{choice.jobs} at a time"
+    shares = f"The time asked for, divided equally over {choice.trainings} trainings, {at_once},"
+    yield from _comment(f"{shares} less {OVERHEAD:g} s to start each. A step that has begun is finished.")
     yield f"every = {LARGEST.high:.0f}"
     yield ""
     yield "[budget]"

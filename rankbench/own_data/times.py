@@ -1,11 +1,16 @@
 """The column of times in a user's own text file, which no solver sees and only the audit reads."""
 
+from dataclasses import replace
+from itertools import islice
+
 import numpy as np
 
 from rankbench.contract import Floats
 from rankbench.data.sources.headers import named
-from rankbench.data.tables import Rows, records
+from rankbench.data.tables import Rows, read, records
+from rankbench.errors import UserError
 
+_HEAD = 100  # lines that are looked at to find the column
 _FIRST, _LAST = 3e8, 5e9  # seconds since 1970: from 1979 to 2128
 _UNITS = (1.0, 1e3, 1e6, 1e9)  # seconds, milliseconds, microseconds, nanoseconds
 
@@ -25,16 +30,14 @@ def times_of(rows: Rows) -> Floats | str | None:
     """
     layout = rows.layout
     how = (layout.encoding, 0, layout.quoted, layout.escape)
-    found = list(records(rows.file, layout.separator, 0, *how))
-    lines = [fields for number, fields in found if number > layout.header]
-    header = next((fields for number, fields in found if number == layout.header), [])
+    head = list(islice(records(rows.file, layout.separator, 0, *how), _HEAD))
+    lines = [fields for number, fields in head if number > layout.header]
+    header = next((fields for number, fields in head if number == layout.header), [])
     width = min(map(len, lines), default=0)
     places = [place for place in named(header, "timestamp") if place < width]
     if not header:
-        places = [place for place in range(width) if place not in layout.fields and _numbers(lines[:100], place)]
-    if len(places) != 1:
-        return None
-    return _parsed([fields[places[0]] for fields in lines])
+        places = [place for place in range(width) if place not in layout.fields and _numbers(lines, place)]
+    return _read(rows, places[0]) if len(places) == 1 else None
 
 
 def _numbers(lines: list[list[str]], place: int) -> bool:
@@ -45,14 +48,22 @@ def _numbers(lines: list[list[str]], place: int) -> bool:
         return False
 
 
+def _read(rows: Rows, place: int) -> Floats | str:
+    """A column of times: read as numbers, which is fast, or line by line as dates."""
+    layout = replace(rows.layout, fields=(*rows.layout.fields[:2], place), names=("user", "item", "time"), valued=True)
+    try:
+        values = read(rows.file, replace(layout, scale=(-np.inf, np.inf))).values
+        assert values is not None  # the layout has them
+        return values
+    except UserError:
+        how = (layout.encoding, layout.header, layout.quoted, layout.escape)
+        return _parsed([fields[place] for _, fields in records(rows.file, layout.separator, place + 1, *how)])
+
+
 def _parsed(texts: list[str]) -> Floats | str:
-    """The times as numbers, from numbers or from dates."""
+    """The times as numbers, from dates."""
     import pandas  # noqa: PLC0415  slow to import
 
-    try:
-        return np.array(texts, np.float64)
-    except ValueError:
-        pass
     dates = pandas.to_datetime(pandas.Series(texts), errors="coerce", format="mixed", utc=True)
     if dates.isna().any():
         wrong = texts[int(np.argmax(dates.isna().to_numpy()))]

@@ -3,13 +3,15 @@
 from functools import partial
 
 import numpy as np
+import pandas
 import pytest
 from helpers import rankbench
 from rich.console import Console
 
 from rankbench.cli.printer import show_findings
 from rankbench.harness.findings import failed, passed
-from rankbench.own_data.auditing import CHECKS, _subject, audited, splits_sheet
+from rankbench.own_data.auditing import CHECKS, _subject, audited, hints, splits_sheet
+from rankbench.own_data.comparing import audit
 from rankbench.own_data.naming import data_named
 from rankbench.own_data.times import is_time, times_of
 
@@ -128,6 +130,21 @@ def test_time_is_looked_at_for_pairs_and_clicks_too(tmp_path):
     assert finding(tmp_path, f"user,item,timestamp\n{rows}", "time").bad
     one = finding(tmp_path, "user,item,rating,timestamp\n1,2,3,4\n", "time")
     assert one.outcome == "not applicable" and "leaves nothing to" in one.seen
+
+
+def test_rows_of_a_large_file_are_looked_at_only_if_asked(tmp_path, monkeypatch):
+    path = tmp_path / "own.csv"
+    path.write_text(in_time())
+    data = data_named(str(path))
+    assert [one.name for one in hints(data, 0)] == ["time"]
+    monkeypatch.setattr("rankbench.own_data.auditing._LARGE", 100)
+    assert hints(data, 0) == []
+
+
+def test_a_data_frame_is_audited_from_python(tmp_path):
+    frame = pandas.DataFrame({"user": [1, 1, 2], "item": [1, 1, 2], "rating": [3, 4, 5]})
+    shown = str(audit(frame))
+    assert "failed: duplicates: 1 rows repeat a pair of a user and an item; keep the last of each" in shown
 
 
 def test_a_further_column_of_texts_is_no_time(tmp_path):

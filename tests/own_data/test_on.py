@@ -82,6 +82,8 @@ def test_the_time_is_divided_equally_over_all_trainings_and_trials_are_equal():
     assert chosen.seconds == pytest.approx(60 * 2 / chosen.trainings - 0.3, rel=0.05)
     experiment = experiment_of(chosen)
     assert experiment.budget.seconds == chosen.seconds and experiment.budget.steps is None
+    assert f"divided equally over {chosen.trainings} trainings, 2 at a time," in text_of(chosen).replace("\n# ", " ")
+    assert chosen.limit == 10 + 4 * chosen.seconds
     assert experiment.tune.trials == 8 and set(experiment.tune.space) == set(chosen.solvers)
 
 

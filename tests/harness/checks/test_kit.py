@@ -100,7 +100,7 @@ def test_the_command_says_what_fails_and_its_exit_code_too(monkeypatch, capsys, 
         (["sgd", "--pdb", "--profile"], "--profile and --pdb exclude each other: choose one"),
         (["sgd", "--timeout", "5"], "--timeout '5' cannot be read"),
         (["frsvm", "--profile", "-d", "low-rank"], "frsvm needs item features, the data has none"),
-        (["sgd", "--profile", "-d", "csv:nowhere.csv"], "no file 'nowhere.csv'"),
+        (["sgd", "--profile", "-d", "nowhere.csv"], "no file 'nowhere.csv'; check the path"),
     ],
 )
 def test_wrong_uses_are_refused_in_one_line(monkeypatch, capsys, arguments, line):
@@ -116,6 +116,16 @@ def test_a_training_in_this_process_is_profiled(monkeypatch, capsys):
     assert rankbench(monkeypatch, "check", "sgd[rank=2]", "--profile", *SMALL) == 0
     shown = capsys.readouterr().out
     assert "| function | calls | own seconds | with its calls |" in shown and "after 2 steps" in shown
+
+
+def test_what_is_trained_on_has_features_where_they_are_needed_and_may_be_a_file(monkeypatch, capsys, tmp_path):
+    assert rankbench(monkeypatch, "check", "frsvm[rank=2]", "--profile", "--steps", "1") == 0
+    assert "feature-low-rank · entries" in capsys.readouterr().out
+    rows = "".join(f"{user},{item},{1 + (user + item) % 5}\n" for user in range(9) for item in range(9))
+    (tmp_path / "own.csv").write_text(f"user,item,rating\n{rows}")
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, "check", "mf[rank=2]", "--pdb", "-d", "own.csv", "--steps", "1") == 0
+    assert "csv:own.csv · entries" in capsys.readouterr().out
 
 
 def test_an_error_in_this_process_opens_the_debugger_at_its_line(monkeypatch, capsys, tmp_path):
