@@ -4,13 +4,15 @@ from pathlib import Path
 
 from rankbench.data import DATASETS
 from rankbench.data.files import File
-from rankbench.data.sources.headers import found_in
+from rankbench.data.sources.headers import found_in, named
 from rankbench.data.tables import lines
 from rankbench.errors import UserError
 from rankbench.names import Named
 from rankbench.names.user_files import is_file, is_from_file, own_path
 
 _KINDS = {".parquet": "parquet:", ".pq": "parquet:", ".arrow": "arrow:", ".feather": "arrow:"}
+_HEAD = 200  # lines that are looked at
+_CLICKS = ("user", "item")
 _PAIRS = ("user", "better", "worse")
 _SEPARATORS = ("::", "\t", ";", ",", "|")
 
@@ -46,17 +48,29 @@ def _kind_of(path: Path) -> str:
 
 
 def _kind_of_text(path: Path) -> str:
-    """The kind of a text file: its header says so, or a third column without numbers, or that there are but two."""
+    """The kind of a text file: as its header says, or without one, as its first lines look."""
     try:
-        head = [text for _, (_, text) in zip(range(2), lines(File(path), "utf-8-sig"), strict=False)]
+        head = [text for _, (_, text) in zip(range(_HEAD), lines(File(path), "utf-8-sig"), strict=False)]
     except UserError:
         return "csv:"  # reading the rows will raise the error, which names the line
     rows = [[part.strip().strip('"') for part in text.split(_separator(text))] for text in head]
     if not rows or found_in(rows[0], ("rating",)):
         return "csv:"
-    if found_in(rows[0], _PAIRS) or all(len(row) == len(_PAIRS) and not _is_number(row[2]) for row in rows):
+    if found_in(rows[0], _PAIRS) or _look_like_pairs(rows):
         return "pairs:"
-    return "clicks:" if found_in(rows[0], ("user", "item")) or max(map(len, rows)) == len(_PAIRS) - 1 else "csv:"
+    return "clicks:" if _names_no_more(rows[0]) or max(map(len, rows)) == len(_CLICKS) else "csv:"
+
+
+def _look_like_pairs(rows: list[list[str]]) -> bool:
+    """Whether these are a user and two items: no third field is a number, and some is a second field elsewhere."""
+    if any(len(row) != len(_PAIRS) or _is_number(row[2]) for row in rows):
+        return False
+    return bool({row[1] for row in rows} & {row[2] for row in rows})
+
+
+def _names_no_more(header: list[str]) -> bool:
+    """Whether a header names users and items and at most a time besides, so that no column can be a rating."""
+    return found_in(header, _CLICKS) is not None and len(header) - len(named(header, "timestamp")) == len(_CLICKS)
 
 
 def _separator(text: str) -> str:

@@ -151,6 +151,8 @@ def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(mon
         ("1\t2\n1\t3\n", "csv:FILE[positive=true]"),
         ("user,item,timestamp\n1,2,1400000000\n", "csv:FILE[positive=true]"),
         ("1::2::3::978300760\n", "csv:FILE"),
+        ("user,item,points\n1,2,3\n", "csv:FILE"),
+        ("anna,this,good\nbo,that,bad\n", "csv:FILE"),
         ("", "csv:FILE"),
     ],
 )
