@@ -123,7 +123,7 @@ def _of_ratings(facts: Facts) -> Protocol:
         if facts.share_with(n + least) >= _ENOUGH:
             kept = f"{facts.share_with(n + least):.0%} of the users have the {n + least} ratings that it needs"
             validation = "entries[test=0.2]" if n > least else "entries[test=0.4]"
-            why = f"{n} random ratings of each user train and the rest test; {kept}"
+            why = f"{n} random ratings of each user train, the rest test; {kept}; per-user[test=0.2] trains on more"
             return Protocol(f"n-per-user[n={n},least={least}]", usual, validation, why)
     if facts.share_with(3) > 0:
         why = "most users have few ratings: half of each user's are held out, of three or more at least two to compare"

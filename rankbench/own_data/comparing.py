@@ -3,7 +3,8 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +23,8 @@ from rankbench.own_data.trying import choice_for
 from rankbench.report.answer import answer, answer_sheet, failures
 from rankbench.report.tables import Sheet, to_markdown
 
+_FRAME = "the DataFrame as CSV"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -36,6 +39,10 @@ class Comparison:
         return "\n".join([to_markdown(self.sheet), f"{self.answer}.", *self.failures])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<p>{escape(line)}</p>" for line in (f"{self.answer}.", *self.failures))
+        return f"{self.frame.to_html(index=False)}{told}"
 
     @property
     def frame(self) -> Any:
@@ -75,14 +82,18 @@ def on(
     repetitions, jobs = how.get("repetitions", 1), how.get("jobs", 1)
     wishes = Wishes(tuple(solvers), tuple(metrics), split, seconds, trials, repetitions, jobs)
     with _folder(how.get("out")) as out:
-        choice = choice_for(_named(data, out), wishes)
+        name = _named(data, out)
+        with _worded(data, name):
+            choice = choice_for(name, wishes)
         return _compared(choice, out, Selection(seed=how.get("seed", 0)), jobs)
 
 
 def audit(data: Any, *, seed: int = 0) -> Audit:
     """Look for what is often wrong with a DataFrame, a file or a named data set: `print(audit(frame))`."""
     with _folder(None) as out:
-        return audited(_named(data, out), seed)
+        name = _named(data, out)
+        found = audited(name, seed)
+        return found if isinstance(data, str | Path) else replace(found, about=found.about.replace(f"csv:{name}", _FRAME))
 
 
 def _compared(choice: Choice, out: Path, selection: Selection, jobs: int) -> Comparison:
@@ -109,6 +120,15 @@ def _folder(out: str | Path | None) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="rankbench-on-") as folder:
         yield Path(folder)
+
+
+@contextmanager
+def _worded(data: Any, name: str) -> Iterator[None]:
+    """A context in which errors about the file that a DataFrame was written to are about the DataFrame."""
+    try:
+        yield
+    except UserError as error:
+        raise error if isinstance(data, str | Path) else UserError(str(error).replace(name, _FRAME)) from None
 
 
 def _named(data: Any, out: Path) -> str:

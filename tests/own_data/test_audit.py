@@ -144,6 +144,7 @@ def test_rows_of_a_large_file_are_looked_at_only_if_asked(tmp_path, monkeypatch)
 def test_a_data_frame_is_audited_from_python(tmp_path):
     frame = pandas.DataFrame({"user": [1, 1, 2], "item": [1, 1, 2], "rating": [3, 4, 5]})
     shown = str(audit(frame))
+    assert shown.startswith("the DataFrame as CSV: 2 users, 2 items, 2 ratings")
     assert "failed: duplicates: 1 rows repeat a pair of a user and an item; keep the last of each" in shown
 
 

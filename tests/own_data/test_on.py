@@ -114,7 +114,7 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
     written(tmp_path)
     assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 0
     shown = capsys.readouterr().out
-    assert "split: n-per-user[n=5,least=5]: 5 random ratings of each user train and the rest test" in shown
+    assert "split: n-per-user[n=5,least=5]: 5 random ratings of each user train, the rest test" in shown
     assert "users: all 12 users are tested" in shown and "has the best NDCG@10: " in shown
     assert "| solver | chosen | NDCG@10 | 95 % | verdict | pairwise error |" in shown
     again = shlex.split(shown.rpartition("to change it: ")[2])
@@ -243,6 +243,13 @@ def test_a_data_frame_is_compared_on_from_python(tmp_path):
     assert found.best in ("popularity", "global", "mf[rank=2]") and found.best in found.answer
     assert next(iter(found.frame["solver"])) == found.best and found.failures == ()
     assert "[tune]" in found.experiment and "| solver |" in str(found)
+    assert "<th>verdict</th>" in found._repr_html_() and f"<p>{found.answer}.</p>" in found._repr_html_()
+
+
+def test_an_error_in_a_data_frame_is_about_the_data_frame():
+    frame = pandas.DataFrame({"user": [1, 1], "item": [1, 2], "rating": [3, None]})
+    with pytest.raises(UserError, match=r"^the DataFrame as CSV, line 3: rating '' is no number$"):
+        on(frame)
 
 
 @pytest.mark.slow
