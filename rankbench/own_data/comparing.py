@@ -93,7 +93,8 @@ def audit(data: Any, *, seed: int = 0) -> Audit:
     with _folder(None) as out:
         name = _named(data, out)
         found = audited(name, seed)
-        return found if isinstance(data, str | Path) else replace(found, about=found.about.replace(f"csv:{name}", _FRAME))
+        about = found.about if isinstance(data, str | Path) else found.about.replace(f"csv:{name}", _FRAME)
+        return replace(found, about=about)
 
 
 def _compared(choice: Choice, out: Path, selection: Selection, jobs: int) -> Comparison:
