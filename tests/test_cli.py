@@ -293,7 +293,8 @@ def test_a_failed_cell_is_exit_code_2_now_and_when_resumed(monkeypatch, capsys, 
     arguments = ["run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--out", str(tmp_path / "out"), "--no-report"]
     for _ in range(2):
         assert rankbench(monkeypatch, *arguments) == 2
-        assert "ValueError: boom (--retry-failed runs it again)" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert "ValueError: boom (mine.py, line 18: raise ValueError('boom')) (--retry-failed runs it again)" in error
 
 
 def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_path):
@@ -458,7 +459,7 @@ def test_a_failed_solver_of_a_tuned_experiment_is_exit_code_2_and_failed_trials_
     toml["tune"] = toml["tune"].replace("'b'", "'c'")
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 2
     error = capsys.readouterr().err
-    assert "none of its 2 trials ended well; the first: failed, ValueError: boom (--retry-failed" in error
+    assert "none of its 2 trials ended well; the first: failed, ValueError: boom (mine.py, line" in error
 
 
 def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(monkeypatch, capsys, tmp_path):

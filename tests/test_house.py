@@ -31,6 +31,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"harness"},
     {"sklearn"},
     {"report"},
+    {"own_data"},
     {"api"},
     {"cli"},
     {"__main__"},
@@ -185,7 +186,7 @@ def test_no_dictionary_of_just_anything_goes_from_function_to_function(module):
 
 def test_a_store_has_one_maker_and_so_has_a_folder_of_results():
     assert calls_of("Store") == ["harness/store.py"]
-    assert sorted(calls_of("ResultsFolder")) == ["api/experiments.py", "cli/session.py"]
+    assert sorted(calls_of("ResultsFolder")) == ["api/experiments.py", "cli/session.py", "own_data/comparing.py"]
 
 
 READERS = {  # who takes a text apart that names something: where the text comes from a person, and nowhere else

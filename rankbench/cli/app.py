@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from rankbench.cli import data_verbs, looking, running, sharing
+from rankbench.cli import checking, data_verbs, looking, own, running, sharing
 from rankbench.cli.lines import complain
 from rankbench.cli.opening import temporary_folders
 from rankbench.errors import UserError
@@ -18,6 +18,8 @@ Example: rankbench run all"""
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # ClickException, wherever this typer keeps it
 
 app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False)
+own.add_to(app)
+checking.add_to(app)
 running.add_to(app)
 looking.add_to(app)
 sharing.add_to(app)

@@ -132,7 +132,7 @@ def _experiment(name: str) -> str:
     return "\n".join(
         [
             f"{found.name}: {found.title}",
-            found.paper,
+            found.origin,
             "",
             found.about.strip(),
             "",

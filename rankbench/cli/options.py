@@ -93,9 +93,9 @@ def refuse_odd_joining(join: bool, exit_when_done: bool, dry_run: bool) -> None:
         raise UserError("--dry-run runs nothing, so it cannot --join: give one of them")
 
 
-def seconds_of(text: str) -> float | None:
-    """The seconds in a duration such as 30s, 10m or 2h; None for no limit."""
-    return _amount(text, "--timeout", {"s": 1.0, "m": 60.0, "h": 3600.0}, "30s, 10m, 2h")
+def seconds_of(text: str, name: str = "--timeout") -> float | None:
+    """The seconds in a duration such as 30s, 10m or 2h, the value of this option; None for no limit."""
+    return _amount(text, name, {"s": 1.0, "m": 60.0, "h": 3600.0}, "30s, 10m, 2h")
 
 
 def bytes_of(text: str) -> int | None:

@@ -1,9 +1,10 @@
 """Tables and progress bars on a terminal, and plain lines in their place in a pipe."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import isnan
+from textwrap import wrap
 from typing import Protocol
 
 from rich.console import Console
@@ -22,9 +23,13 @@ from rich.table import Table
 
 from rankbench.cli.lines import show
 from rankbench.errors import safe
+from rankbench.harness.findings import Finding
 from rankbench.harness.records import Result
 from rankbench.harness.run import Event
 from rankbench.report.tables import Sheet, to_markdown
+
+_INDENT = 7  # of the lines below the first one of what is folded
+_MARKS = {"passed": "ok    ", "failed": "FAILED", "not applicable": "-     "}
 
 
 def show_sheet(title: str, sheet: Sheet) -> None:
@@ -39,6 +44,26 @@ def show_sheet(title: str, sheet: Sheet) -> None:
     for line in sheet.written(escape, lambda text: f"[b]{escape(text)}[/]"):
         table.add_row(*line)
     console.print(table)
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    """Print findings, one in a line or two: a mark, the name and what was seen, and below it the remedy."""
+    for finding in findings:
+        where = f" ({finding.where})" if finding.where else ""
+        show_folded(f"{_MARKS[finding.outcome]} {safe(f'{finding.name}: {finding.seen}{where}')}")
+        if finding.remedy:
+            show_folded(f"       {safe(finding.remedy)}")
+
+
+def show_folded(text: str) -> None:
+    """Print a line, folded on a terminal, where the lines below are indented."""
+    console = Console()
+    if not console.is_terminal:
+        return show(text)
+    indent = " " * _INDENT
+    start = text[: len(text) - len(text.lstrip())]
+    folded = wrap(text.lstrip(), console.width, initial_indent=start, subsequent_indent=indent, break_long_words=False)
+    return show("\n".join(folded or [""]))
 
 
 class Teller(Protocol):

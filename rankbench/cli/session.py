@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,17 +13,23 @@ import psutil
 
 from rankbench import experiments
 from rankbench.cli.lines import complain, show
-from rankbench.cli.printer import progress_of, show_sheet
+from rankbench.cli.printer import progress_of, show_folded, show_sheet
+from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.harness.materials import Materials
 from rankbench.harness.plan import check_named, plan
-from rankbench.harness.records import Cell, Entry, Selection, Study
+from rankbench.harness.records import Cell, Entry, Place, Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder, Warn
 from rankbench.harness.temporary import own_folder
 from rankbench.harness.verification import sampled, verify
 from rankbench.harness.workplace import Workplace
+from rankbench.own_data.auditing import hints
+from rankbench.own_data.choosing import STEPS, Choice
+from rankbench.own_data.experiment_file import experiment_of
+from rankbench.own_data.kept import Kept
+from rankbench.report.answer import answer, answer_sheet, failures
 from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.study import stored_beyond
 from rankbench.report.tables import sheet, timing_notes, verdict_notes
@@ -31,6 +37,8 @@ from rankbench.report.trials import best_first, trial_sheet, trials
 from rankbench.report.writing import write_report
 
 OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
+_WITH_VALUE = ("--seed", "--threads", "--timeout", "--memory", "--out")  # options of `on` that `init` does not take
+_FLAGS = ("-q", "--quiet", "--report", "--no-report")
 
 
 def results_in(out: Path, untouched: bool = False, warn: Warn = complain) -> ResultsFolder:
@@ -111,6 +119,41 @@ class Session:
         for cell in run.plan.cells:
             show(_using(cell))
         return OK if good else CELL_FAILED
+
+    def answer(self, choice: Choice, report: bool) -> int:
+        """Compare solvers on a user's own data and print which is best; returns the exit code."""
+        experiment = experiment_of(choice)
+        self._note_threads([experiment])
+        run = self._prepared(experiment)
+        self._say_what_is_compared(choice, run)
+        try:
+            replace(self, quiet=self.quiet or not sys.stdout.isatty())._execute(run)
+            found = run.study()
+            show_sheet(f"{choice.data.written}, {choice.protocol.split}", answer_sheet(found))
+            show_folded(f"{answer(found)}.")
+            for line in failures(found):
+                complain(line)
+            if report:
+                path = write_report(self.results, complain)
+                self._say(f"report: {path.resolve()}")
+        except KeyboardInterrupt:
+            return self._say_how_to_resume([experiment])
+        self._say(f"to change it: {_as_init()}")
+        return OK if found.entries and all(entry.good for entry in found.entries) else CELL_FAILED
+
+    def _say_what_is_compared(self, choice: Choice, run: Run) -> None:
+        """Print the data, the split with the users that it leaves out, and the solvers, before they are run."""
+        say = (lambda text: None) if self.quiet else show_folded
+        data = choice.data
+        say(f"data: {choice.facts.text}")
+        place = Place(data, SPLITS.resolve(choice.protocol.split), 0)
+        kept = Kept.by(run.materials.split(place), run.materials.view(data))
+        say(f"split: {choice.protocol.split}: {choice.protocol.why}")
+        say(f"users: {kept.text}")
+        each = f"{choice.seconds:g} s" if choice.seconds is not None else f"{STEPS} steps"
+        say(f"solvers: {', '.join(choice.solvers)}; {choice.trainings} trainings of {each} each")
+        for finding in hints(data, self.selection.seed):
+            say(f"note: {finding.line}")
 
     def preview_all(self, names: list[str]) -> int:
         """Print every trial and cell, whether its result is stored, and a time estimate; write nothing."""
@@ -297,6 +340,19 @@ def _note_hidden(run: Run, found: Study) -> None:
 
 def _shown(found: Study) -> tuple[Entry, ...]:
     return (*found.entries, *found.trials)
+
+
+def _as_init() -> str:
+    """The command that writes this comparison's experiment file: the same, without what `init` does not take."""
+    kept, words = [], iter(sys.argv[2:])
+    for word in words:
+        name = word.partition("=")[0]
+        if name in _WITH_VALUE:
+            if "=" not in word:
+                next(words, None)
+        elif name not in _FLAGS:
+            kept.append(word)
+    return shlex.join(["rankbench", "init", *kept])
 
 
 def _using(cell: Cell) -> str:

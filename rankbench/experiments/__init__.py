@@ -114,12 +114,12 @@ class Experiment:
 
     name: str
     title: str
-    paper: str
     about: str
     data: tuple[str, ...]
     splits: tuple[str, ...]
     solvers: tuple[str, ...]
     metrics: tuple[str, ...]
+    paper: str = ""  # empty for an experiment of one's own
     threads: tuple[int, ...] = ()  # run every solver with each of these numbers; empty: use the command line's
     repetitions: Annotated[int, REPETITIONS] = 3
     every: Annotated[int, Limits(low=1, high=STEPS.high)] = 1  # steps between two evaluations
@@ -134,6 +134,11 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def origin(self) -> str:
+        """The paper, or in words that there is none: the heading under which reports show the experiment."""
+        return self.paper or "No paper"
 
     @property
     def timed(self) -> bool:
@@ -188,7 +193,7 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     known = {f.name for f in fields(Experiment)} - {"name", "source", "names"}
     for place, keys in (("", table), ("[full] ", overrides)):
         _refuse_unknown(file, place, keys, known)
-    if missing := {"title", "paper", "about", "data", "splits", "solvers", "metrics"} - set(table):
+    if missing := {"title", "about", "data", "splits", "solvers", "metrics"} - set(table):
         raise UserError(f"{file}: missing key {min(missing)!r}")
     profiles = (table, {**table, **_overriding(table, overrides)})
     values = {key: _value(file, key, value) for key, value in profiles[full].items()}

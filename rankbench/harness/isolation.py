@@ -98,6 +98,14 @@ def server() -> ForkServerContext:
     return context
 
 
+def forked(context: ForkServerContext, target: Callable[..., None], arguments: tuple[object, ...]) -> ForkServerProcess:
+    """A process, forked from the server, that calls this function."""
+    process = context.Process(target=target, args=arguments)
+    with _START, _no_main_module(), _no_interrupts():
+        _begin(process)
+    return process
+
+
 def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Outcome:
     """Run a task in its own process under limits, and end all its processes; returns the outcome."""
     cell, outcome = _start(context, task), Outcome()
@@ -124,9 +132,7 @@ def _start(context: ForkServerContext, task: Task) -> _Running:
     verdict, judge = context.Pipe(duplex=False)
     home, away = context.Pipe(duplex=False)
     with theirs, judge, away:
-        process = context.Process(target=keeper.keep, args=(theirs, judge, away, task))
-        with _START, _no_main_module(), _no_interrupts():
-            _begin(process)
+        process = forked(context, keeper.keep, (theirs, judge, away, task))
     return _Running(process, lifeline, verdict, home, started, _clocks())
 
 

@@ -22,7 +22,7 @@ def describe() -> Machine:
     return Machine(
         cpu=_cpu(),
         cores=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
-        usable_cores=len(os.sched_getaffinity(0)),
+        usable_cores=usable_cores(),
         memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=platform.python_version(),
@@ -36,6 +36,14 @@ def describe() -> Machine:
         kernels=build_info.digest(),
         level=LEVEL,
     )
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # pragma: no cover: only on systems other than Linux
+        return psutil.cpu_count() or 1
 
 
 def _cpu() -> str:

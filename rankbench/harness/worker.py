@@ -9,6 +9,7 @@ from math import isfinite
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from rankbench.errors import LONGEST, UserError
 from rankbench.harness.codec import printable
 from rankbench.harness.materials import read_split
 from rankbench.harness.memory import PeakMemory
+from rankbench.harness.own_lines import with_own_line
 from rankbench.harness.records import Cell, Counted, Peak, Point, RankingFunction, Status, pairs_of
 from rankbench.harness.strongest_features import leading_functions
 from rankbench.harness.threads import single_threaded_blas
@@ -79,7 +81,7 @@ def main(home: Connection, task: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
     own = os.getpid()
     try:
-        ending = _run(home, task)
+        ending = work(home, task)
         if os.getpid() == own:
             home.send(ending)
     except BaseException as error:  # any exception of a solver is a failure of its cell only
@@ -101,13 +103,25 @@ def _failure(error: BaseException) -> Ending:
 
 
 def _brief(error: BaseException) -> str:
-    """An error's class and text; a long text is cut, since the traceback that is stored beside it has it all."""
-    text = printable(f"{type(error).__name__}: {error}")
+    """An error's class and text, and the line of the user's own file that it came from.
+
+    A long text is cut, since the traceback that is stored beside it has it all.
+    """
+    text = printable(with_own_line(error))
     more = f" ... ({len(text) - LONGEST:,} more characters in `trace` of the stored result)"
     return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
 
 
-def _run(home: Connection, task: Task) -> Ending:
+class Home(Protocol):
+    """Where points of the curve go: a pipe to the driver, or a function's own list."""
+
+    def send(self, message: Point, /) -> None:
+        """Take a point."""
+        ...
+
+
+def work(home: Home, task: Task) -> Ending:
+    """Train and evaluate a cell in this process; sends its points and returns the rest."""
     memory = PeakMemory()
     executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
     cell, split = task.cell, read_split(task.parts)
@@ -194,7 +208,7 @@ def digest_of(model: Model) -> str:
     return fingerprint(model)
 
 
-def _score(home: Connection, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
+def _score(home: Home, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
     """Evaluate a checkpoint, send its point of the curve, and return each metric's value for each user."""
     seen = split.train if split.seen is None else split.seen
     step = checkpoint.step

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rankbench.errors import UserError, unknown
 
+PREFIX = "rankbench_user_"  # of the names of the modules that users' files become
 DIGITS = 16  # how many digits of a SHA-256 an identity contains
 
 
@@ -57,7 +58,7 @@ def class_from_file(name: str, kind: str) -> type:
     file = Path(path).resolve()
     if not is_file(file):
         raise UserError(f"no file {path!r} to take the {kind} {attribute!r} from")
-    module = f"rankbench_user_{file.stem}_{digest_of(file)}"
+    module = f"{PREFIX}{file.stem}_{digest_of(file)}"
     if module not in sys.modules:
         _run(file, path, module)
     found = vars(sys.modules[module])

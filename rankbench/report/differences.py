@@ -20,7 +20,7 @@ def differences_page(sections: Sequence[Section]) -> str:
     for members in by_paper(sections).values():
         parts = [part for section in members if (part := _part(section))]
         if parts:
-            lines += [f"## {members[0].study.experiment.paper}\n", *parts]
+            lines += [f"## {members[0].study.experiment.origin}\n", *parts]
     return "\n".join(lines)
 
 

@@ -46,7 +46,7 @@ def scoreboard(studies: Iterable[Study]) -> list[Score]:
     """The score of each paper that published a number, then their sum; empty where no number is published."""
     found: dict[str, Score] = {}
     for study in studies:
-        paper = study.experiment.paper
+        paper = study.experiment.origin
         for row in rows(study):
             if row.published is not None:
                 found[paper] = found.get(paper, Score(paper)) + _of_row(study, row)

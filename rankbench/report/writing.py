@@ -81,7 +81,7 @@ def _write_files(section: Section, folder: Path) -> Section:
 def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
     """Write the Markdown pages and, if `page`, the HTML page; returns the path of the main page."""
     for paper, members in by_paper(sections).items():
-        title = f"# {members[0].study.experiment.paper}\n\n"
+        title = f"# {members[0].study.experiment.origin}\n\n"
         write_text(folder / f"{paper}.md", title + "\n".join(map(_markdown, members)))
     write_text(folder / "differences.md", differences_page(sections))
     write_text(folder / "README.md", _index(sections))
@@ -96,7 +96,7 @@ def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
 def _index(sections: Sequence[Section]) -> str:
     lines = ["# The reproduction as last run", "", *_scores(sections)]
     for paper, members in by_paper(sections).items():
-        lines.append(f"- [{members[0].study.experiment.paper}]({paper}.md)")
+        lines.append(f"- [{members[0].study.experiment.origin}]({paper}.md)")
         lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
     lines += ["", "[Every published number beside the measured one](differences.md), with the reasons of differences."]
     return "\n".join([*lines, "", "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""])

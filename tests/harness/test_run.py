@@ -202,11 +202,14 @@ def test_what_may_change_the_last_digits_makes_another_basis(tmp_path, change, a
     assert len(prepared(tmp_path, TINY, strict=True).pending) == prepared(tmp_path, TINY).reused() == again
 
 
+_BOOM = "ValueError: boom (mine.py, line 18: raise ValueError('boom'))"
+
+
 def test_a_failed_cell_stops_nobody_and_is_retried_on_request(tmp_path):
     selection = Selection(solvers=(with_solver(tmp_path, "raise ValueError('boom')"), "sgd"), repetitions=1)
     run = ran(tmp_path, TINY, selection)
     failed, good = results_of(run)
-    assert (failed.status, failed.reason, good.status) == ("failed", "ValueError: boom", "ok")
+    assert (failed.status, failed.reason, good.status) == ("failed", _BOOM, "ok")
     assert "boom" in failed.trace
     assert prepared(tmp_path, TINY, selection).pending == ()
     assert prepared(tmp_path, TINY, selection, retry_failed=True).pending == run.plan.cells[:1]
@@ -269,7 +272,7 @@ def test_a_cells_process_has_one_blas_thread(tmp_path):
         "most = max(p['num_threads'] for p in threadpool_info() if p['user_api'] == 'blas')",
         "raise ValueError(f'blas threads {most}')",
     )
-    assert alone(tmp_path, *lines).reason == "ValueError: blas threads 1"
+    assert alone(tmp_path, *lines).reason.startswith("ValueError: blas threads 1 (")
 
 
 def test_a_result_cut_short_is_set_aside_and_made_anew(tmp_path):

@@ -278,7 +278,7 @@ def test_settings_of_every_kind_arrive_as_they_were_tried(tmp_path):
     space = {"limit": ("none", 3), "flag": (True,), "share": (1 / 3,)}
     tune = Tune({"kinds.py:Mine": space}, "grid", trials=2).fitted((f"{path}:Mine",))
     run = ran(tmp_path, tuned(tune, solvers=(f"{path}:Mine",)), Selection(repetitions=1))
-    reasons = [store_in(tmp_path).load(trial).reason for trial in run.plan.trials]
+    reasons = [store_in(tmp_path).load(trial).reason.partition(" (")[0] for trial in run.plan.trials]
     assert reasons == [f"ValueError: {limit!r} True {1 / 3!r}" for limit in (None, 3)]
     assert [trial.label.split(" · ")[2] for trial in run.plan.trials] == [
         f"{path}:Mine[limit={limit},flag=true,share={1 / 3!r}]" for limit in ("none", 3)
@@ -399,7 +399,7 @@ def test_a_solver_whose_trials_all_fail_is_failed_with_the_reason_and_the_others
     experiment = replace(experiment, solvers=(*experiment.solvers, "sgd"), tune=replace(MODES, space=space))
     run = ran(tmp_path, experiment, Selection(repetitions=1))
     (failure,) = run.plan.failures
-    assert failure.reason == "none of its 3 trials ended well; the first: failed, ValueError: boom a"
+    assert failure.reason.startswith("none of its 3 trials ended well; the first: failed, ValueError: boom a (")
     assert [cell.solver.name for cell in run.plan.cells] == ["sgd"] and run.plan.undecided == ()
     assert entries(run) == [("mine.py:Mine", "failed"), ("sgd", "ok")]
     entry, _ = run.study().entries
@@ -413,7 +413,7 @@ def test_an_only_trial_that_fails_is_called_so(tmp_path):
     experiment = own(tmp_path, "raise ValueError('boom')")
     experiment = replace(experiment, tune=replace(MODES, space={"mine.py:Mine": {}}))
     (failure,) = ran(tmp_path, experiment, ONCE).plan.failures
-    assert failure.reason == "its only trial did not end well: failed, ValueError: boom"
+    assert failure.reason.startswith("its only trial did not end well: failed, ValueError: boom (")
 
 
 def test_trials_that_all_diverge_make_no_cell(tmp_path):

@@ -66,12 +66,16 @@ class OwnPairs:
         """All comparisons."""
         return parsed(self, self.version, self.origin.files("pairs"), self._parse)
 
-    def _parse(self, files: Files) -> Comparisons:
-        file = File(files.paths[0])
+    def rows(self) -> Rows:
+        """All rows as they stand in the file."""
+        file = File(self.origin.files("pairs").paths[0])
         given = {"user": self.user, "better": self.better, "worse": self.worse}
         columns = {role: name for role, name in given.items() if name is not None}
         shape = Shape(separator_set(self.sep, self.separator), self.header, columns, "pairs:PATH")
-        view = _comparisons(read_own(file, layout_of(file, _LAYOUT, shape), self.ids))
+        return read_own(file, layout_of(file, _LAYOUT, shape), self.ids)
+
+    def _parse(self, files: Files) -> Comparisons:
+        view = _comparisons(self.rows())
         if self.features is None:
             return view
         block = item_features(files.paths[1], view.item_ids)

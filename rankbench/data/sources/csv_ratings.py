@@ -1,7 +1,7 @@
 """A user's own ratings: `csv:PATH`, a text file of users, items and ratings."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from rankbench.data.sources.own_files import (
     scale_of,
     separator_set,
 )
-from rankbench.data.tables import Layout
+from rankbench.data.tables import Layout, Rows
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import AddedLater, check
+
+_POSITIVE = Layout(fields=(0, 1), names=("user", "item"), valued=False)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class OwnRatings:
     With `ids=auto`, ids are integers if all of them are, without leading zeros. `low` and `high` limit the ratings. A
     pair that occurs twice is an error; with `repeats=last` its last rating is kept. `features` is a second file with
     an item and its numbers on each line.
+
+    With `positive=true` the file has no ratings, as with clicks: every row is a user and an item, and counts as a
+    rating of 1. A pair that occurs twice then counts once.
     """
 
     path: str
@@ -54,6 +59,7 @@ class OwnRatings:
     item: str | None = None
     rating: str | None = None
     sep: str | None = None
+    positive: Annotated[bool, AddedLater()] = False
     version: ClassVar[int] = 3
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
@@ -70,14 +76,21 @@ class OwnRatings:
         """All ratings."""
         return parsed(self, self.version, self.origin.files("csv"), self._parse)
 
-    def _parse(self, files: Files) -> Ratings:
-        file = File(files.paths[0])
+    def rows(self) -> Rows:
+        """All rows as they stand in the file, with those that repeat a pair."""
+        file = File(self.origin.files("csv").paths[0])
         scale = scale_of("OwnRatings", self.low, self.high)
         given = {"user": self.user, "item": self.item, "rating": self.rating}
         columns = {role: name for role, name in given.items() if name is not None}
         shape = Shape(separator_set(self.sep, self.separator), self.header, columns)
-        rows = read_own(file, layout_of(file, Layout(scale=scale), shape), self.ids)
-        view = ratings(rows, repeats=self.repeats)
+        base = _POSITIVE if self.positive else Layout(scale=scale)
+        return read_own(file, layout_of(file, base, shape), self.ids)
+
+    def _parse(self, files: Files) -> Ratings:
+        rows = self.rows()
+        if self.positive:
+            rows = replace(rows, values=np.ones(len(rows.ids[0])))
+        view = ratings(rows, repeats="last" if self.positive else self.repeats)
         if self.features is None:
             return view
         block = item_features(files.paths[1], view.item_ids)

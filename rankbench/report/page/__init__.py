@@ -71,7 +71,7 @@ def _scores(sections: Sequence[Section]) -> str:
     scores = scoreboard(section.study for section in sections)
     if not scores:
         return ""
-    links = {members[0].study.experiment.paper: f"#paper-{paper}" for paper, members in by_paper(sections).items()}
+    links = {members[0].study.experiment.origin: f"#paper-{paper}" for paper, members in by_paper(sections).items()}
     shown = table(score_sheet(scores), "Published numbers, by paper", links=links)
     lead = f'<h2>Measured beside published</h2><p class="lead">{escape(in_words(scores))}</p>'
     return f'<div id="scores">{lead}{shown}</div>'
@@ -84,7 +84,7 @@ def _contents(paper: str, members: Sequence[Section]) -> str:
 
 
 def _source(members: Sequence[Section]) -> str:
-    return members[0].study.experiment.paper
+    return members[0].study.experiment.origin
 
 
 def _paper(paper: str, members: Sequence[Section]) -> str:

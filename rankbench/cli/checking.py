@@ -1,0 +1,109 @@
+"""The command for a user's own solver or metric: check it, debug it, profile it."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankbench.cli.options import option, seconds_of
+from rankbench.errors import UserError
+
+if TYPE_CHECKING:
+    from rankbench.harness.materials import Materials
+    from rankbench.harness.records import Cell
+
+# Each command imports what it needs when it runs, so that --help and completion stay fast.
+# ruff: noqa: PLC0415
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command()(check)
+
+
+def check(
+    solver: Annotated[str, typer.Argument(metavar="SOLVER[param=value,...]", help="path/to/file.py:Class or a name.")],
+    timeout: Annotated[str, option("--timeout", "60s", "Time limit of a check.")] = "60s",
+    profile: Annotated[bool, option("--profile", None, "Train once in this process; print what took time.")] = False,
+    pdb: Annotated[bool, option("--pdb", None, "Train once in this process; an error opens the debugger.")] = False,
+    data: Annotated[str, option("-d/--data", "DATA|FILE", "What to train on with --profile or --pdb.")] = "",
+    split: Annotated[str, option("--split", "SPLIT", "How to split that.")] = "entries[test=0.2]",
+    metric: Annotated[str, option("--metric", "METRIC", "What to measure on it.")] = "pairwise-error",
+    steps: Annotated[int, option("--steps", "N", "Steps of that training.")] = 20,
+) -> None:
+    """Check that a solver keeps the rules: determinism, threads, scores, budgets, pickling, and more.
+
+    Each check runs in a process of its own. Exit code 1 if any fails.
+
+    Example: rankbench check my_solver.py:Mine
+
+    Example: rankbench check my_solver.py:Mine --pdb -d ratings.csv
+    """
+    from rankbench.cli.lines import show
+    from rankbench.cli.printer import show_findings
+    from rankbench.harness.checks.kit import checked
+    from rankbench.harness.in_this_process import cell_of
+    from rankbench.solvers import SOLVERS
+
+    if profile and pdb:
+        raise UserError("--profile and --pdb exclude each other: choose one")
+    if profile or pdb:
+        made = cell_of(solver, _data(solver, data), split, metric, steps)
+        raise typer.Exit(_profile(*made) if profile else _debug(*made))
+    found = []
+    for finding in checked(SOLVERS.resolve(solver), seconds_of(timeout)):
+        show_findings([finding])
+        sys.stdout.flush()
+        found.append(finding.outcome)
+    show(", ".join(f"{found.count(outcome)} {outcome}" for outcome in dict.fromkeys(found)))
+    raise typer.Exit(1 if "failed" in found else 0)
+
+
+def _data(solver: str, data: str) -> str:
+    """The name of the data to train on: what the user named, else generated data, with features if they are needed."""
+    from rankbench.own_data.naming import data_named
+    from rankbench.solvers import SOLVERS
+
+    if data:
+        return data_named(data).written
+    return "feature-low-rank" if SOLVERS.resolve(solver).record.needs_features else "low-rank"
+
+
+def _profile(cell: "Cell", materials: "Materials") -> int:
+    """Run a cell here and print which functions took most time; the exit code."""
+    from rankbench.cli.lines import show
+    from rankbench.cli.printer import show_sheet
+    from rankbench.harness.in_this_process import profiled
+    from rankbench.report.tables import Sheet
+
+    points, functions = profiled(cell, materials)
+    lines = tuple((one.name, str(one.calls), f"{one.own:.3f}", f"{one.total:.3f}") for one in functions)
+    headings = ("function", "calls", "own seconds", "with its calls")
+    show_sheet(cell.label, Sheet(headings, (False, True, True, True), lines, frozenset()))
+    show(_ended(cell, points[-1].values[0], points[-1].step, points[-1].seconds))
+    return 0
+
+
+def _debug(cell: "Cell", materials: "Materials") -> int:
+    """Run a cell here; an exception is printed with its own line and opens the debugger. The exit code."""
+    import pdb
+    import traceback
+
+    from rankbench.cli.lines import show
+    from rankbench.harness.in_this_process import run_here
+    from rankbench.harness.own_lines import with_own_line
+
+    try:
+        points, _ = run_here(cell, materials)
+    except Exception as error:  # a solver may raise anything
+        traceback.print_exc()
+        show(with_own_line(error))
+        pdb.post_mortem(error.__traceback__)
+        return 2
+    show(_ended(cell, points[-1].values[0], points[-1].step, points[-1].seconds))
+    return 0
+
+
+def _ended(cell: "Cell", value: float, step: int, seconds: float) -> str:
+    """How a training ended, in a line."""
+    return f"{cell.label}: {cell.measures[0].label} {value:.4f} after {step} steps, {seconds:.3f} s"

@@ -1,0 +1,1 @@
+"""A user's own data: what is in it, an experiment that suits it, the file of that experiment, and an audit."""

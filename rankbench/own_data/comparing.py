@@ -1,0 +1,149 @@
+"""Comparing solvers on one's own data from Python: `on(frame)` runs what `rankbench on` runs."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rankbench.errors import OTHER_FOLDER, UserError, writing_to
+from rankbench.harness.isolation import Caps
+from rankbench.harness.materials import Materials
+from rankbench.harness.plan import plan
+from rankbench.harness.records import Selection, Study
+from rankbench.harness.run import Conditions, Run
+from rankbench.harness.store import ResultsFolder
+from rankbench.own_data.auditing import Audit, audited
+from rankbench.own_data.choosing import Choice, Wishes
+from rankbench.own_data.experiment_file import experiment_of, text_of
+from rankbench.own_data.trying import choice_for
+from rankbench.report.answer import answer, answer_sheet, failures
+from rankbench.report.tables import Sheet, to_markdown
+
+_FRAME = "the DataFrame as CSV"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answer to which solver is best on a data set, with the table that it rests on."""
+
+    answer: str
+    sheet: Sheet
+    failures: tuple[str, ...]  # a line for each solver that failed or does not suit the data
+    experiment: str  # the text of the experiment file, for `rankbench run`
+
+    def __str__(self) -> str:
+        return "\n".join([to_markdown(self.sheet), f"{self.answer}.", *self.failures])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<p>{escape(line)}</p>" for line in (f"{self.answer}.", *self.failures))
+        return f"{self.frame.to_html(index=False)}{told}"
+
+    @property
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame of texts, from the best solver to the worst."""
+        import pandas  # noqa: PLC0415  slow to import
+
+        return pandas.DataFrame(list(self.sheet.lines), columns=list(self.sheet.headings))
+
+    @property
+    def best(self) -> str:
+        """The name of the best solver; empty if none has a result."""
+        return next((line[0] for line in self.sheet.lines if line[2]), "")
+
+
+def on(
+    data: Any,
+    *,
+    solvers: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    split: str = "",
+    seconds: float | None = None,
+    trials: int | None = None,
+    **how: Any,
+) -> Comparison:
+    """Compare solvers on a DataFrame, a file or a named data set: `on(frame, solvers=["sgd", "mine.py:Mine"])`.
+
+    What is not given is chosen from the data. `seconds` is for the whole comparison and is divided equally over all
+    trainings. Further settings are `repetitions=1`, `seed=0`, `jobs=1`, and `out`, a folder in which results are kept
+    and reused; without it they are removed at the end.
+    """
+    unknown = sorted(set(how) - {"repetitions", "seed", "jobs", "out"})
+    if unknown:
+        raise UserError(f"on() takes no {unknown[0]}", remedy="it takes repetitions, seed, jobs and out")
+    for name in (*solvers, *metrics):
+        if not isinstance(name, str):
+            raise UserError(f"{name!r:.60} is not a name", remedy='give names, such as "sgd[rank=5]" or "mine.py:Mine"')
+    repetitions, jobs = how.get("repetitions", 1), how.get("jobs", 1)
+    wishes = Wishes(tuple(solvers), tuple(metrics), split, seconds, trials, repetitions, jobs)
+    with _folder(how.get("out")) as out:
+        name = _named(data, out)
+        with _worded(data, name):
+            choice = choice_for(name, wishes)
+        return _compared(choice, out, Selection(seed=how.get("seed", 0)), jobs)
+
+
+def audit(data: Any, *, seed: int = 0) -> Audit:
+    """Look for what is often wrong with a DataFrame, a file or a named data set: `print(audit(frame))`."""
+    with _folder(None) as out:
+        name = _named(data, out)
+        found = audited(name, seed)
+        about = found.about if isinstance(data, str | Path) else found.about.replace(f"csv:{name}", _FRAME)
+        return replace(found, about=about)
+
+
+def _compared(choice: Choice, out: Path, selection: Selection, jobs: int) -> Comparison:
+    """Run the comparison, with its results in a folder."""
+    experiment = experiment_of(choice)
+    store = ResultsFolder(out, lambda text: None).store(experiment.name)
+    materials = Materials(selection.seed, store.scratch)
+    made = plan(experiment, selection, materials)
+    run = Run(made, store, Conditions(jobs, Caps(choice.limit), retry_failed=True), materials)
+    run.open()
+    run.execute(lambda event: None)
+    return _told(run.study(), choice)
+
+
+def _told(study: Study, choice: Choice) -> Comparison:
+    return Comparison(answer(study), answer_sheet(study), tuple(failures(study)), text_of(choice))
+
+
+@contextmanager
+def _folder(out: str | Path | None) -> Iterator[Path]:
+    """The folder of results: the one given, or one that is removed at the end."""
+    if out is not None:
+        yield Path(out)
+        return
+    with TemporaryDirectory(prefix="rankbench-on-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _worded(data: Any, name: str) -> Iterator[None]:
+    """A context in which errors about the file that a DataFrame was written to are about the DataFrame."""
+    try:
+        yield
+    except UserError as error:
+        raise error if isinstance(data, str | Path) else UserError(str(error).replace(name, _FRAME)) from None
+
+
+def _named(data: Any, out: Path) -> str:
+    """The name of the data: that of a file or data set, or of the file in the folder that a DataFrame is written to."""
+    import pandas  # noqa: PLC0415  slow to import
+
+    if isinstance(data, str | Path):
+        return str(data)
+    if not isinstance(data, pandas.DataFrame):
+        remedy = "give a DataFrame, the path of a file or the name of a data set"
+        raise UserError(f"cannot compare on a {type(data).__name__}", remedy=remedy)
+    text = data.to_csv(index=False)
+    path = out / f"frame-{hashlib.sha256(text.encode()).hexdigest()[:8]}.csv"
+    with writing_to(out, OTHER_FOLDER):
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return str(path)

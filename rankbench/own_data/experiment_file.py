@@ -1,0 +1,118 @@
+"""The experiment file of a comparison on a user's own data: a commented TOML text, which `rankbench run` takes."""
+
+import json
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from rankbench import experiments
+from rankbench.experiments import Experiment
+from rankbench.experiments.spaces import Range
+from rankbench.names import STEPS as LARGEST
+from rankbench.names import without_folder
+from rankbench.own_data.choosing import OVERHEAD, STEPS, Choice
+
+_WIDTH = 100
+
+
+def name_of(choice: Choice) -> str:
+    """The experiment's name, after the file: `on-ratings` for csv:data/ratings.csv."""
+    short = without_folder(choice.data.name).rpartition(":")[2]
+    stem = short.partition(".")[0] or "data"
+    return "on-" + "".join(letter if letter.isalnum() else "-" for letter in stem)
+
+
+def experiment_of(choice: Choice) -> Experiment:
+    """The experiment that the file of this choice describes, read as any other experiment file."""
+    name = name_of(choice)
+    return experiments.read(name, f"{name}.toml", text_of(choice))
+
+
+def text_of(choice: Choice) -> str:
+    """The text of the experiment file, with a comment above each choice that says why."""
+    parts = (_head(choice), _rows(choice), _solvers(choice), _budget(choice), _tuning(choice))
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _head(choice: Choice) -> Iterator[str]:
+    run = f"rankbench run {name_of(choice)}.toml"
+    yield from _comment(f"A comparison on {choice.data.written}, as `rankbench on` runs it. Change it, and: {run}")
+    yield from _comment("CONTRIBUTING.md, under «An experiment», has every key. Add paper if this reproduces one.")
+    yield ""
+    yield f"title = {_text(f'Solvers on {without_folder(choice.data.written)}')}"
+    yield f"about = {_text(f'{choice.facts.text}. {_sentence(choice.protocol.why)}')}"
+
+
+def _rows(choice: Choice) -> Iterator[str]:
+    yield ""
+    yield from _comment("`rankbench list datasets` has other kinds; settings in brackets say which column is which.")
+    yield f"data = {_list([choice.data.written])}"
+    yield ""
+    yield from _comment(f"{_sentence(choice.protocol.why)} Others: rankbench list splits, rankbench audit FILE.")
+    yield f"splits = {_list([choice.protocol.split])}"
+    yield f"repetitions = {choice.repetitions}"
+    yield ""
+    yield from _comment("The first one decides; `rankbench info METRIC` has the definition.")
+    yield f"metrics = {_list(choice.protocol.metrics)}"
+
+
+def _solvers(choice: Choice) -> Iterator[str]:
+    yield ""
+    floor = "The first ones are the floor: what does not beat them has learned nothing about single users."
+    yield from _comment(f'{floor} Your own: "path/to/file.py:Class".')
+    yield f"solvers = {_list(choice.solvers)}"
+
+
+def _budget(choice: Choice) -> Iterator[str]:
+    yield ""
+    if choice.seconds is None:
+        yield from _comment("Every training takes this many steps, and is evaluated at its start and its end.")
+        yield f"every = {STEPS}"
+        yield ""
+        yield "[budget]"
+        yield f"steps = {STEPS}"
+        return
+    at_once = "one at a time" if choice.jobs == 1 else f"{choice.jobs} at a time"
+    shares = f"The time asked for, divided equally over {choice.trainings} trainings, {at_once},"
+    yield from _comment(f"{shares} less {OVERHEAD:g} s to start each. A step that has begun is finished.")
+    yield f"every = {LARGEST.high:.0f}"
+    yield ""
+    yield "[budget]"
+    yield f"seconds = {choice.seconds!r}"
+
+
+def _tuning(choice: Choice) -> Iterator[str]:
+    if not any(choice.spaces.values()):
+        return
+    yield ""
+    yield from _comment("Every solver gets this many trials on the same validation part of the training part.")
+    yield from _comment("The best trial's settings are used. A solver without a space has nothing to tune.")
+    yield "[tune]"
+    yield f"trials = {choice.trials}"
+    yield f"validation = {_text(choice.protocol.validation)}"
+    for solver, space in choice.spaces.items():
+        yield ""
+        yield f"[tune.space.{_text(without_folder(solver))}]"
+        yield from (f"{name} = {_range(values)}" for name, values in space.items())
+
+
+def _comment(text: str) -> list[str]:
+    return wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
+
+
+def _sentence(text: str) -> str:
+    """A clause as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _range(values: Range) -> str:
+    """A range as a table."""
+    return f'{{ low = {values.low!r}, high = {values.high!r}, scale = "{values.scale}" }}'
+
+
+def _text(text: str) -> str:
+    """A text as TOML writes it; JSON escapes the same characters, but for the delete character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]"

@@ -1,0 +1,205 @@
+"""`rankbench audit`: each check finds what it is for, and passes on data without it."""
+
+from functools import partial
+
+import numpy as np
+import pandas
+import pytest
+from helpers import rankbench
+from rich.console import Console
+
+from rankbench.cli.printer import show_findings
+from rankbench.harness.findings import failed, passed
+from rankbench.own_data.auditing import CHECKS, _subject, audited, hints, splits_sheet
+from rankbench.own_data.comparing import audit
+from rankbench.own_data.naming import data_named
+from rankbench.own_data.times import is_time, times_of
+
+HEADER = "user,item,rating\n"
+GOOD = "".join(f"{user},{item},{1 + (user + item) % 5}\n" for user in range(12) for item in range(12))
+
+
+def finding(folder, text, name, settings=""):
+    """The finding of this name about a file with this text."""
+    path = folder / "own.csv"
+    path.write_text(text)
+    found = audited(f"{path}{settings}")
+    (one,) = (one for one in found.findings if one.name == name)
+    return one
+
+
+def test_good_data_passes_every_check(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(HEADER + GOOD)
+    found = audited(str(path))
+    assert len(found.findings) == 1 + len(CHECKS) and not any(one.bad for one in found.findings)
+    assert found.about.endswith("12 users, 12 items, 144 ratings, values from 1 to 5; 12 to 12 a user, median 12")
+
+
+TIMES = HEADER + "".join(f"{u},{i},{1400000000 + 1000 * u + i}\n" for u in range(4) for i in range(9))
+IDS = HEADER + "".join(f"{u},{i},{(i + u) % 200}\n" for u in range(2) for i in range(200))
+BY_ITEM = HEADER + "".join(f"{u},{i},{1 + (u + i) % 5}\n" for i in range(9) for u in range(40))
+FOUND = {
+    "times for ratings": (
+        TIMES,
+        "columns",
+        "the ratings look like times: 1400000000",
+        "say which column is the rating: rating=NAME",
+    ),
+    "ids for ratings": (IDS, "columns", "the ratings look like ids of items: 200 whole numbers", "write pairs:FILE"),
+    "swapped": (BY_ITEM, "columns", "rows of an item stand together (98% of them)", "write user=NAME,item=NAME"),
+    "case": (HEADER + "anna,x,1\nAnna,y,2\n", "spellings", "'Anna' and 'anna' are two ids", "spell them alike"),
+    "blanks": (HEADER + 'anna,x,1\n"anna ",y,2\n', "spellings", "are two ids", "spell them alike"),
+    "repeated": (HEADER + "1,2,3\n1,2,4\n", "duplicates", "1 rows repeat a pair", "[repeats=last]"),
+    "contrary": (
+        "user,better,worse\n1,2,3\n1,3,2\n1,4,5\n",
+        "duplicates",
+        "2 comparisons come with",
+        "no order agrees",
+    ),
+    "constant": (
+        HEADER + "1,2,3\n1,3,3\n2,2,1\n2,3,5\n",
+        "constant users",
+        "1 of 2 users rate all",
+        "leave these users",
+    ),
+    "single rows": (HEADER + "1,2,3\n2,2,3\n2,3,4\n", "few rows", "1 of 2 users have a single row", "cannot test them"),
+    "rare items": (HEADER + "1,2,3\n1,3,4\n2,4,3\n2,5,4\n", "rare items", "4 of 4 items occur", "features=FILE"),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_each_check_finds_what_it_is_for(tmp_path, case):
+    text, name, seen, remedy = FOUND[case]
+    one = finding(tmp_path, text, name)
+    assert one.bad and seen in one.seen and remedy in one.remedy
+
+
+def in_time(stamp=lambda number: str(1_400_000_000 + 86_400 * number)):
+    """Ratings with times that rise with the item's number."""
+    rows = (f"{u},{i},{1 + (u + i) % 5},{stamp(i)}\n" for u in range(9) for i in range(30))
+    return "user,item,rating,timestamp\n" + "".join(rows)
+
+
+@pytest.mark.parametrize("stamp", [lambda n: str(10**9 + n), lambda n: f"2020-03-{n + 1:02d}", str])
+def test_a_random_split_that_tests_on_the_past_is_found_with_numbers_and_dates(tmp_path, stamp):
+    one = finding(tmp_path, in_time(stamp=stamp), "time")
+    assert one.bad and "under n-per-user[n=20,least=10], 9" in one.seen and "split by time" in one.remedy
+
+
+def test_rows_of_one_time_have_no_past(tmp_path):
+    one = finding(tmp_path, in_time(stamp=lambda n: "1400000000"), "time")
+    assert one.outcome == "passed" and "0% of the held-out rows" in one.seen
+
+
+def test_times_that_cannot_be_read_are_named(tmp_path):
+    one = finding(tmp_path, in_time(stamp=lambda n: "yesterday" if n == 3 else "2020-03-01"), "time")
+    assert one.outcome == "not applicable" and "the time 'yesterday' cannot be read" in one.seen
+
+
+def test_times_are_found_without_a_header_and_those_of_a_repeated_row_are_its_last(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("1::2::5::978300760\n1::3::4::978302109\n")
+    record = data_named(str(path)).record
+    assert times_of(record.rows()).tolist() == [978300760, 978302109]
+    path.write_text("1,2,5\n1,3,4\n")
+    assert times_of(data_named(str(path)).record.rows()) is None
+
+
+def test_numbers_that_look_like_times():
+    assert is_time(_array(1.4e9, 1.5e9)) and is_time(_array(1.4e12, 1.5e12))
+    assert not is_time(_array(1.0, 5.0)) and not is_time(_array(1.4e9, 5.0)) and not is_time(_array())
+
+
+def _array(*values):
+    return np.array(values, float)
+
+
+def test_pairs_and_known_data_sets_are_audited_as_far_as_checks_apply(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("user,better,worse\n" + "".join(f"{u},{i},{i + 1}\n" for u in range(9) for i in range(9)))
+    assert not any(one.bad for one in audited(str(path)).findings)
+    outcomes = {one.name: one.outcome for one in audited("low-rank[users=20,items=30,per_user=20]").findings}
+    assert outcomes["columns"] == outcomes["duplicates"] == outcomes["time"] == "not applicable"
+
+
+def test_time_is_looked_at_for_pairs_and_clicks_too(tmp_path):
+    rows = "".join(f"{u},{i},{i + 1},{1_400_000_000 + i}\n" for u in range(9) for i in range(9))
+    assert finding(tmp_path, f"user,better,worse,timestamp\n{rows}", "time").bad
+    rows = "".join(f"{u},{i},{1_400_000_000 + i}\n" for u in range(9) for i in range(9))
+    assert finding(tmp_path, f"user,item,timestamp\n{rows}", "time").bad
+    one = finding(tmp_path, "user,item,rating,timestamp\n1,2,3,4\n", "time")
+    assert one.outcome == "not applicable" and "leaves nothing to" in one.seen
+
+
+def test_rows_of_a_large_file_are_looked_at_only_if_asked(tmp_path, monkeypatch):
+    path = tmp_path / "own.csv"
+    path.write_text(in_time())
+    data = data_named(str(path))
+    assert [one.name for one in hints(data, 0)] == ["time"]
+    monkeypatch.setattr("rankbench.own_data.auditing._LARGE", 100)
+    assert hints(data, 0) == []
+
+
+def test_a_data_frame_is_audited_from_python(tmp_path):
+    frame = pandas.DataFrame({"user": [1, 1, 2], "item": [1, 1, 2], "rating": [3, 4, 5]})
+    shown = str(audit(frame))
+    assert shown.startswith("the DataFrame as CSV: 2 users, 2 items, 2 ratings")
+    assert "failed: duplicates: 1 rows repeat a pair of a user and an item; keep the last of each" in shown
+
+
+def test_a_further_column_of_texts_is_no_time(tmp_path):
+    assert finding(tmp_path, "1,2,3,a\n1,3,4,b\n", "time").outcome == "not applicable"
+
+
+def test_a_finding_in_one_line():
+    assert failed("a", "seen", "do it", "x.py, line 1").line == "a: seen (x.py, line 1); do it"
+    assert passed("a", "seen").line == "a: seen"
+
+
+def test_on_a_terminal_lines_are_folded_and_indented(monkeypatch, capsys):
+    terminal = partial(Console, force_terminal=True, width=40)
+    monkeypatch.setattr("rankbench.cli.printer.Console", terminal)
+    show_findings([failed("a", "what was seen is a rather long sentence", "so is the remedy, which is even longer")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["FAILED a: what was seen is a rather long", "       sentence"]
+    assert lines[2:] == ["       so is the remedy, which is even", "       longer"]
+
+
+def test_clicks_are_audited_without_ratings(tmp_path):
+    one = finding(tmp_path, "user,item\n1,2\n1,2\n1,3\n2,3\n", "duplicates")
+    assert one.outcome == "passed" and one.seen == "1 repeated rows, which count once"
+    assert finding(tmp_path, "user,item\n1,2\n1,3\n2,3\n", "constant users").outcome == "not applicable"
+
+
+def test_repeats_that_are_allowed_are_no_finding(tmp_path):
+    one = finding(tmp_path, HEADER + "1,2,3\n1,2,4\n1,3,4\n", "duplicates", "[repeats=last]")
+    assert one.outcome == "passed" and "the last rating is kept" in one.seen
+
+
+def test_what_each_split_keeps(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(HEADER + GOOD + "99,1,2\n")
+    view = _subject(data_named(str(path)), 0).view
+    lines = {line[0]: line[1:] for line in splits_sheet(view, 0).lines}
+    assert lines["n-per-user[n=5,least=5]"] == ("12", "1", "60", "84")
+    assert lines["n-per-user[n=20,least=10]"] == ("0", "13", "", "")
+    assert lines["leave-one-out"] == ("12", "1", "133", "12")
+
+
+def test_the_command_prints_marks_and_the_table_and_its_exit_code_says_if_anything_was_found(
+    monkeypatch, capsys, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.csv").write_text(HEADER + GOOD)
+    assert rankbench(monkeypatch, "audit", "own.csv") == 0
+    shown = capsys.readouterr().out
+    assert "ok     duplicates: every pair of a user and an item occurs once" in shown
+    assert "-      time: no column of times was found" in shown and "| leave-one-out | 12 | 0 |" in shown
+    (tmp_path / "own.csv").write_text(HEADER + GOOD + "1,1,1\n")
+    assert rankbench(monkeypatch, "audit", "own.csv") == 1
+    shown = capsys.readouterr().out
+    assert "FAILED duplicates: 1 rows repeat a pair of a user and an item\n       keep the last of each:" in shown
+    (tmp_path / "own.csv").write_text(HEADER + "1,1,good\n")
+    assert rankbench(monkeypatch, "audit", "own.csv") == 1
+    assert capsys.readouterr().out.splitlines()[1] == "FAILED readable: own.csv, line 2: rating 'good' is no number"

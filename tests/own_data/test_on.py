@@ -1,0 +1,358 @@
+"""`rankbench on`: the experiment that it chooses, the answer, and `init`, which writes the same experiment."""
+
+import shlex
+
+import numpy as np
+import pandas
+import pytest
+from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, rankbench, tiny, with_solver
+
+from rankbench import experiments
+from rankbench.data.views import Comparisons, Ratings
+from rankbench.errors import UserError
+from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
+from rankbench.own_data.comparing import on
+from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
+from rankbench.own_data.facts import Facts
+from rankbench.own_data.kept import Kept
+from rankbench.own_data.naming import data_named
+from rankbench.own_data.trying import choice_for
+from rankbench.report.answer import answer, answer_sheet, failures
+
+RNG = np.random.default_rng(0)
+FEW = ("-s", "mf[rank=2]", "--trials", "2", "--no-report", "-j", "2")
+
+
+def written(folder, name="ratings.csv", users=12, each=12, items=30, header="user,item,rating", letter=","):
+    """The path of a file of ratings, in which every user likes items of a higher number."""
+    rng = np.random.default_rng(1)
+    lines = [header.replace(",", letter)] if header else []
+    for user in range(users):
+        for item in sorted(rng.choice(items, each, replace=False).tolist()):
+            lines.append(letter.join([f"u{user}", f"i{item}", str(1 + 4 * item // items)]))
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def of_counts(*counts, low=1.0):
+    """Facts about users with these numbers of ratings."""
+    users = np.repeat(np.arange(len(counts)), counts)
+    items = np.concatenate([np.arange(count) for count in counts])
+    return Facts.of(Ratings.from_triples(users, items, low + items % 5.0, len(counts), max(counts)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "split"),
+    [
+        ([100] * 8, "n-per-user[n=50,least=10]"),
+        ([100] * 5 + [35] * 5, "n-per-user[n=20,least=10]"),
+        ([20] * 4, "n-per-user[n=10,least=10]"),
+        ([12] * 4, "n-per-user[n=5,least=5]"),
+        ([12, 4, 4, 3], "per-user[test=0.5]"),
+        ([2, 2, 2, 1], "entries[test=0.5]"),
+    ],
+)
+def test_the_split_of_ratings_follows_from_how_many_each_user_has(counts, split):
+    found = protocol_of(of_counts(*counts), Wishes())
+    assert found.split == split and found.why
+
+
+def test_a_scale_without_use_for_ndcg_is_measured_by_the_order_alone():
+    assert protocol_of(of_counts(*[100] * 8), Wishes()).metrics == ("ndcg@10", "pairwise-error")
+    assert protocol_of(of_counts(*[100] * 8, low=-3.0), Wishes()).metrics == ("kendall", "pairwise-error")
+    assert protocol_of(of_counts(*[100] * 8, low=50.0), Wishes()).metrics == ("kendall", "pairwise-error")
+
+
+def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split():
+    users = np.repeat(np.arange(4), 10)
+    pairs = Facts.of(Comparisons.from_triples(users, np.arange(40) % 5, 5 + np.arange(40) % 7))
+    assert pairs.kind == "comparisons" and protocol_of(pairs, Wishes()).split == "per-user[test=0.2]"
+    chosen = choose(data_named("btl"), pairs, Wishes())
+    assert [text.partition("[")[0] for text in chosen.solvers] == ["global", "sgd", "altsvm"]
+    clicks = Facts.of(Ratings.from_triples(users, np.tile(np.arange(10), 4), np.ones(40), 4, 20))
+    assert clicks.kind == "positives" and protocol_of(clicks, Wishes()).split == "binary[C=200]"
+    chosen = choose(data_named("btl"), clicks, Wishes())
+    assert [text.partition("[")[0] for text in chosen.solvers] == ["popularity", "global", "bpr", "sgd", "altsvm"]
+
+
+def test_the_time_is_divided_equally_over_all_trainings_and_trials_are_equal():
+    chosen = choose(data_named("low-rank"), of_counts(*[100] * 8), Wishes(seconds=60.0, jobs=2))
+    assert chosen.trainings == 5 + 1 + 4 * 8
+    assert chosen.seconds == pytest.approx(60 * 2 / chosen.trainings - 0.3, rel=0.05)
+    experiment = experiment_of(chosen)
+    assert experiment.budget.seconds == chosen.seconds and experiment.budget.steps is None
+    assert f"divided equally over {chosen.trainings} trainings, 2 at a time," in text_of(chosen).replace("\n# ", " ")
+    assert chosen.limit == 10 + 4 * chosen.seconds
+    assert experiment.tune.trials == 8 and set(experiment.tune.space) == set(chosen.solvers)
+
+
+def test_what_a_user_has_set_is_not_tuned_and_others_are_tuned_around_their_default():
+    facts = of_counts(*[100] * 8)
+    protocol = protocol_of(facts, Wishes())
+    assert space_of("sgd[lam=3]", facts, protocol) == {}
+    assert space_of("popularity", facts, protocol) == {}
+    low, high = (getattr(space_of("smc", facts, protocol)["lam"], end) for end in ("low", "high"))
+    assert low < 16 < high and high / low == pytest.approx(1e4)
+
+
+def test_the_file_of_a_choice_reads_as_the_experiment_that_runs(tmp_path):
+    path = written(tmp_path)
+    choice = choice_for(str(path), Wishes())
+    assert name_of(choice) == "on-ratings"
+    file = tmp_path / "on-ratings.toml"
+    file.write_text(text_of(choice))
+    loaded = experiments.load(str(file))
+    assert loaded.paper == "" and loaded.origin == "No paper"
+    keys = [cell.key for cell in prepared(tmp_path / "one", loaded).plan.trials]
+    assert keys == [cell.key for cell in prepared(tmp_path / "two", experiment_of(choice)).plan.trials]
+
+
+@pytest.mark.slow
+def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 0
+    shown = capsys.readouterr().out
+    assert "split: n-per-user[n=5,least=5]: 5 random ratings of each user train, the rest test" in shown
+    assert "users: all 12 users are tested" in shown and "has the best NDCG@10: " in shown
+    assert "| solver | chosen | NDCG@10 | 95 % | verdict | pairwise error |" in shown
+    again = shlex.split(shown.rpartition("to change it: ")[2])
+    assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "--trials", "2", "-j", "2"]
+    assert rankbench(monkeypatch, *again[1:]) == 0
+    assert capsys.readouterr().out == "on-ratings.toml: run it with rankbench run on-ratings.toml\n"
+    assert rankbench(monkeypatch, "run", "on-ratings.toml", "--no-report", "-j", "2") == 0
+    assert "on-ratings: 3 of 3 cells are stored already" in capsys.readouterr().out
+    assert rankbench(monkeypatch, *again[1:]) == 1
+    assert "on-ratings.toml exists already; choose another file with --to" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    with_solver(tmp_path, "raise ValueError('no luck')")
+    assert rankbench(monkeypatch, "on", "ratings.csv", "-s", "mine.py:Mine", "--no-report", "-q") == 2
+    told = capsys.readouterr()
+    assert (
+        "mine.py:Mine: failed: its only trial did not end well: failed, ValueError: no luck (mine.py, line" in told.err
+    )
+    assert "raise ValueError('no luck')" in told.err
+    assert "| global |" in told.out and "has the best NDCG@10" in told.out and "| mine.py:Mine |" in told.out
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("user,item,rating\n1,2,3\n", "csv:FILE"),
+        ("judge;winner;loser\n1;2;3\n", "pairs:FILE"),
+        ("anna,this,that\nbo,that,this\n", "pairs:FILE"),
+        ("user,item\n1,2\n", "csv:FILE[positive=true]"),
+        ("1\t2\n1\t3\n", "csv:FILE[positive=true]"),
+        ("user,item,timestamp\n1,2,1400000000\n", "csv:FILE[positive=true]"),
+        ("1::2::3::978300760\n", "csv:FILE"),
+        ("user,item,points\n1,2,3\n", "csv:FILE"),
+        ("anna,this,good\nbo,that,bad\n", "csv:FILE"),
+        ("", "csv:FILE"),
+    ],
+)
+def test_the_kind_of_a_file_follows_from_its_first_lines(tmp_path, text, name):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    assert data_named(str(path)).with_chosen(()).replace(str(path), "FILE") == name
+
+
+def test_rows_without_ratings_count_once_as_positives(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("user,item\nanna,x\nanna,x\nanna,y\nbo,x\n")
+    view = data_named(str(path)).record.view(RNG)
+    assert len(view) == 3 and (view.values == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (None, "no file 'a.csv'; check the path, or the name of a data set (rankbench list datasets)"),
+        ("", "a.csv holds no rows"),
+        ("user,item,rating\n1,2,3\n", "csv:a.csv has 1 row: too few to train and to test on; give more data"),
+        ("user,item,rating\n1,2,good\n", "a.csv, line 2: rating 'good' is no number"),
+        (
+            "user,item,rating\n1,2,3\n1,2,4\n",
+            "a.csv, line 3: user 1, item 2 is on line 2 already: keep one of the two rows, or name the data "
+            "csv:a.csv[repeats=last], which keeps the last of each",
+        ),
+        (
+            "user,item,rating\n" + "".join(f"{user},{user},{user}\n" for user in range(9)),
+            "under entries[test=0.5] no user of csv:a.csv has an order to test",
+        ),
+    ],
+)
+def test_data_that_nothing_can_be_compared_on_is_refused_in_one_line(monkeypatch, capsys, tmp_path, text, line):
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        (tmp_path / "a.csv").write_text(text)
+    assert rankbench(monkeypatch, "on", "a.csv") == 1
+    told = capsys.readouterr()
+    assert line in told.err and told.err.count("\n") == 1 and told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-s", "sdg"], "did you mean 'sgd'? (rankbench list solvers)"),
+        (["--metric", "ndgc@10"], "did you mean 'ndcg'?"),
+        (["--split", "n-per-usr"], "did you mean 'n-per-user'?"),
+        (["--time", "5"], "--time '5' cannot be read: write it like 30s, 10m, 2h, or none"),
+        (["--trials", "0"], "--trials=0 is out of range: must be at least 1"),
+        (["-r", "0"], "--repetitions=0 is out of range: must be at least 1"),
+        (["--split", "n-per-user[n=500]"], "lower n"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(monkeypatch, capsys, tmp_path, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    assert rankbench(monkeypatch, "on", "ratings.csv", *arguments) == 1
+    told = capsys.readouterr()
+    assert line in told.err and told.err.count("\n") == 1 and told.out == ""
+
+
+def test_a_folder_is_no_data(monkeypatch, capsys, tmp_path):
+    assert rankbench(monkeypatch, "on", str(tmp_path)) == 1
+    assert "is a folder; name the file of ratings or pairs in it" in capsys.readouterr().err
+
+
+def test_too_little_to_tune_on_leaves_every_solver_its_own_settings(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("user,item,rating\n" + "".join(f"{u},{i},{1 + (u + i) % 5}\n" for u in range(9) for i in range(4)))
+    choice = choice_for(str(path), Wishes())
+    assert choice.trainings == len(choice.solvers) and experiment_of(choice).tune is None
+    assert "too little is left of it to tune on" in choice.protocol.why
+
+
+def test_the_users_that_a_split_leaves_out_are_counted_and_some_are_named():
+    found = Kept(20, 18, 17, 4, ("anna", "bo", "cy"))
+    assert found.text == "17 of 20 users are tested; 3 with at most 4 rows are left out: anna, bo, cy"
+    assert Kept(20, 20, 17, 1, ("anna",)).text.endswith("3 with at most 1 row train but are not tested: anna, ...")
+    assert Kept(2, 2, 2, 0, ()).text == "all 2 users are tested"
+
+
+@pytest.mark.slow
+def test_a_data_frame_is_compared_on_from_python(tmp_path):
+    frame = pandas.read_csv(written(tmp_path))
+    found = on(frame, solvers=["mf[rank=2]"], trials=2)
+    assert found.best in ("popularity", "global", "mf[rank=2]") and found.best in found.answer
+    assert next(iter(found.frame["solver"])) == found.best and found.failures == ()
+    assert "[tune]" in found.experiment and "| solver |" in str(found)
+    assert "<th>verdict</th>" in found._repr_html_() and f"<p>{found.answer}.</p>" in found._repr_html_()
+
+
+def test_an_error_in_a_data_frame_is_about_the_data_frame():
+    frame = pandas.DataFrame({"user": [1, 1], "item": [1, 2], "rating": [3, None]})
+    with pytest.raises(UserError, match=r"^the DataFrame as CSV, line 3: rating '' is no number$"):
+        on(frame)
+
+
+@pytest.mark.slow
+def test_results_of_a_folder_are_kept_and_reused(tmp_path):
+    path, out = written(tmp_path), tmp_path / "out"
+    asked = {"solvers": ["popularity"], "out": out}
+    first = on(str(path), **asked)
+    files = sorted(file.name for file in out.glob("on-ratings/cells/*.json"))
+    assert len(files) == (8 + 1) + (1 + 1) and on(path, **asked) == first
+    assert sorted(file.name for file in out.glob("on-ratings/cells/*.json")) == files
+    on(pandas.read_csv(path), **asked)
+    (kept,) = out.glob("frame-*.csv")
+    assert pandas.read_csv(kept).equals(pandas.read_csv(path)) and (out / f"on-{kept.stem}").is_dir()
+
+
+def test_a_setting_with_a_small_range_is_not_tuned_outside_of_it(tmp_path):
+    check = "\n    def __post_init__(self): check(self)"
+    (tmp_path / "mine.py").write_text(
+        SOLVER_HEAD.replace('mode: str = "ok"', f"lam: Annotated[float, Limits(low=0.5)] = 1.0{check}")
+        .replace("import Comparisons", "import UserError, Comparisons")
+        .replace("import os", "from typing import Annotated\nfrom rankbench.names import Limits, check\nimport os")
+    )
+    facts = of_counts(*[100] * 8)
+    assert space_of(f"{tmp_path / 'mine.py'}:Mine", facts, protocol_of(facts, Wishes())) == {}
+
+
+def test_data_that_is_not_at_hand_says_how_to_get_it(monkeypatch, capsys, tmp_path):
+    for command in ("on", "audit"):
+        assert rankbench(monkeypatch, command, absent_data(tmp_path)) == 1
+        assert "ask its owner" in capsys.readouterr().err
+
+
+def test_a_validation_part_that_cannot_be_cut_leaves_nothing_to_tune_on(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("user,item,rating\n" + "".join(f"1,{item},{1 + item % 2}\n" for item in range(5)))
+    choice = choice_for(str(path), Wishes(split="n-per-user[n=1,least=2]"))
+    assert not any(choice.spaces.values()) and choice.trainings == len(choice.solvers)
+
+
+@pytest.mark.parametrize("header", ["user,better,worse", "user,item"])
+def test_pairs_and_clicks_are_tuned(tmp_path, header):
+    path = tmp_path / "own.csv"
+    width = header.count(",") + 1
+    rows = {",".join([str(u), str(i), str(i + 1)][:width]) for u in range(9) for i in range(u % 3, 12, 2)}
+    path.write_text("\n".join([header, *sorted(rows)]) + "\n")
+    choice = choice_for(str(path), Wishes())
+    assert experiment_of(choice).tune is not None and all(choice.spaces[name] for name in ("global",))
+
+
+def test_a_file_that_is_no_text_is_named_by_the_reading_of_its_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("user,item\n1,2\n".encode("utf-16"))
+    assert data_named(str(path)).entry == "csv:"
+
+
+def test_an_experiment_file_that_cannot_be_written_is_named(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "nowhere" / "x.toml"
+    assert rankbench(monkeypatch, "init", str(written(tmp_path)), "--to", str(path)) == 1
+    assert f"cannot write to {path}: No such file or directory" in capsys.readouterr().err
+
+
+def studied(folder, value=0.5, **changes):
+    """A study with made-up results of two solvers."""
+    run = prepared(folder, tiny(repetitions=1))
+    run.open()
+    for number, cell in enumerate(run.plan.cells):
+        run.keep(made_up(cell, value + 0.2 * number, **changes), around(cell, value + 0.2 * number))
+    return run.study()
+
+
+def test_the_answer_names_the_best_and_what_the_users_tell(tmp_path):
+    said = "global[lam=10] has the best pairwise error: 0.2500, 95 % 0.2473 to 0.2526"
+    assert answer(studied(tmp_path)) == f"{said}; 20 users are enough to tell it from all others"
+    lines = answer_sheet(studied(tmp_path / "two")).lines
+    assert [(line[0], line[4]) for line in lines] == [("global[lam=10]", "best"), ("sgd[rank=2]", "worse, p < 0.001")]
+
+
+def test_without_a_result_the_answer_says_so(tmp_path):
+    failed = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
+    study = studied(tmp_path, **failed)
+    assert answer(study) == "no solver has a result"
+    assert failures(study) == ["global[lam=10]: failed: boom", "sgd[rank=2]: failed: boom"]
+    assert [line[4] for line in answer_sheet(study).lines] == ["failed", "failed"]
+
+
+def test_a_solver_that_does_not_suit_the_data_is_left_out_and_one_alone_has_no_rival(tmp_path):
+    run = prepared(tmp_path, tiny(repetitions=1, solvers=("global[lam=10]", "frsvm")))
+    run.open()
+    run.keep(made_up(run.plan.cells[0], 0.5), around(run.plan.cells[0], 0.5))
+    assert failures(run.study()) == ["left out: frsvm needs item features, the data has none"]
+    assert answer(run.study()).endswith("there is no other solver to compare it with")
+    assert answer_sheet(run.study()).lines[0][4] == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "line"),
+    [
+        (3, {}, "cannot compare on a int; give a DataFrame, the path of a file or the name of a data set"),
+        ("btl", {"sed": 1}, "on() takes no sed; it takes repetitions, seed, jobs and out"),
+        ("btl", {"solvers": [3]}, "3 is not a name; give names"),
+    ],
+)
+def test_wrong_uses_from_python_are_refused_in_one_line(data, more, line):
+    with pytest.raises(UserError, match=r"\w") as caught:
+        on(data, **more)
+    assert line in str(caught.value)
