@@ -218,7 +218,7 @@ def leakage(subject: Subject) -> Finding:
     share = _share_before(parts, subject.view, _of_view(subject.view, subject.rows, times))
     seen = f"under {protocol.split}, {share:.0%} of the held-out rows are older than a training row of their user"
     if share > _PAST:
-        remedy = "to predict the future, split by time (rankbench list splits); random splits give better numbers"
+        remedy = "to predict the future, split by time (--split temporal); random splits give better numbers"
         return failed(name, seen, remedy)
     return passed(name, seen)
 

@@ -28,12 +28,13 @@ _ENOUGH = 0.75  # of the users should be kept by a split that leaves users out
 _PER_USER = (50, 20, 10, 5)  # ratings per user to train on
 _MOST_DRAWN = 5_000_000  # comparisons that are drawn from positives, at most
 _SCALE = 10.0  # the highest rating for which the gain 2^rating - 1 is of use
-_FLOORS = ("popularity", "global")  # what any other solver should beat
+_FLOORS = ("random", "popularity", "global")  # what any other solver should beat
 _USUAL = {
     "ratings": (*_FLOORS, "mf", "sgd", "altsvm"),
     "positives": (*_FLOORS, "bpr", "sgd", "altsvm"),
-    "comparisons": ("global", "sgd", "altsvm"),
+    "comparisons": ("random", "global", "sgd", "altsvm"),
 }
+_MOST_ITEMS = 5000  # for EASE, which inverts a matrix of items x items
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,10 @@ def _solvers(facts: Facts, wishes: Wishes) -> tuple[str, ...]:
     """The solvers: those asked for and the floor that they should beat, else the sensible ones for the data."""
     usual = _USUAL[facts.kind]
     if not wishes.solvers:
-        more = ("frsvm",) if facts.features and facts.kind != "positives" else ()
+        if facts.kind == "positives":
+            more = ("ease",) if facts.items <= _MOST_ITEMS else ()
+        else:
+            more = ("frsvm",) if facts.features else ()
         return tuple(_of_rank(name, facts) for name in (*usual, *more))
     floors = [name for name in _FLOORS if name in usual]
     return tuple(dict.fromkeys((*floors, *wishes.solvers)))

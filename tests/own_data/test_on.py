@@ -69,16 +69,17 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     pairs = Facts.of(Comparisons.from_triples(users, np.arange(40) % 5, 5 + np.arange(40) % 7))
     assert pairs.kind == "comparisons" and protocol_of(pairs, Wishes()).split == "per-user[test=0.2]"
     chosen = choose(data_named("btl"), pairs, Wishes())
-    assert [text.partition("[")[0] for text in chosen.solvers] == ["global", "sgd", "altsvm"]
+    assert [text.partition("[")[0] for text in chosen.solvers] == ["random", "global", "sgd", "altsvm"]
     clicks = Facts.of(Ratings.from_triples(users, np.tile(np.arange(10), 4), np.ones(40), 4, 20))
     assert clicks.kind == "positives" and protocol_of(clicks, Wishes()).split == "binary[C=200]"
     chosen = choose(data_named("btl"), clicks, Wishes())
-    assert [text.partition("[")[0] for text in chosen.solvers] == ["popularity", "global", "bpr", "sgd", "altsvm"]
+    floors = ["random", "popularity", "global"]
+    assert [text.partition("[")[0] for text in chosen.solvers] == [*floors, "bpr", "sgd", "altsvm", "ease"]
 
 
 def test_the_time_is_divided_equally_over_all_trainings_and_trials_are_equal():
     chosen = choose(data_named("low-rank"), of_counts(*[100] * 8), Wishes(seconds=60.0, jobs=2))
-    assert chosen.trainings == 5 + 1 + 4 * 8
+    assert chosen.trainings == 6 + 2 + 4 * 8
     assert chosen.seconds == pytest.approx(60 * 2 / chosen.trainings - 0.3, rel=0.05)
     experiment = experiment_of(chosen)
     assert experiment.budget.seconds == chosen.seconds and experiment.budget.steps is None
@@ -122,7 +123,7 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
     assert rankbench(monkeypatch, *again[1:]) == 0
     assert capsys.readouterr().out == "on-ratings.toml: run it with rankbench run on-ratings.toml\n"
     assert rankbench(monkeypatch, "run", "on-ratings.toml", "--no-report", "-j", "2") == 0
-    assert "on-ratings: 3 of 3 cells are stored already" in capsys.readouterr().out
+    assert "on-ratings: 4 of 4 cells are stored already" in capsys.readouterr().out
     assert rankbench(monkeypatch, *again[1:]) == 1
     assert "on-ratings.toml exists already; choose another file with --to" in capsys.readouterr().err
 
@@ -240,7 +241,7 @@ def test_the_users_that_a_split_leaves_out_are_counted_and_some_are_named():
 def test_a_data_frame_is_compared_on_from_python(tmp_path):
     frame = pandas.read_csv(written(tmp_path))
     found = on(frame, solvers=["mf[rank=2]"], trials=2)
-    assert found.best in ("popularity", "global", "mf[rank=2]") and found.best in found.answer
+    assert found.best in ("random", "popularity", "global", "mf[rank=2]") and found.best in found.answer
     assert next(iter(found.frame["solver"])) == found.best and found.failures == ()
     assert "[tune]" in found.experiment and "| solver |" in str(found)
     assert "<th>verdict</th>" in found._repr_html_() and f"<p>{found.answer}.</p>" in found._repr_html_()
@@ -258,7 +259,7 @@ def test_results_of_a_folder_are_kept_and_reused(tmp_path):
     asked = {"solvers": ["popularity"], "out": out}
     first = on(str(path), **asked)
     files = sorted(file.name for file in out.glob("on-ratings/cells/*.json"))
-    assert len(files) == (8 + 1) + (1 + 1) and on(path, **asked) == first
+    assert len(files) == (8 + 1) + 2 * (1 + 1) and on(path, **asked) == first
     assert sorted(file.name for file in out.glob("on-ratings/cells/*.json")) == files
     on(pandas.read_csv(path), **asked)
     (kept,) = out.glob("frame-*.csv")
