@@ -3,7 +3,7 @@
 Compares the checkout as it is built now with BASE, which is built beside it. Two measures, by default both:
 
 - instructions, counted by callgrind: the same on a busy machine, so that 3 % more count as slower;
-- time, in turns: slower if three quarters of the turns took at least 15 % longer. It also sees memory and caches.
+- CPU time, in turns: slower if three quarters of the turns took at least 15 % longer. It also sees memory and caches.
 
 Prints a line for each case that got slower or faster and for each model whose bits changed. The exit code is 1 if a
 case got slower, else 0.
@@ -45,7 +45,7 @@ def told(changed: dict[str, float], unit: str, cases: int) -> tuple[list[str], b
     """A line for each case that has changed, the slower ones first, and whether one got slower."""
     order = sorted(changed.items(), key=lambda item: -item[1])
     lines = [f"{'SLOWER' if ratio > 1 else 'faster'}  {ratio:5.2f} x the {unit}  {name}" for name, ratio in order]
-    lines.append(f"{cases - len(changed)} of {cases} cases: as many {unit} as before")
+    lines.append(f"{cases - len(changed)} of {cases} cases take the same {unit} as before")
     return lines, any(ratio > 1 for ratio in changed.values())
 
 
@@ -81,7 +81,7 @@ def main() -> None:
         slower |= worse
     if options.only != "instructions":
         found = timed(trees, names, options.turns)
-        lines, worse = told(by_time(found), "time", len(found))
+        lines, worse = told(by_time(found), "CPU time", len(found))
         print("\n".join(lines), flush=True)
         slower |= worse
     one, other = (digests(tree) for tree in trees)

@@ -1,7 +1,7 @@
 """Benchmarks of kernels and of steps as single cases, and a program that runs them: by the clock, or under callgrind.
 
     python cases.py list                     print the names of all cases
-    python cases.py time                     read names from standard input, answer with the seconds of a call
+    python cases.py time                     read names from standard input, answer with the CPU seconds of a call
     python cases.py count MARKS NAME...      under callgrind: count the instructions of one call of each case
     python cases.py digest                   print, by name, the digest of each fitted model
 
@@ -17,12 +17,13 @@ from functools import cache
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 LEAST = 0.02  # seconds of calls that a time is taken over
+TAKES = 3  # times that are taken for each answer, of which the shortest counts
 MODULES = ("kernels", "steps")
 
 
@@ -68,24 +69,29 @@ def _combinations(parameters: Any) -> list[tuple[Any, ...]]:
 def _timed(name: str) -> tuple[Callable[[], object], int]:
     """A prepared call, and how many of them take long enough to be timed."""
     call = cases()[name].prepared()
-    start = perf_counter()
+    start = process_time()
     call()
-    once = perf_counter() - start
+    once = process_time() - start
     changes_its_data = getattr(cases()[name].benchmark, "number", 0) == 1
     return call, 1 if changes_its_data else max(1, round(LEAST / max(once, 1e-9)))
 
 
 def time_cases() -> None:
-    """Answer each name from standard input with the seconds of one call, or with `nan` if it cannot be run."""
+    """Answer each name from standard input with the CPU seconds of one call, or with `nan` if it cannot be run."""
     for line in sys.stdin:
         try:
             call, number = _timed(line.strip())
-            start = perf_counter()
-            for _ in range(number):
-                call()
-            print((perf_counter() - start) / number, flush=True)
+            print(min(_seconds(call, number) for _ in range(TAKES)), flush=True)
         except Exception:
             print("nan", flush=True)
+
+
+def _seconds(call: Callable[[], object], number: int) -> float:
+    """The CPU seconds of one of so many calls; they do not count what other processes take."""
+    start = process_time()
+    for _ in range(number):
+        call()
+    return (process_time() - start) / number
 
 
 def count_cases(marks: str, names: list[str]) -> None:

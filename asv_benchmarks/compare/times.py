@@ -1,4 +1,4 @@
-"""Timing two trees in turns, each in a process of its own, so that a busy machine slows both."""
+"""Timing two trees in turns, by the CPU seconds of a process for each, so that a busy machine disturbs both alike."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ CASES = Path(__file__).parent / "cases.py"
 
 
 def timed(trees: tuple[Path, Path], names: list[str], turns: int) -> dict[str, list[float]]:
-    """By case, the ratio of the second tree's seconds to the first one's in each turn, after one to warm up."""
+    """By case, the ratio of the second tree's CPU seconds to the first one's in each turn, after one to warm up."""
     with _process(trees[0]) as one, _process(trees[1]) as other:
         found = {name: [_seconds(other, name) / _seconds(one, name) for _ in range(turns + 1)][1:] for name in names}
     return {name: ratios for name, ratios in found.items() if not any(map(isnan, ratios))}
