@@ -13,6 +13,7 @@ from rankbench.data.splits import SPLITS
 from rankbench.data.views import Ratings, offer
 from rankbench.errors import UserError
 from rankbench.isotonic import OrderGraphs, project_blocks
+from rankbench.kernels import build_info, level
 from rankbench.kernels.models import gram, scoring
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import cofirank
@@ -173,6 +174,11 @@ def leaving_out(ratings: Ratings, rng: np.random.Generator) -> None:
         left_out(MPRank(form=form), ratings, np.array([0.1, 1.0]))
 
 
+def levels(ratings: Ratings, rng: np.random.Generator) -> None:
+    """The question which instruction sets the processor has."""
+    assert level.usable(build_info.processor_has)
+
+
 def gram_matrices(ratings: Ratings, rng: np.random.Generator) -> None:
     """Matrices of kernel functions, of dense and sparse features."""
     sparse = scipy.sparse.csr_array(ratings.item_features)
@@ -210,5 +216,16 @@ def withheld(ratings: Ratings, rng: np.random.Generator) -> None:
         _training(text)(empty, rng)
 
 
-OTHERS: tuple[Use, ...] = (metrics, splits, pairs, orders, machines, leaving_out, gram_matrices, bundles, withheld)
+OTHERS: tuple[Use, ...] = (
+    metrics,
+    splits,
+    pairs,
+    orders,
+    machines,
+    leaving_out,
+    levels,
+    gram_matrices,
+    bundles,
+    withheld,
+)
 USES: tuple[Use, ...] = (*map(_training, SETTINGS), *OTHERS)

@@ -47,7 +47,9 @@ def required(module: str, solver: str) -> Any:
 
 
 @contextmanager
-def fitting(solver: str, error: type[Exception] | tuple[()] = ()) -> Iterator[None]:
+def fitting(  # pragma: no cover: only with the extra peers
+    solver: str, error: type[Exception] | tuple[()] = ()
+) -> Iterator[None]:
     """A context in which a package trains without showing warnings, and its `error` becomes one line.
 
     Some packages raise such an error for numbers that ran away. Where there is none, the harness finds them.
@@ -61,7 +63,9 @@ def fitting(solver: str, error: type[Exception] | tuple[()] = ()) -> Iterator[No
         raise UserError(f"the package gave up: {reason}", subject=solver, remedy=remedy) from None
 
 
-def counts_of(train: Ratings, values: Counts, least: float | None) -> scipy.sparse.csr_matrix:
+def counts_of(  # pragma: no cover: only with the extra peers
+    train: Ratings, values: Counts, least: float | None
+) -> scipy.sparse.csr_matrix:
     """users x items: what each rating of at least `least` counts, in single precision."""
     kept = train if least is None else train.where(train.values >= least)
     entries = np.ones(len(kept), np.float32) if values == "binary" else kept.values.astype(np.float32)
@@ -69,7 +73,9 @@ def counts_of(train: Ratings, values: Counts, least: float | None) -> scipy.spar
     return scipy.sparse.csr_matrix((entries, kept.items.copy(), indptr), (train.n_users, train.n_items))
 
 
-def factors_of(users: npt.NDArray[Any], items: npt.NDArray[Any], train: Ratings) -> Factors:
+def factors_of(  # pragma: no cover: only with the extra peers
+    users: npt.NDArray[Any], items: npt.NDArray[Any], train: Ratings
+) -> Factors:
     """The model of these vectors, in double precision; NaN for users and items without a rating."""
     known = np.flatnonzero(np.diff(train.indptr)), np.flatnonzero(counted(train.items, train.n_items))
     return Factors(
@@ -77,17 +83,17 @@ def factors_of(users: npt.NDArray[Any], items: npt.NDArray[Any], train: Ratings)
     )
 
 
-def nothing_learned(train: Ratings, rank: int) -> Factors:
+def nothing_learned(train: Ratings, rank: int) -> Factors:  # pragma: no cover: only with the extra peers
     """The model of data without a rating that counts: all known items tie."""
     return factors_of(np.zeros((train.n_users, rank)), np.zeros((train.n_items, rank)), train)
 
 
-def table_of(features: Features) -> Any:
+def table_of(features: Features) -> Any:  # pragma: no cover: only with the extra peers
     """The features in the kinds of matrix that these packages know: an array, or a CSR matrix of SciPy's older kind."""
     return features.matrix if isinstance(features, DenseFeatures) else scipy.sparse.csr_matrix(features.matrix)
 
 
-def levels_of(values: Floats) -> Ints:
+def levels_of(values: Floats) -> Ints:  # pragma: no cover: only with the extra peers
     """Ratings as whole numbers from 0: their rank among the distinct ones, in at most 31 levels of such ranks."""
     distinct, rank = np.unique(values, return_inverse=True)
     if len(distinct) > _LEVELS:
@@ -95,7 +101,7 @@ def levels_of(values: Floats) -> Ints:
     return np.asarray(rank)
 
 
-def cornac_data(train: Ratings, values: Floats) -> Any:
+def cornac_data(train: Ratings, values: Floats) -> Any:  # pragma: no cover: only with the extra peers
     """The ratings with these values as cornac takes them."""
     package = required("cornac.data", "cornac")
     users, items = ({number: number for number in range(size)} for size in (train.n_users, train.n_items))

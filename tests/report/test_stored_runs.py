@@ -10,6 +10,8 @@ from importlib.resources import files
 import pytest
 from helpers import rankbench, tiny_toml, with_solver
 
+from rankbench.kernels import LEVEL
+
 pytestmark = pytest.mark.slow
 
 BUILT_IN = "gunasekar2016-dag"
@@ -237,7 +239,7 @@ def test_the_report_names_what_made_the_results_and_when(run, monkeypatch, tmp_p
     made_on = index.partition("Measured on:")[2].strip().splitlines()
     assert len(made_on) == 2
     (own,) = [line for line in made_on if "commit 0a1b2c3d4e5f" in line]
-    assert "kernels fedcba9876543210; 2031-05-04" in own and "numpy " in own and "rankbench " in own
+    assert f"kernels fedcba9876543210 ({LEVEL}); 2031-05-04" in own and "numpy " in own and "rankbench " in own
     assert any(line.endswith("; 2031-05-05 to 2031-05-07") for line in made_on)
     html = (report / "index.html").read_text()
     machines = html[html.index('<section id="machines">') : html.index("<footer>")]

@@ -21,7 +21,7 @@ class TestRobiRank(SolverContract):
 
 
 class TestRobiRankInTheCatalogue(SolverContract):
-    solver = RobiRank(rank=2, among="catalogue", draws=2)
+    solver = RobiRank(rank=2, among="catalogue", draws=2, step=0.05)
 
 
 each_kind = pytest.mark.parametrize("among", ["rated", "catalogue"])

@@ -69,7 +69,7 @@ def direction(subject: Subject) -> Finding:
 def objective(subject: Subject) -> Finding:
     """Whether objective and gap, if there are any, are finite numbers, and the gap bounds the distance to the best."""
     name = "objective"
-    with single_threaded_blas():
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):  # numbers that run away are found below
         found = [
             (step.objective() if step.objective else None, step.gap() if step.gap else None)
             for step in run(subject.solver, subject.train, _MANY)

@@ -42,7 +42,9 @@ class CornacBPR:
         """The command that installs cornac; None if it is installed."""
         return peers.missing("cornac.models")
 
-    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+    def steps(  # pragma: no cover: only with the extra peers
+        self, train: Ratings, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
         """A model after each pass."""
         threads = checked_threads(threads)
         package = peers.required("cornac.models", "CornacBPR")

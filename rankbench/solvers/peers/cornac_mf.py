@@ -39,7 +39,9 @@ class CornacMF:
         """The command that installs cornac; None if it is installed."""
         return peers.missing("cornac.models", "cornac.models.mf.backend_cpu")
 
-    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+    def steps(  # pragma: no cover: only with the extra peers
+        self, train: Ratings, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
         """A model after each pass."""
         threads = checked_threads(threads)
         package = peers.required("cornac.models", "CornacMF")

@@ -42,7 +42,9 @@ class ImplicitALS:
         """The command that installs implicit; None if it is installed."""
         return peers.missing("implicit.cpu.als")
 
-    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+    def steps(  # pragma: no cover: only with the extra peers
+        self, train: Ratings, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
         """A model after each iteration."""
         threads = checked_threads(threads)
         package = peers.required("implicit.cpu.als", "ImplicitALS")

@@ -46,7 +46,9 @@ class LightGBMRanker:
         """The command that installs LightGBM; None if it is installed."""
         return peers.missing("lightgbm")
 
-    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+    def steps(  # pragma: no cover: only with the extra peers
+        self, train: Ratings, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
         """A model after each tree, from none on."""
         threads = checked_threads(threads)
         package = peers.required("lightgbm", "LightGBMRanker")

@@ -43,7 +43,9 @@ class XGBoostRanker:
         """The command that installs XGBoost; None if it is installed."""
         return peers.missing("xgboost")
 
-    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+    def steps(  # pragma: no cover: only with the extra peers
+        self, train: Ratings, rng: np.random.Generator, threads: int = 1
+    ) -> Iterator[Step]:
         """A model after each tree, from none on."""
         threads = checked_threads(threads)
         package = peers.required("xgboost", "XGBoostRanker")
