@@ -68,12 +68,13 @@ def _of(**fields: str) -> Mapping[str, str]:
     return fields
 
 
+SOLVERS = ("global", "altsvm", "sgd", "lcr", "cofirank", "convex-erm")
 CENTRES = (("no constant", "none"), ("a constant per task", "fitted"))
 TABLES = {
     "park2015-table1": Table(
         "park2015-table1",
         "NDCG@10 (Park et al. 2015, Table 1, published on MovieLens 10M)",
-        rows=tuple((f"`{name}`", _of(solver=f"^{name}$")) for name in ("global", "altsvm", "sgd")),
+        rows=tuple((f"`{name}`", _of(solver=f"^{name}$")) for name in SOLVERS),
         columns=tuple(
             (f"N = {n}", _of(data=rf"^ml-1m.*n-per-user\[n={n},", metric="^ndcg@10$")) for n in (20, 50, 100)
         ),

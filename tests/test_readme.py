@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,12 @@ def test_the_library_example_prints_two_metrics(capsys):
     printed = capsys.readouterr().out
     error = float(re.search(r"'pairwise-error': ([\d.]+)", printed)[1])
     assert error < 0.2
+
+
+def test_the_tables_of_results_are_those_of_the_reports():
+    script = README.parent / ".ci" / "write_readme_tables.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_command_of_the_table_exists(monkeypatch, capsys):
