@@ -26,6 +26,7 @@ CROWDED = 8  # more lines than this in a panel are drawn in a panel for each fam
 _DECADES = 1.5  # positive numbers that span more than this get a logarithmic axis
 _CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
 _FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
+_APART = 0.08  # of the axis: lines that are nearer to the others than this are not far from them
 _INTERVAL = "95 % interval over users"
 BOUND = "bound of the schedule"
 
@@ -246,14 +247,16 @@ def _wide(panels: Iterable[Panel], error_curves: bool) -> bool:
 
 
 def _gap(panel: Panel) -> tuple[float, float] | None:
-    """Where the axis of a panel is broken, since two lines or more would lie flat, far from the others."""
-    ends = sorted((min(*line.y, *line.low), max(*line.y, *line.high)) for line in panel.all_lines if line.x)
-    low, high = ends[0][0], max(end for _, end in ends)
+    """Where the axis of a panel is broken, since lines of two solvers or more would lie flat, far from the others."""
+    lines = [line for line in panel.all_lines if line.x]
+    ends = sorted((min(*line.y, *line.low), max(*line.y, *line.high), line.owner or line.name) for line in lines)
+    low, high = ends[0][0], max(end for _, end, _ in ends)
     reached, best = -inf, None
-    for number, (start, end) in enumerate(ends):
-        flat = ((reached - low, number), (high - start, len(ends) - number))
-        for span, lines in flat if start > reached > -inf else ():
-            if lines > 1 and 0 < span < min(_FLAT * (high - low), start - reached):
+    for number, (start, end, _) in enumerate(ends):
+        apart = start - reached
+        flat = ((reached - low, ends[:number]), (high - start, ends[number:]))
+        for span, side in flat if apart > _APART * (high - low) and number else ():
+            if len({solver for _, _, solver in side}) > 1 and 0 < span < min(_FLAT * (high - low), apart):
                 best = (reached, start)
         reached = max(reached, end)
     return best

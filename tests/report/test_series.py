@@ -8,7 +8,7 @@ from rankbench.harness.records import Point
 from rankbench.names import Pattern
 from rankbench.report.families import split_by_family
 from rankbench.report.figures import figure_of, lay_out
-from rankbench.report.series import drawing
+from rankbench.report.series import Line, Panel, _gap, drawing
 from rankbench.solvers import SOLVERS
 
 pytestmark = pytest.mark.slow
@@ -83,6 +83,20 @@ def test_an_axis_is_broken_where_solvers_would_lie_flat(tmp_path, values, gap, k
     if gap:
         (_, end), (start, _) = limits
         assert gap[0] < end <= sum(gap) / 2 <= start < gap[1]
+
+
+@pytest.mark.parametrize(("reached", "gap"), [(0.97, None), (0.8, (0.8, 0.98))])
+def test_an_axis_is_not_broken_beside_lines_that_lie_flat_but_near_the_others(reached, gap):
+    wide = Line("wide").at(20, 0.1).at(50, reached)
+    lines = (wide, Line("one").at(20, 0.98).at(50, 0.9801), Line("other").at(20, 0.98).at(50, 0.9802))
+    assert _gap(Panel("a panel", lines)) == gap
+
+
+def test_an_axis_is_not_broken_beside_a_solver_and_its_published_number():
+    alone = (Line("joint").at(20, 0.51), Line("published", owner="joint").at(20, 0.5))
+    others = (Line("one").at(20, 0.8), Line("two").at(20, 0.9), Line("three").at(20, 1.0))
+    assert _gap(Panel("a panel", (*alone, *others))) is None
+    assert _gap(Panel("a panel", (*alone, Line("global").at(20, 0.5), *others))) == (0.51, 0.8)
 
 
 MANY = (
