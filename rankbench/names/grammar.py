@@ -69,7 +69,9 @@ def show_value(value: object) -> str:
     """A setting's value as text: `1` for 1.0, `true` for True."""
     if isinstance(value, bool):
         return str(value).lower()
-    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return repr(value + 0.0).removesuffix(".0")  # -0.0 equals 0.0 and is written like it
+    return str(value)
 
 
 def written(value: object) -> str:

@@ -84,6 +84,11 @@ def test_whatever_has_a_name_survives_being_written_and_read(registry, key, data
     assert registry.resolve(named.identity).identity == registry.resolve(named.full).identity == named.identity
 
 
+def test_a_negative_zero_has_the_identity_of_zero():
+    assert SOLVERS.resolve("bpr[least=-0.0]").identity == SOLVERS.resolve("bpr[least=0]").identity
+    assert SOLVERS.resolve("bpr", {"least": -0.0}).full == SOLVERS.resolve("bpr", {"least": 0.0}).full
+
+
 @pytest.mark.parametrize(("registry", "key"), EVERY_ENTRY)
 def test_whatever_has_a_name_can_be_made_by_it_alone(registry, key):
     if key.endswith(":"):
