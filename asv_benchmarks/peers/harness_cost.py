@@ -25,6 +25,7 @@ from rankbench.harness.store import ResultsFolder
 
 SOLVERS, REPETITIONS = 20, 500
 CLAIMED = 200
+ENOUGH = 20  # repetitions of longer cells: of fewer cells, the last one decides how busy the second worker is
 FINISHED = """
 title = "Ten thousand cells"
 paper = "none"
@@ -91,7 +92,7 @@ def _claim() -> Measure:
 
 def _on_a_cluster(repeats: int) -> Iterator[Measure]:
     """A cell's overhead on one local Dask worker, and how much faster two workers finish the same cells."""
-    kinds = {"short": _short_cells(max(repeats, 2)), "longer": _longer_cells(max(repeats, 2))}
+    kinds = {"short": _short_cells(max(repeats, 2)), "longer": _longer_cells(max(repeats, ENOUGH))}
     times: dict[tuple[str, int], float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for workers in (1, 2):
