@@ -4,13 +4,13 @@ The checks on single rows need a text file, whose rows are looked at before anyt
 at the view that solvers learn from.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rankbench.contract import Floats, Int64s, Ints
+from rankbench.contract import Floats
 from rankbench.data import load
 from rankbench.data.building import numbered
 from rankbench.data.sources.csv_pairs import OwnPairs
@@ -25,13 +25,14 @@ from rankbench.own_data.choosing import Wishes, protocol_of
 from rankbench.own_data.facts import Facts
 from rankbench.own_data.kept import Kept
 from rankbench.own_data.naming import data_named
-from rankbench.own_data.times import is_time, times_of
 from rankbench.report.tables import Sheet
 
 _FEW_LEVELS = 100  # a scale of ratings has fewer distinct whole numbers
 _GROUPED, _SCATTERED = 0.5, 0.1  # shares of adjacent rows with the same id
 _PAST = 0.1  # above this share of held-out rows before a training row, a random split leaks
 _COMMON = 0.05  # above this share of users, something is worth a remedy
+_FIRST, _LAST = 3e8, 5e9  # seconds since 1970: from 1979 to 2128
+_UNITS = (1.0, 1e3, 1e6, 1e9)  # seconds, milliseconds, microseconds, nanoseconds
 _LARGE = 30_000_000  # bytes of a file whose rows are looked at only if an audit is asked for
 _SPLITS = (
     "n-per-user[n=5,least=5]",
@@ -114,7 +115,7 @@ def columns(subject: Subject) -> Finding:
     if isinstance(subject.view, Comparisons):
         return passed(name, "user, better item and worse item")
     values = rows.values
-    if values is not None and is_time(values):
+    if values is not None and _is_time(values):
         return failed(
             name, f"the ratings look like times: {values[0]:.0f}", "say which column is the rating: rating=NAME"
         )
@@ -201,21 +202,18 @@ def items_of_one(subject: Subject) -> Finding:
 
 
 def leakage(subject: Subject) -> Finding:
-    """Whether a random split tests on the past: on rows that are older than training rows of the same user."""
-    name = "time"
-    times = times_of(subject.rows) if subject.rows is not None else None
-    if times is None or subject.rows is None:
-        return not_applicable(name, "no column of times was found")
-    if isinstance(times, str):
-        return not_applicable(name, times)
+    """Whether a random split tests on the past: on ratings that are older than training ratings of the same user."""
+    name, view = "time", subject.view
+    if not isinstance(view, Ratings) or view.times is None:
+        return not_applicable(name, "there is no column of times, or not all of them can be read")
     protocol = protocol_of(subject.facts, Wishes())
-    if not isinstance(subject.view, Ratings) or protocol.split.startswith("binary"):
+    if protocol.split.startswith("binary"):
         protocol = replace(protocol, split="entries[test=0.2]")
     try:
-        parts = cut(subject.view, SPLITS.resolve(protocol.split), subject.seed, 0)
+        parts = cut(view, SPLITS.resolve(protocol.split), subject.seed, 0)
     except UserError as error:
         return not_applicable(name, str(error))
-    share = _share_before(parts, subject.view, _of_view(subject.view, subject.rows, times))
+    share = _share_before(parts)
     seen = f"under {protocol.split}, {share:.0%} of the held-out rows are older than a training row of their user"
     if share > _PAST:
         remedy = "to predict the future, split by time (--split temporal); random splits give better numbers"
@@ -251,6 +249,14 @@ def _layout(subject: Subject) -> str:
     return f"separator {letter}, {header}, {where}; ids are {ids}"
 
 
+def _is_time(values: Floats) -> bool:
+    """Whether all of these numbers look like times since 1970, in seconds or in parts of seconds."""
+    if not len(values) or not np.isfinite(values).all() or (values % 1 != 0).any():
+        return False
+    low, high = values.min(), values.max()
+    return any(_FIRST * unit <= low and high <= _LAST * unit for unit in _UNITS)
+
+
 def _is_ids(values: Floats, items: Ids) -> bool:
     """Whether the values look like ids: many distinct whole numbers that are mostly those of the items."""
     distinct = np.unique(values)
@@ -277,44 +283,12 @@ def _contradictions(view: Comparisons) -> Finding:
     return passed("duplicates", seen)
 
 
-def _of_view(view: View, rows: Rows, times: Floats) -> Floats:
-    """The time of each row of the view; of repeated ones, of the last row."""
-    keys = _keys(view)
-    order = np.argsort(keys, kind="stable")
-    user_ids, item_ids = view.user_ids, view.item_ids
-    users = np.searchsorted(user_ids, rows.ids[0]).astype(np.int64)
-    parts = [np.searchsorted(item_ids, column).astype(np.int64) for column in rows.ids[1:]]
-    found = np.full(len(view), np.nan)
-    found[order[np.searchsorted(keys[order], _joined(users, parts, view.n_items))]] = times
-    return found
-
-
-def _keys(view: View) -> Int64s:
-    """A number for each row, made from its user and items."""
-    columns = [view.items] if isinstance(view, Ratings) else [view.better, view.worse]
-    return _joined(view.users.astype(np.int64), columns, view.n_items)
-
-
-def _joined(users: Int64s, columns: Sequence[Ints], n_items: int) -> Int64s:
-    keys = users
-    for column in columns:
-        keys = keys * n_items + column
-    return keys
-
-
-def _share_before(parts: Split, view: View, times: Floats) -> float:
-    """The share of held-out rows that are older than some training row of their user."""
-    keys = _keys(view)
-    order = np.argsort(keys, kind="stable")
-
-    def of(part: View) -> Floats:
-        """The times of the rows of a part."""
-        found: Floats = times[order[np.searchsorted(keys[order], _keys(part))]]
-        return found
-
-    latest = np.full(view.n_users, -np.inf)
-    np.maximum.at(latest, parts.train.users, of(parts.train))
-    return float((of(parts.test) < latest[parts.test.users]).mean())
+def _share_before(parts: Split) -> float:
+    """The share of held-out ratings that are older than some training rating of their user."""
+    train, test = parts.train, parts.test
+    latest = np.full(train.n_users, np.iinfo(np.int64).min)
+    np.maximum.at(latest, train.users, train.times)
+    return float((test.times < latest[test.users]).mean())
 
 
 def _line_of(view: View, name: str, seed: int) -> tuple[str, ...]:

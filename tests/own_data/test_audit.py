@@ -10,10 +10,9 @@ from rich.console import Console
 
 from rankbench.cli.printer import show_findings
 from rankbench.harness.findings import failed, passed
-from rankbench.own_data.auditing import CHECKS, _subject, audited, hints, splits_sheet
+from rankbench.own_data.auditing import CHECKS, _is_time, _subject, audited, hints, splits_sheet
 from rankbench.own_data.comparing import audit
 from rankbench.own_data.naming import data_named
-from rankbench.own_data.times import is_time, times_of
 
 HEADER = "user,item,rating\n"
 GOOD = "".join(f"{user},{item},{1 + (user + item) % 5}\n" for user in range(12) for item in range(12))
@@ -92,23 +91,20 @@ def test_rows_of_one_time_have_no_past(tmp_path):
     assert one.outcome == "passed" and "0% of the held-out rows" in one.seen
 
 
-def test_times_that_cannot_be_read_are_named(tmp_path):
+def test_times_that_cannot_be_read_are_told(tmp_path):
     one = finding(tmp_path, in_time(stamp=lambda n: "yesterday" if n == 3 else "2020-03-01"), "time")
-    assert one.outcome == "not applicable" and "the time 'yesterday' cannot be read" in one.seen
+    assert one.outcome == "not applicable" and "not all of them can be read" in one.seen
 
 
-def test_times_are_found_without_a_header_and_those_of_a_repeated_row_are_its_last(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("1::2::5::978300760\n1::3::4::978302109\n")
-    record = data_named(str(path)).record
-    assert times_of(record.rows()).tolist() == [978300760, 978302109]
-    path.write_text("1,2,5\n1,3,4\n")
-    assert times_of(data_named(str(path)).record.rows()) is None
+def test_times_are_looked_at_without_a_header_too(tmp_path):
+    rows = in_time(stamp=lambda n: str(10**9 + n)).partition("\n")[2]
+    assert finding(tmp_path, rows, "time").bad
+    assert finding(tmp_path, rows.replace(",1000", ",x1000"), "time").outcome == "not applicable"
 
 
 def test_numbers_that_look_like_times():
-    assert is_time(_array(1.4e9, 1.5e9)) and is_time(_array(1.4e12, 1.5e12))
-    assert not is_time(_array(1.0, 5.0)) and not is_time(_array(1.4e9, 5.0)) and not is_time(_array())
+    assert _is_time(_array(1.4e9, 1.5e9)) and _is_time(_array(1.4e12, 1.5e12))
+    assert not _is_time(_array(1.0, 5.0)) and not _is_time(_array(1.4e9, 5.0)) and not _is_time(_array())
 
 
 def _array(*values):
@@ -123,9 +119,7 @@ def test_pairs_and_known_data_sets_are_audited_as_far_as_checks_apply(tmp_path):
     assert outcomes["columns"] == outcomes["duplicates"] == outcomes["time"] == "not applicable"
 
 
-def test_time_is_looked_at_for_pairs_and_clicks_too(tmp_path):
-    rows = "".join(f"{u},{i},{i + 1},{1_400_000_000 + i}\n" for u in range(9) for i in range(9))
-    assert finding(tmp_path, f"user,better,worse,timestamp\n{rows}", "time").bad
+def test_time_is_looked_at_for_clicks_and_for_data_sets_by_name_too(tmp_path):
     rows = "".join(f"{u},{i},{1_400_000_000 + i}\n" for u in range(9) for i in range(9))
     assert finding(tmp_path, f"user,item,timestamp\n{rows}", "time").bad
     one = finding(tmp_path, "user,item,rating,timestamp\n1,2,3,4\n", "time")
@@ -134,11 +128,13 @@ def test_time_is_looked_at_for_pairs_and_clicks_too(tmp_path):
 
 def test_rows_of_a_large_file_are_looked_at_only_if_asked(tmp_path, monkeypatch):
     path = tmp_path / "own.csv"
-    path.write_text(in_time())
+    path.write_text(HEADER + GOOD.replace("\n1,", "\nann,").replace("\n2,", "\nAnn,"))
     data = data_named(str(path))
-    assert [one.name for one in hints(data, 0)] == ["time"]
+    assert [one.name for one in hints(data, 0)] == ["spellings"]
     monkeypatch.setattr("rankbench.own_data.auditing._LARGE", 100)
     assert hints(data, 0) == []
+    path.write_text(in_time())
+    assert [one.name for one in hints(data_named(str(path)), 0)] == ["time"]
 
 
 def test_a_data_frame_is_audited_from_python(tmp_path):
@@ -195,7 +191,7 @@ def test_the_command_prints_marks_and_the_table_and_its_exit_code_says_if_anythi
     assert rankbench(monkeypatch, "audit", "own.csv") == 0
     shown = capsys.readouterr().out
     assert "ok     duplicates: every pair of a user and an item occurs once" in shown
-    assert "-      time: no column of times was found" in shown and "| leave-one-out | 12 | 0 |" in shown
+    assert "-      time: there is no column of times, or" in shown and "| leave-one-out | 12 | 0 |" in shown
     (tmp_path / "own.csv").write_text(HEADER + GOOD + "1,1,1\n")
     assert rankbench(monkeypatch, "audit", "own.csv") == 1
     shown = capsys.readouterr().out

@@ -128,10 +128,13 @@ def layout_of(file: File, base: Layout, shape: Shape) -> Layout:
 
 
 def _with_times(layout: Layout, rows: list[list[str]]) -> Layout:
-    """The layout with the column of times: one with a usual name, or without a header a fourth one of seconds."""
+    """The layout with the column of times: one with a usual name, or without a header the next one, of seconds.
+
+    Comparisons have no times.
+    """
     first, last = rows[0], rows[-1]
-    columns = named(first, "timestamp") if layout.header else [3]
-    if not layout.valued or len(columns) != 1 or len(last) <= columns[0] or columns[0] in layout.fields:
+    columns = named(first, "timestamp") if layout.header else [len(layout.fields)]
+    if "item" not in layout.names or len(columns) != 1 or len(last) <= columns[0] or columns[0] in layout.fields:
         return layout
     text = last[columns[0]].strip()
     if not layout.header and not (text.isdecimal() and int(text) >= _SECONDS):
