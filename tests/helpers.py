@@ -14,8 +14,6 @@ from rankbench.cli import main
 from rankbench.contract import Floats
 from rankbench.experiments import Budget, Experiment, Figure
 from rankbench.experiments.spaces import Range, Tune
-from rankbench.harness.materials import Materials
-from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Counted, Machine, Point, Result, Selection
 from rankbench.harness.run import Conditions, Run, Tell
 from rankbench.harness.store import ResultsFolder, Store
@@ -161,11 +159,8 @@ def store_in(out: Path, name: str = "tiny") -> Store:
 
 def prepared(out: Path, experiment: Experiment, selection: Selection | None = None, **conditions: object) -> Run:
     """An experiment's run that has read what is stored, and has run nothing yet."""
-    selection = selection or Selection()
     store = store_in(out, experiment.name)
-    materials = Materials(selection.seed, store.scratch)
-    made = plan(experiment, selection, materials)
-    return Run(made, store, Conditions(**conditions), materials)  # type: ignore[arg-type]
+    return Run.of(experiment, selection or Selection(), store, Conditions(**conditions))  # type: ignore[arg-type]
 
 
 def ran(

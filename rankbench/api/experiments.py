@@ -15,8 +15,7 @@ from rankbench.errors import UserError, unknown
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune, read_space
 from rankbench.harness.isolation import Caps
-from rankbench.harness.materials import Materials
-from rankbench.harness.plan import check_named, plan
+from rankbench.harness.plan import check_named
 from rankbench.harness.records import Entry, Selection, Study
 from rankbench.harness.remaking import best_of
 from rankbench.harness.run import Conditions, Event, Run
@@ -196,9 +195,7 @@ def _run(
     chosen: Experiment, selection: Selection, out: str | Path, conditions: Conditions, tell: Listener | None
 ) -> Outcome:
     """Run what has no stored result yet; what is stored is kept if the run is stopped."""
-    store = _folder(out).store(chosen.name)
-    materials = Materials(selection.seed, store.scratch)
-    found = Run(plan(chosen, selection, materials), store, conditions, materials)
+    found = Run.of(chosen, selection, _folder(out).store(chosen.name), conditions)
     found.open()
     to_run = len(found.pending_trials) + len(found.pending) + len(found.plan.undecided)
     with cell_display(chosen.name, to_run) if tell is None else nullcontext(tell) as listener:

@@ -17,7 +17,6 @@ from rankbench.cli.printer import progress_of, show_folded, show_sheet
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
-from rankbench.harness.materials import Materials
 from rankbench.harness.plan import check_named, plan
 from rankbench.harness.records import Cell, Entry, Place, Selection, Study
 from rankbench.harness.run import Conditions, Run
@@ -217,8 +216,7 @@ class Session:
     def _prepared(self, experiment: Experiment) -> Run:
         """A run of the experiment's plan, with the stored results already read."""
         store = self.results.store(experiment.name)
-        materials = Materials(self.selection.seed, store.scratch)
-        return Run(plan(experiment, self.selection, materials), store, self.conditions, materials, self.workplace)
+        return Run.of(experiment, self.selection, store, self.conditions, self.workplace)
 
     def _execute(self, run: Run) -> None:
         """Run a plan: first its trials, then its cells."""

@@ -15,12 +15,14 @@ from zlib import crc32
 
 from rankbench.arrays import Arrays
 from rankbench.errors import MAKE_ROOM, writing_to
+from rankbench.experiments import Experiment
 from rankbench.harness import machine
 from rankbench.harness.claims import Claims, Holder
 from rankbench.harness.isolation import Caps, Outcome, server
 from rankbench.harness.materials import Materials
 from rankbench.harness.paths import Paths
-from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Peak, Place, Plan, Result, Study
+from rankbench.harness.plan import plan as plan_of
+from rankbench.harness.records import DISTURBED, Cell, Entry, Machine, Peak, Place, Plan, Result, Selection, Study
 from rankbench.harness.store import Planned, Store, StoredPlan
 from rankbench.harness.tuning import settled
 from rankbench.harness.worker import Ending, Task
@@ -78,6 +80,19 @@ class Run:
         self._made: set[str] = set()  # keys of cells that this run has run
         self.paths = Paths((search for search in plan.searches if search.growth is None), store.starts)
         self.plan = self._settled(plan)
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        selection: Selection,
+        store: Store,
+        conditions: Conditions,
+        workplace: Workplace | None = None,
+    ) -> "Run":
+        """A run of what is selected of an experiment, with the stored results already read."""
+        materials = Materials(selection.seed, store.scratch)
+        return cls(plan_of(experiment, selection, materials), store, conditions, materials, workplace)
 
     @property
     def pending_trials(self) -> tuple[Cell, ...]:

@@ -1,23 +1,20 @@
 """What solvers of weights between items share: the users' rows as they enter the weights, and the model."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 
-from rankbench.arrays import LARGEST
 from rankbench.contract import Floats, Int32s
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.tasks import targets
 from rankbench.models import ItemWeights
-from rankbench.names import Limits
 
 Values = Literal[
     "binary", "ratings", "centred"
 ]  # what a rating counts: 1, its value, or its value less the user's mean
-Least = Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None  # ratings below it are left out
 
 
 @dataclass(frozen=True, eq=False)

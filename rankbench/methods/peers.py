@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Floats, Ints, Step
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
@@ -107,3 +107,16 @@ def cornac_data(train: Ratings, values: Floats) -> Any:  # pragma: no cover: onl
     users, items = ({number: number for number in range(size)} for size in (train.n_users, train.n_items))
     columns = train.users.astype(np.int64), train.items.astype(np.int64), values
     return package.Dataset(train.n_users, train.n_items, users, items, columns)
+
+
+def cornac_passes(  # pragma: no cover: only with the extra peers
+    trained: Any, solver: str, data: Any, train: Ratings, threads: int
+) -> Iterator[Step]:
+    """The model after each further pass of a cornac model over this data, with the biases of items."""
+    trained.num_threads = threads  # with a seed, which also draws the start, it would take one alone
+    while True:
+        with fitting(solver):
+            trained.fit(data)
+        users = np.column_stack([trained.u_factors, np.ones(train.n_users)])
+        items = np.column_stack([trained.i_factors, trained.i_biases])
+        yield Step(factors_of(users, items, train))

@@ -6,6 +6,7 @@ use, and always finite: a weight of infinity, or one so small that its inverse o
 
 from typing import Annotated
 
+from rankbench.arrays import LARGEST
 from rankbench.names.checking import AddedLater, Limits
 
 Weight = Annotated[float, Limits(low=1e-12, high=1e12)]  # of a penalty or a loss: lam, C
@@ -21,4 +22,5 @@ Share = Annotated[float, Limits(above=0, high=1)]  # of the largest penalty that
 Rank = Annotated[int, Limits(low=1, high=10_000)]  # the length of users' and items' vectors
 Count = Annotated[int, Limits(low=1, high=1_000_000)]  # of passes, iterations, draws or places
 Degree = Annotated[int, Limits(low=1, high=100)]  # of a polynomial
+Least = Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None  # a rating; those below it are left out
 Partitions = Annotated[int, Limits(low=1, high=4096), AddedLater()]  # parts of the users, on one or several machines

@@ -11,8 +11,6 @@ from typing import Any
 
 from rankbench.errors import OTHER_FOLDER, UserError, writing_to
 from rankbench.harness.isolation import Caps
-from rankbench.harness.materials import Materials
-from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection, Study
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder
@@ -101,9 +99,7 @@ def _compared(choice: Choice, out: Path, selection: Selection, jobs: int) -> Com
     """Run the comparison, with its results in a folder."""
     experiment = experiment_of(choice)
     store = ResultsFolder(out, lambda text: None).store(experiment.name)
-    materials = Materials(selection.seed, store.scratch)
-    made = plan(experiment, selection, materials)
-    run = Run(made, store, Conditions(jobs, Caps(choice.limit), retry_failed=True), materials)
+    run = Run.of(experiment, selection, store, Conditions(jobs, Caps(choice.limit), retry_failed=True))
     run.open()
     run.execute(lambda event: None)
     return _told(run.study(), choice)

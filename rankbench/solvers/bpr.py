@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.arrays import LARGEST
 from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods.pairwise import DescentFactors
@@ -19,7 +18,7 @@ from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Decay, Rank, StepSize, Weight
+from rankbench.names.ranges import Decay, Least, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class BPR:
     lam: Weight = 0.01
     step: StepSize = 0.05
     decay: Decay = 0.0
-    least: Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None = None
+    least: Least = None
     parts: Annotated[int, Limits(low=1, high=128)] = 8
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False

@@ -12,9 +12,9 @@ from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.methods.item_weights import Interactions, Least, Values
+from rankbench.methods.item_weights import Interactions, Values
 from rankbench.names import check, checked_threads
-from rankbench.names.ranges import Weight
+from rankbench.names.ranges import Least, Weight
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from rankbench.contract import Determinism, Step
 from rankbench.data.by_item import by_columns
 from rankbench.data.views import Ratings
 from rankbench.kernels.solvers import item_knn as kernel
-from rankbench.methods.item_weights import Interactions, Least, Values
+from rankbench.methods.item_weights import Interactions, Values
 from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Count
+from rankbench.names.ranges import Count, Least
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from rankbench.arrays import LARGEST
 from rankbench.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
-from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Rank, StepSize, Weight
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Least, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class CornacBPR:
     rank: Rank = 10
     lam: Weight = 0.01
     step: StepSize = 0.05
-    least: Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None = None
+    least: Least = None
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.RACY
@@ -56,10 +55,4 @@ class CornacBPR:
         trained = package.BPR(
             k=self.rank, max_iter=1, learning_rate=self.step, lambda_reg=self.lam, seed=seed_of(rng) % 2**31
         )
-        trained.num_threads = threads  # with a seed, which also draws the start, it would take one alone
-        while True:
-            with peers.fitting("CornacBPR"):
-                trained.fit(data)
-            users = np.column_stack([trained.u_factors, np.ones(train.n_users)])
-            items = np.column_stack([trained.i_factors, trained.i_biases])
-            yield Step(peers.factors_of(users, items, train))
+        yield from peers.cornac_passes(trained, "CornacBPR", data, train, threads)

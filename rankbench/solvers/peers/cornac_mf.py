@@ -52,10 +52,4 @@ class CornacMF:
         trained = package.MF(
             k=self.rank, max_iter=1, learning_rate=self.step, lambda_reg=self.lam, seed=seed_of(rng) % 2**31
         )
-        trained.num_threads = threads  # with a seed, which also draws the start, it would take one alone
-        while True:
-            with peers.fitting("CornacMF"):
-                trained.fit(data)
-            users = np.column_stack([trained.u_factors, np.ones(train.n_users)])
-            items = np.column_stack([trained.i_factors, trained.i_biases])
-            yield Step(peers.factors_of(users, items, train))
+        yield from peers.cornac_passes(trained, "CornacMF", data, train, threads)

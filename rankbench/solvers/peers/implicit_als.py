@@ -6,12 +6,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.arrays import LARGEST
 from rankbench.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Rank, Weight
+from rankbench.names.ranges import Least, Rank, Weight
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class ImplicitALS:
     lam: Weight = 0.01
     alpha: Annotated[float, Limits(low=1e-6, high=1e6)] = 1.0
     values: peers.Counts = "binary"
-    least: Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None = None
+    least: Least = None
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.FIXED_THREADS

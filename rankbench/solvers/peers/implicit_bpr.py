@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from rankbench.arrays import LARGEST
 from rankbench.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
-from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Rank, StepSize, Weight
+from rankbench.names import check, checked_threads
+from rankbench.names.ranges import Least, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class ImplicitBPR:
     rank: Rank = 10
     lam: Weight = 0.01
     step: StepSize = 0.05
-    least: Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None = None
+    least: Least = None
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.RACY
