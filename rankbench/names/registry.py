@@ -137,6 +137,11 @@ class Registry:
             return point.value
         if f"{name}:" in self._keys():
             raise self._without_argument(f"{name}:")
+        if name.endswith(".py"):
+            raise UserError(
+                f"{name!r} names a file but no class in it",
+                remedy=f"write {name}:NAME, where NAME is the {self.kind}'s class",
+            )
         raise unknown(self.kind, name, self.names(), self.remedy)
 
     def _keys(self) -> set[str]:

@@ -63,9 +63,17 @@ def class_from_file(name: str, kind: str) -> type:
         _run(file, path, module)
     found = vars(sys.modules[module])
     if attribute not in found:
-        classes = [name for name, value in found.items() if isinstance(value, type)]
-        raise unknown(f"{kind} in {path}:", attribute, classes)
+        classes = [name for name, value in found.items() if getattr(value, "__module__", "") == module]
+        raise _absent(kind, path, attribute, [name for name in classes if isinstance(found[name], type)])
     return found[attribute]  # type: ignore[no-any-return]
+
+
+def _absent(kind: str, path: str, attribute: str, classes: list[str]) -> UserError:
+    """The error for a name that a file does not define, where it defines these classes."""
+    if not classes:
+        remedy = f"a {kind} is a frozen dataclass, named like {path}:MyClass"
+        return UserError(f"{path} defines no class, so there is no {kind} {attribute!r} in it", remedy=remedy)
+    return unknown(f"{kind} in {path}:", attribute, classes)
 
 
 def _run(file: Path, path: str, name: str) -> None:

@@ -48,6 +48,12 @@ def test_what_a_file_of_the_users_own_lacks_is_said(own_file, name, message):
         SOLVERS.make(f"{own_file}:{name}")
 
 
+def test_classes_that_a_file_only_imports_are_not_offered(tmp_path):
+    (tmp_path / "importing.py").write_text("from rankbench import Ratings, Step\n")
+    with pytest.raises(UserError, match="defines no class, so there is no solver 'Step_' in it"):
+        SOLVERS.make(f"{tmp_path}/importing.py:Step_")
+
+
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match=r"no file '.*absent\.py' to take the solver 'Mine' from"):
         SOLVERS.make(f"{tmp_path}/absent.py:Mine")
