@@ -1,0 +1,18 @@
+"""Pages of Markdown in reports/ of which several programs write a section each."""
+
+import re
+from pathlib import Path
+
+HEADS = {
+    "speed.md": "# Speed\n\nEach section says which command wrote it; the commands can be run again at any time.\n"
+}
+
+
+def with_section(page: Path, title: str, text: str) -> str:
+    """The page's text with this text as its section `title`: in place of the one that was there, else at the end."""
+    content = page.read_text() if page.exists() else HEADS.get(page.name, f"# {page.stem}\n")
+    section = f"## {title}\n\n{text.strip()}\n"
+    pattern = re.compile(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", re.M | re.S)
+    if pattern.search(content):
+        return pattern.sub(lambda _: section + "\n", content).rstrip() + "\n"
+    return f"{content.rstrip()}\n\n{section}"
