@@ -40,12 +40,15 @@ def exceed(pids: list[int], cap: int) -> bool:
     Forked processes share pages, and the sum of their resident memory counts a shared page once for each process. So
     a sum below the limit proves that the limit is kept, but a sum above it proves nothing. In that case the limit is
     exceeded if the resident memory of a single process exceeds it, or the sum of the proportional set sizes, in which
-    a page that n processes share counts as 1/n for each. These sizes are slow to read and are read last.
+    a page that n processes share counts as 1/n for each. These sizes are slow to read and are read last. They must
+    exceed the limit twice: a process that ends while they are read leaves its share to those that are read after it.
     """
     resident = {pid: _resident(pid) for pid in pids}
     if sum(resident.values()) <= cap:
         return False
-    return max(resident.values()) > cap or sum(_proportional(pid, size) for pid, size in resident.items()) > cap
+    if max(resident.values()) > cap:
+        return True
+    return all(sum(_proportional(pid, size) for pid, size in resident.items()) > cap for _ in range(2))
 
 
 def _resident(pid: int) -> int:
@@ -56,13 +59,11 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int, resident: int) -> int:
-    """The proportional set size of a process, or its resident memory if the system does not report it."""
+    """The proportional set size of a process, or its resident memory if the system reports none; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    except ProcessLookupError:  # pragma: no cover: the process ended between two looks at it
-        return 0
     except OSError:
-        return resident
+        return resident if psutil.pid_exists(pid) else 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)
 
 

@@ -49,7 +49,23 @@ def test_shared_memory_counts_once_where_the_system_says_so(family, monkeypatch)
     assert not processes.exceed(every, sum(resident))
     assert processes.exceed(every, min(resident) // 2)
     assert processes.exceed(every, sum(proportional) // 2)
-    assert processes._proportional(GONE, 7) == 7  # the system has no such file
+    assert processes._proportional(GONE, 7) == 0  # it has ended, and takes nothing any more
+    monkeypatch.setattr(processes.Path, "read_text", _refused)
+    assert processes._proportional(family.pid, 7) == 7  # the system does not say
+
+
+def test_a_process_that_ends_while_sizes_are_read_does_not_exceed_the_limit(family, monkeypatch):
+    every = [family.pid, *processes.descendants(family.pid)]
+    first_reading = iter([10, 10, 10])  # the shares of those that are left grow while the others end
+    monkeypatch.setattr(processes, "_proportional", lambda pid, size: next(first_reading, 1))
+    monkeypatch.setattr(processes, "_resident", lambda pid: 15)
+    assert not processes.exceed(every, 20)
+    monkeypatch.setattr(processes, "_proportional", lambda pid, size: 10)
+    assert processes.exceed(every, 20)
+
+
+def _refused(*arguments, **more):
+    raise PermissionError(13, "Permission denied")
 
 
 def test_without_proc_and_git_the_machine_is_described_by_what_python_knows(monkeypatch):
