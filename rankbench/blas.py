@@ -1,25 +1,29 @@
-"""One thread for BLAS while a kernel runs whose own threads call it."""
+"""One thread for BLAS: kernels get the number of threads asked for, and the BLAS that they call gets one.
 
+A BLAS call on several threads may sum in another order; on one thread its bits depend on its input alone. Several
+threads of a kernel that call a BLAS with threads of its own also wait for each other many times longer than they
+compute. The kernels do their own parallel work, over blocks whose size does not depend on the number of threads.
+"""
+
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 
 from threadpoolctl import ThreadpoolController
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context, or a decorator, in which the BLAS that the kernels call runs on one thread.
+    """A context, or a decorator, in which every BLAS that is loaded when it begins runs on one thread.
 
-    Several threads of a kernel that call a BLAS with threads of its own wait for each other many times longer than they
-    compute, and its sums then depend on the number of its threads. It takes ten microseconds; the harness uses
-    `single_threaded_blas` around a whole training, which looks for libraries that were loaded in between.
+    It takes some ten microseconds, and two milliseconds where modules were imported since the last time.
     """
-    with _loaded().limit(limits=1, user_api="blas"):
+    with loaded(len(sys.modules)).limit(limits=1, user_api="blas"):
         yield
 
 
-@cache
-def _loaded() -> ThreadpoolController:
-    """The thread pools of the libraries that are loaded now; a kernel loads its BLAS when it is imported."""
+@lru_cache(maxsize=1)
+def loaded(modules: int) -> ThreadpoolController:
+    """The thread pools of the libraries in this process; `modules`, how many are imported, changes when more come."""
     return ThreadpoolController()

@@ -21,7 +21,6 @@ from rankbench.harness.processes import busy_seconds, descendants, exceed, kill,
 from rankbench.harness.records import Point, Status
 from rankbench.harness.temporary import own_sockets
 from rankbench.harness.worker import Ending, Task
-from rankbench.solvers import SOLVERS
 
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 _START = threading.Lock()  # one process starts at a time, because starting changes state that all threads share
@@ -84,8 +83,7 @@ def server() -> ForkServerContext:
     Its BLAS is limited to one thread by environment variables, so that it starts no threads, which a fork would lose.
     """
     context = multiprocessing.get_context("forkserver")
-    solvers = sorted({entry.partition(":")[0] for entry in SOLVERS.entries.values()})
-    context.set_forkserver_preload(["rankbench.harness.keeper", *solvers])
+    context.set_forkserver_preload(["rankbench.harness.preloaded"])
     before = {name: os.environ.get(name) for name in _BLAS_THREADS}
     os.environ |= dict.fromkeys(_BLAS_THREADS, "1")
     try:
