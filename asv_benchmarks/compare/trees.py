@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from io import BytesIO
 from pathlib import Path
 
@@ -28,12 +29,20 @@ def built(commit: str) -> Path:
         packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
-        command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"the kernels of {commit[:12]} cannot be built:\n{done.stderr[-2000:]}")
+        _build(folder, commit)
         (folder / ".built").touch()
     return folder
+
+
+def _build(folder: Path, commit: str) -> None:
+    """Build the wheel of a source tree, with what its pyproject.toml asks for, and put its kernels into the tree."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", "wheel", "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"the kernels of {commit[:12]} cannot be built:\n{done.stderr[-2000:]}")
+    (wheel,) = (folder / "wheel").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
 
 
 def environment(tree: Path) -> dict[str, str]:
