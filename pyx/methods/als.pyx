@@ -13,18 +13,25 @@ from libc.stdint cimport int32_t, int64_t
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport add_gram, solve_positive
 from rankbench.kernels.shared.checks cimport agree
-from rankbench.kernels.shared.lanes cimport dot
+from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView
 
 cdef enum:
     _BLOCK = 256  # vectors gathered at a time: they stay in the second-level cache
     _FEW = 24  # up to this rank a loop over the triangle is faster than a call
+    _TOGETHER = 4  # entries whose vectors are added at once, so that the sum is read and written once for them
 
 cdef struct Memory:
     # Scratch memory of one thread.
     double *matrix  # rank x rank, the system of a ridge regression: its upper triangle
     double *gathered  # _BLOCK x rank, vectors that are summed into it
+
+cdef struct Iterate:
+    # Scratch memory of one thread for conjugate gradients, three vectors.
+    double *residual  # of the system of a ridge regression, divided by two: minus its gradient
+    double *direction
+    double *image  # the system's matrix times the direction
 
 
 def ridge(
@@ -49,6 +56,31 @@ def ridge(
         memory = _lay_out(&arena, rank)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
             failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, lam, memory, &out[row, 0])
+    return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
+
+
+def improve_ridge(
+    *, SparseRows rows, const double[:, ::1] vectors, double lam, int iterations, double[:, ::1] out, int threads
+) -> int:
+    """Bring each row nearer to its minimiser of sum (value - out . vector)^2 + lam |out|^2, in place.
+
+    Takes so many iterations of conjugate gradients from the row as it is, fewer where the residual vanishes. Returns
+    the first row that is not finite then, or -1. A row of n entries costs 4 n k flops at rank k for each iteration,
+    and once more for the first residual.
+    """
+    threads = team(threads)
+    agree("rows of out", out.shape[0], rows.view.n)
+    agree("columns of vectors", vectors.shape[1], out.shape[1])
+    cdef Py_ssize_t row, rank = out.shape[1]
+    cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Iterate memory = _lay_out_iterate(&arena, rank)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        memory = _lay_out_iterate(&arena, rank)
+        for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
+            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, lam, iterations, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -119,6 +151,81 @@ cdef int _ridge_row(
         if not isfinite(out[a]):
             return 1
     return 0
+
+
+cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank) noexcept nogil:
+    """Room for one row's conjugate gradients."""
+    return Iterate(floats(arena, rank), floats(arena, rank), floats(arena, rank))
+
+
+cdef int _improve_row(
+    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, double lam, int iterations,
+    Iterate memory, double *out,
+) noexcept nogil:
+    """Conjugate gradients on (sum v v^T + lam I) out = sum y v from `out`; zero for a row without entries.
+
+    Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + lam I) out.
+    """
+    cdef Py_ssize_t a
+    cdef int iteration
+    cdef double squared, before, length
+    if rows.indptr[row] == rows.indptr[row + 1]:
+        for a in range(rank):
+            out[a] = 0.0
+        return 0
+    _add_products(rows, row, vectors, rank, out, True, memory.residual)
+    for a in range(rank):
+        memory.residual[a] -= lam * out[a]
+        memory.direction[a] = memory.residual[a]
+    squared = dot_any(memory.residual, memory.residual, rank)
+    for iteration in range(iterations):
+        if squared == 0.0:
+            break
+        _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
+        for a in range(rank):
+            memory.image[a] += lam * memory.direction[a]
+        length = squared / dot_any(memory.direction, memory.image, rank)
+        for a in range(rank):
+            out[a] += length * memory.direction[a]
+            memory.residual[a] -= length * memory.image[a]
+        before = squared
+        squared = dot_any(memory.residual, memory.residual, rank)
+        for a in range(rank):
+            memory.direction[a] = memory.residual[a] + squared / before * memory.direction[a]
+    return not isfinite(squared)
+
+
+cdef inline void _add_products(
+    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, const double *left, bint errors,
+    double *out,
+) noexcept nogil:
+    """out = sum c v over the row's entries, c being v . left or, with `errors`, the value minus it."""
+    cdef int64_t entry = rows.indptr[row], end = rows.indptr[row + 1]
+    cdef const int32_t *columns = rows.columns
+    cdef const double *v[_TOGETHER]
+    cdef double c[_TOGETHER]
+    cdef Py_ssize_t a, k
+    cdef Py_ssize_t many
+    for k in range(rank):
+        out[k] = 0.0
+    while entry < end:
+        many = min(<int64_t> _TOGETHER, end - entry)
+        for a in range(many):
+            v[a] = vectors + columns[entry + a] * rank
+            if entry + a + _TOGETHER < end:
+                read_ahead(vectors + columns[entry + a + _TOGETHER] * rank, rank)
+        for a in range(many):
+            c[a] = dot_any(v[a], left, rank)
+            if errors:
+                c[a] = rows.values[entry + a] - c[a]
+        if many == _TOGETHER:
+            for k in range(rank):
+                out[k] = (((out[k] + c[0] * v[0][k]) + c[1] * v[1][k]) + c[2] * v[2][k]) + c[3] * v[3][k]
+        else:
+            for a in range(many):
+                for k in range(rank):
+                    out[k] += c[a] * v[a][k]
+        entry += many
 
 
 cdef inline void _gather(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from rankbench.kernels.methods import als as kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
-from rankbench.names import check, checked_threads
-from rankbench.names.ranges import Rank, Weight
+from rankbench.names import AddedLater, check, checked_threads
+from rankbench.names.ranges import Count, Rank, Weight
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class MF:
     """A vector per user and item, with inner products fitted to the ratings by alternating least squares.
 
     min over U, V of sum over ratings of (y_ij - u_i . v_j)^2 + lam (|U|^2 + |V|^2). Each half step solves
-    a ridge regression per row by Cholesky, so the objective never rises. `centre=user` fits the ratings
+    a ridge regression per row by Cholesky, or comes nearer to its solution by `inner` iterations of conjugate
+    gradients from the row's last vector: with three, a step is faster at every rank, and falls nearly as far. Either
+    way the objective never rises. `centre=user` fits the ratings
     less each user's mean, which does not change a user's order. Users whose ratings are all equal contribute
     nothing and score zero for every item; users and items in no training row score NaN.
     """
@@ -32,6 +34,7 @@ class MF:
     rank: Rank = 10
     lam: Weight = 1.0
     centre: Centre = "user"
+    inner: Annotated[Count | None, AddedLater()] = None
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -69,9 +72,14 @@ class MF:
 
     @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
-        """Solve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
+        """Solve or improve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
         unknown = np.isnan(moving[:, 0])
-        failed = kernel.ridge(rows=rows, vectors=fixed, lam=self.lam, out=moving, threads=threads)
+        given = {"rows": rows, "vectors": fixed, "lam": self.lam, "out": moving, "threads": threads}
+        if self.inner is None:
+            failed = kernel.ridge(**given)
+        else:
+            moving[unknown] = 0.0
+            failed = kernel.improve_ridge(iterations=self.inner, **given)
         moving[unknown] = np.nan
         if failed >= 0:
             problem = f"the system of {kind} {failed} has no finite solution: scale the ratings or raise lam"

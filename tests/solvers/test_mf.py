@@ -1,5 +1,7 @@
 """Matrix factorization by alternating least squares: each half step against NumPy's ridge regression."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from solvers.contract import SolverContract
@@ -19,6 +21,10 @@ class TestMF(SolverContract):
 
 class TestMFOfPlainRatings(SolverContract):
     solver = MF(rank=5, lam=2.0, centre="none")
+
+
+class TestMFByConjugateGradients(SolverContract):
+    solver = MF(rank=5, lam=2.0, inner=3)
 
 
 @pytest.fixture
@@ -57,6 +63,36 @@ def test_each_half_step_is_a_ridge_regression_per_row(rank, centre, train):
         np.testing.assert_allclose(
             items, ridge(train.items, train.users, values, users, train.n_items, 0.7), rtol=1e-9, atol=1e-10
         )
+
+
+@pytest.mark.parametrize("rank", [1, 3, 4, 7, 30])
+def test_as_many_conjugate_gradients_as_unknowns_solve_the_ridge_regressions(rank, train):
+    steps = MF(rank=rank, lam=0.7, inner=2 * rank).steps(train, np.random.default_rng(0))
+    items = next(steps).model.items.copy()
+    users = next(steps).model.users.copy()
+    np.testing.assert_allclose(users, ridge(train.users, train.items, centred(train), items, 15, 0.7), rtol=1e-7)
+    expected = ridge(train.items, train.users, centred(train), users, train.n_items, 0.7)
+    np.testing.assert_allclose(next(steps).model.items, expected, rtol=1e-7)
+
+
+def test_one_conjugate_gradient_is_the_best_step_down_the_gradient(train):
+    steps = MF(rank=3, lam=0.7, inner=1).steps(train, np.random.default_rng(0))
+    items = next(steps).model.items.copy()
+    users = next(steps).model.users  # from zeros, the first gradient is the vectors' sum, weighted by the ratings
+    for user, values in enumerate(np.split(centred(train), train.indptr[1:-1])):
+        vectors = items[train.items[train.indptr[user] : train.indptr[user + 1]]]
+        down = vectors.T @ values
+        length = down @ down / (down @ (vectors.T @ (vectors @ down) + 0.7 * down))
+        np.testing.assert_allclose(users[user], length * down, rtol=1e-10)
+
+
+def test_few_conjugate_gradients_come_to_the_same_objective(train):
+    ends = []
+    for inner in (None, 2):
+        steps = MF(rank=3, lam=2.0, inner=inner).steps(train, np.random.default_rng(0))
+        *_, last = islice(steps, 400)
+        ends.append(last.objective())
+    assert ends[1] == pytest.approx(ends[0], rel=1e-6)
 
 
 def test_a_row_longer_than_a_block_is_summed_whole():
