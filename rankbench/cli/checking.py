@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankbench.cli import completion
 from rankbench.cli.options import option, seconds_of
 from rankbench.errors import UserError
 
@@ -22,13 +23,24 @@ def add_to(app: typer.Typer) -> None:
 
 
 def check(
-    solver: Annotated[str, typer.Argument(metavar="SOLVER[param=value,...]", help="path/to/file.py:Class or a name.")],
+    solver: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOLVER[param=value,...]",
+            help="path/to/file.py:Class or a name.",
+            autocompletion=completion.checkable,
+        ),
+    ],
     timeout: Annotated[str, option("--timeout", "60s", "Time limit of a check.")] = "60s",
     profile: Annotated[bool, option("--profile", None, "Train once in this process; print what took time.")] = False,
     pdb: Annotated[bool, option("--pdb", None, "Train once in this process; an error opens the debugger.")] = False,
-    data: Annotated[str, option("-d/--data", "DATA|FILE", "What to train on with --profile or --pdb.")] = "",
-    split: Annotated[str, option("--split", "SPLIT", "How to split that.")] = "entries[test=0.2]",
-    metric: Annotated[str, option("--metric", "METRIC", "What to measure on it.")] = "pairwise-error",
+    data: Annotated[
+        str, option("-d/--data", "DATA|FILE", "What to train on with --profile or --pdb.", completion.data_sets)
+    ] = "",
+    split: Annotated[str, option("--split", "SPLIT", "How to split that.", completion.splits)] = "entries[test=0.2]",
+    metric: Annotated[
+        str, option("--metric", "METRIC", "What to measure on it.", completion.metrics)
+    ] = "pairwise-error",
     steps: Annotated[int, option("--steps", "N", "Steps of that training.")] = 20,
 ) -> None:
     """Check that a solver keeps the rules: determinism, threads, scores, budgets, pickling, and more.
