@@ -159,7 +159,7 @@ def _wishes(
     jobs: int | None,
 ) -> "Wishes":
     """What the user has said, checked."""
-    from rankbench.harness.machine import usable_cores
+    from rankbench.harness.system import usable_cores
     from rankbench.own_data.choosing import Wishes
 
     if trials is not None and trials < 1:

@@ -11,7 +11,7 @@ from typing import IO
 from rankbench.experiments import Budget
 from rankbench.harness.checks.material import STEPS, Subject, course
 from rankbench.harness.findings import Finding, failed, passed
-from rankbench.harness.processes import descendants
+from rankbench.harness.system import descendants
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import checkpoints
 from rankbench.streams import stream

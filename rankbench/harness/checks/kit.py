@@ -17,7 +17,7 @@ from rankbench.harness.checks.material import Subject
 from rankbench.harness.findings import Finding, failed, not_applicable
 from rankbench.harness.isolation import forked, server
 from rankbench.harness.own_lines import own_line
-from rankbench.harness.processes import descendants, kill
+from rankbench.harness.system import descendants, kill
 from rankbench.names import Named
 
 Check = Callable[[Subject], Finding]

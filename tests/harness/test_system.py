@@ -1,0 +1,98 @@
+"""What is known about processes, also on systems without /proc, and about those that have just ended."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+import rankbench
+from rankbench.harness import machine, system
+
+PACKAGE = Path(rankbench.__file__).parent
+GONE = 2**22 + 1  # more than any process's number
+CHILD = "import os, time; os.fork() and os.fork(); os.write(1, b'ready\\n'); time.sleep(60)"
+
+
+@pytest.fixture
+def family():
+    """A process with two children, all of which are there."""
+    process = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    for _ in range(3):
+        assert process.stdout.readline() == "ready\n"
+    yield process
+    system.kill_group(process.pid)
+    process.communicate()
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_all_descendants_are_found_with_and_without_the_systems_lists(family, monkeypatch, listed):
+    if not listed:
+        monkeypatch.setattr(system.os.path, "exists", lambda path: False)
+    expected = {child.pid for child in psutil.Process(family.pid).children(recursive=True)}
+    assert len(expected) == 2 and set(system.descendants(family.pid)) == expected
+    assert system.descendants(GONE) == []
+
+
+def test_what_has_ended_has_no_children_takes_no_memory_and_can_be_killed_again():
+    assert system._children(GONE) == []
+    assert not system.exceed([GONE], 0)
+    system.kill(GONE, signal.SIGKILL)
+    system.kill_group(GONE)
+
+
+def test_shared_memory_counts_once_where_the_system_says_so(family, monkeypatch):
+    every = [family.pid, *system.descendants(family.pid)]
+    resident = [system._resident(pid) for pid in every]
+    proportional = [system._proportional(pid, size) for pid, size in zip(every, resident, strict=True)]
+    assert 0 < sum(proportional) < sum(resident)
+    assert not system.exceed(every, sum(resident))
+    assert system.exceed(every, min(resident) // 2)
+    assert system.exceed(every, sum(proportional) // 2)
+    assert system._proportional(GONE, 7) == 7  # the system has no such file
+
+
+def test_without_proc_and_git_the_machine_is_described_by_what_python_knows(monkeypatch):
+    def absent(*arguments, **more):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(machine.Path, "read_text", absent)
+    monkeypatch.setattr(machine.subprocess, "run", absent)
+    assert system.cpu_name() == (system.platform.processor() or os.uname().machine)
+    assert machine._git() is None
+    assert machine._version("no-such-package") == "absent"
+
+
+LINUX = re.compile(
+    r"[\"']/proc|^import (?:fcntl|resource|ctypes)|\bos\.(?:killpg|kill|setpgid|getpgid|sched_\w+)\(|prctl", re.M
+)
+
+
+def test_no_other_module_asks_the_system_in_a_way_of_its_own():
+    sources = {path.name: path.read_text() for path in PACKAGE.rglob("*.py")}
+    assert len(LINUX.findall(sources.pop("system.py"))) > 10
+    assert [name for name, text in sources.items() if LINUX.search(text)] == []
+    assert [name for name, text in sources.items() if re.search(r"\bos\.(fork|wait)", text)] == ["keeper.py"]
+
+
+WITHOUT = """
+import os, sys
+sys.modules.update(fcntl=None, resource=None, termios=None)
+del os.fork, os.setpgid, os.killpg, os.sched_getaffinity
+import rankbench
+split = rankbench.split(rankbench.load("low-rank[users=30,items=30,per_user=20]"), "n-per-user[n=8]")
+model = rankbench.fit("sgd[rank=2]", split, steps=3)
+rankbench.save(model, sys.argv[1])
+print(rankbench.evaluate(rankbench.load(sys.argv[1]), split, ["pairwise-error"]))
+"""
+
+
+def test_what_trains_in_this_process_needs_neither_fork_nor_locks(tmp_path):
+    """As on Windows, as far as this can be tried elsewhere."""
+    command = [sys.executable, "-c", WITHOUT, str(tmp_path / "model.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "pairwise-error" in done.stdout, done.stderr
