@@ -40,7 +40,7 @@ def test_every_name_is_found_without_an_import():
     assert completion.data_sets("") == sorted(DATASETS.entries)
     assert completion.splits("") == sorted(SPLITS.entries)
     assert completion.metrics("") == sorted(METRICS)
-    assert completion.checkable("n") == ["ndcg", "ndcg-linear", "novelty"]
+    assert completion.checkable("") == completion.solvers("")
     assert {"all", "altsvm", "auc"} & set(completion.everything("a")) == {"altsvm", "auc"}
     assert completion.kinds("") == sorted(everything())
 
@@ -48,7 +48,7 @@ def test_every_name_is_found_without_an_import():
 def test_names_of_plug_ins_are_offered(monkeypatch):
     point = EntryPoint("score-gap", "somewhere:Gap", "rankbench.metrics")
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point] if group == point.group else [])
-    assert completion.metrics("sc") == ["score-gap"]
+    assert completion.metrics("sc") == completion.checkable("sc") == ["score-gap"]
     assert completion.solvers("sc") == []
 
 

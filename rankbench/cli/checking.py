@@ -12,6 +12,7 @@ from rankbench.errors import UserError
 if TYPE_CHECKING:
     from rankbench.harness.materials import Materials
     from rankbench.harness.records import Cell
+    from rankbench.names import Named
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -26,7 +27,7 @@ def check(
     solver: Annotated[
         str,
         typer.Argument(
-            metavar="SOLVER[param=value,...]",
+            metavar="SOLVER|METRIC[param=value,...]",
             help="path/to/file.py:Class or a name.",
             autocompletion=completion.checkable,
         ),
@@ -43,11 +44,13 @@ def check(
     ] = "pairwise-error",
     steps: Annotated[int, option("--steps", "N", "Steps of that training.")] = 20,
 ) -> None:
-    """Check that a solver keeps the rules: determinism, threads, scores, budgets, pickling, and more.
+    """Check that a solver keeps the rules (determinism, threads, scores, budgets ...), or a metric (limits, ties ...).
 
-    Each check runs in a process of its own. Exit code 1 if any fails.
+    The checks run in a process of their own. Exit code 1 if any fails.
 
     Example: rankbench check my_solver.py:Mine
+
+    Example: rankbench check my_metric.py:Mine
 
     Example: rankbench check my_solver.py:Mine --pdb -d ratings.csv
     """
@@ -55,7 +58,6 @@ def check(
     from rankbench.cli.printer import show_findings
     from rankbench.harness.checks.kit import checked
     from rankbench.harness.in_this_process import cell_of
-    from rankbench.solvers import SOLVERS
 
     if profile and pdb:
         raise UserError("--profile and --pdb exclude each other: choose one")
@@ -63,12 +65,27 @@ def check(
         made = cell_of(solver, _data(solver, data), split, metric, steps)
         raise typer.Exit(_profile(*made) if profile else _debug(*made))
     found = []
-    for finding in checked(SOLVERS.resolve(solver), seconds_of(timeout)):
+    for finding in checked(_named(solver), seconds_of(timeout)):
         show_findings([finding])
         sys.stdout.flush()
         found.append(finding.outcome)
     show(", ".join(f"{found.count(outcome)} {outcome}" for outcome in dict.fromkeys(found)))
     raise typer.Exit(1 if "failed" in found else 0)
+
+
+def _named(text: str) -> "Named":
+    """What is to be checked: a solver, or a metric that is not the package's own."""
+    from rankbench.metrics import METRICS, OWN_METRICS
+    from rankbench.names.user_files import is_from_file
+    from rankbench.solvers import SOLVERS
+
+    name = text.partition("[")[0]
+    if name.partition("@")[0] in METRICS:
+        remedy = "rankbench check takes a solver, or a metric of your own: path/to/file.py:Class"
+        raise UserError(f"{name} is a metric of rankbench, which its own tests check", remedy=remedy)
+    if OWN_METRICS.knows(name) or (is_from_file(name) and hasattr(OWN_METRICS.find(name), "of_user")):
+        return OWN_METRICS.resolve(text)
+    return SOLVERS.resolve(text)
 
 
 def _data(solver: str, data: str) -> str:

@@ -41,8 +41,8 @@ def metrics(incomplete: str) -> list[str]:
 
 
 def checkable(incomplete: str) -> list[str]:
-    """The names of solvers and metrics that start so."""
-    return _fitting([*_solvers(), *_metrics()], incomplete)
+    """The names of solvers, and of metrics that are not the package's own, that start so."""
+    return _fitting([*_solvers(), *_plug_ins("rankbench.metrics")], incomplete)
 
 
 def everything(incomplete: str) -> list[str]:
