@@ -90,6 +90,8 @@ def values(subject: Measured) -> Finding:
     kept = int((~np.isnan(subject.of())).sum())
     if not kept:
         return failed("values", "every user is left out", "return NaN only for users without a value")
+    if kept == len(subject.users):
+        return passed("values", f"a number for each of {kept} users")
     return passed("values", f"a number for {kept} of {len(subject.users)} users, the others are left out")
 
 

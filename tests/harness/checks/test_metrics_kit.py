@@ -53,6 +53,13 @@ class MeanGap(Good):
         return np.nan if np.isnan(scores).any() else ratings.mean()
 
 
+class Anything(Good):
+    """A value for every user."""
+
+    def of_user(self, scores, ratings):
+        return 0.5
+
+
 def fails(name: str, seen: str, remedy: str) -> Callable[[type], type]:
     """Note that a metric fails this check."""
 
@@ -249,7 +256,26 @@ def test_what_passes_is_told_with_its_numbers():
     assert told["declarations"] == "higher is better, from 0 to 1, version 1"
     assert told["direction"] == "scores equal to the ratings get 1, with the sign turned around 0"
     assert told["constant scores"] == "a model that scores all items alike gets 0.5, the best is 1"
+    assert looked("values", Anything()).seen == "a number for each of 200 users"
     assert re.fullmatch(r"a number for \d+ of 200 users, the others are left out", told["values"])
+
+
+@dataclass(frozen=True)
+class Correlation(Good):
+    """A value that constant scores have not."""
+
+    definition: ClassVar = "Pearson's correlation; left out: users with scores or ratings that are all alike"
+    limits: ClassVar = (-1, 1)
+
+    def of_user(self, scores, ratings):
+        spread = np.std(scores) * np.std(ratings)  # NaN where a score is
+        return np.mean((scores - scores.mean()) * (ratings - ratings.mean())) / spread if spread > 0 else np.nan
+
+
+def test_a_metric_may_leave_out_users_without_scores_or_with_constant_ones():
+    found = {name: looked(name, Correlation()) for name in OF_METRICS.checks}
+    assert not any(one.bad for one in found.values())
+    assert found["constant scores"].seen == "every user is left out"
 
 
 MINE = """
