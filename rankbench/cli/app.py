@@ -16,6 +16,7 @@ from rankbench.errors import UserError
 _HELP = """Fast solvers for learning to rank from preferences, and a harness that reproduces the papers' numbers.
 
 Example: rankbench run all"""
+_NO_FORK = "this system has no fork, by which trainings get processes of their own: take Linux, macOS or WSL"
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # ClickException, wherever this typer keeps it
 
 
@@ -60,6 +61,10 @@ def main() -> None:
         _leave(error.format_message(), 1)
     except (KeyboardInterrupt, typer.Abort):
         _leave("stopped", 130)
+    except ImportError:
+        if hasattr(os, "fork"):
+            raise
+        _leave(_NO_FORK, 1)
     except BrokenPipeError:
         _leave_quietly()
     except OSError as error:

@@ -6,18 +6,17 @@ and reaps processes, and `isolation.py` starts the fork server and blocks Ctrl-C
 
 Tested on Linux only. On macOS, which has all that POSIX asks for, runs should work with these weaker answers, which
 tests reach by hiding /proc: memory is measured as the present and not the highest, and if a cell's keeper and guard
-are both killed, its processes stay behind. On Windows there is no `fork`, so that `rankbench run` cannot work there;
-what trains in the process that asks (`rankbench.load`, `split`, `fit`, `evaluate` and `save`) imports nothing of this.
+are both killed, its processes stay behind. On Windows there is no `fork`: commands that train in processes of their
+own say so in a line. What describes, and what trains in the process that asks (`rankbench.load`, `split`, `fit`,
+`evaluate` and `save`), should work; a test tries it with `fork`, `fcntl` and `resource` taken away.
 """
 
 import ctypes
-import fcntl
 import os
 import platform
-import resource
+import signal
 from contextlib import suppress
 from pathlib import Path
-from signal import SIGKILL, Signals
 
 import psutil
 
@@ -89,10 +88,10 @@ def busy_seconds() -> float:
     return float(sum(seconds for kind, seconds in times.items() if kind not in _NOT_BUSY))
 
 
-def kill(pid: int, signal: int) -> None:
+def kill(pid: int, number: int) -> None:
     """Send a signal to a process; nothing happens if it has ended or may not be signalled."""
     try:
-        os.kill(pid, signal)
+        os.kill(pid, number)
     except OSError:
         pass
 
@@ -100,7 +99,7 @@ def kill(pid: int, signal: int) -> None:
 def kill_group(leader: int) -> None:
     """Kill the process group of this leader, even if the leader itself has ended."""
     try:
-        os.killpg(leader, SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
     except OSError:
         pass  # the group has no processes left
 
@@ -115,9 +114,9 @@ def adopt_orphans() -> None:
     _control(_SUBREAPER, 1)
 
 
-def end_with_parent(signal: Signals) -> None:
+def end_with_parent(number: signal.Signals) -> None:
     """Let the system send this signal to this process when its parent ends; without Linux nothing is sent."""
-    _control(_DEATH_SIGNAL, signal)
+    _control(_DEATH_SIGNAL, number)
 
 
 def _control(option: int, value: int) -> None:
@@ -130,6 +129,8 @@ def _control(option: int, value: int) -> None:
 
 def cpu_seconds() -> float:
     """The CPU seconds of this process and of its children that have ended and were waited for."""
+    import resource  # noqa: PLC0415  which only POSIX has
+
     own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime
 
@@ -210,6 +211,8 @@ def cpu_name() -> str:
 
 def locked(folder: Path) -> int | None:
     """An open descriptor that holds the lock of a folder, or None if another process holds it."""
+    import fcntl  # noqa: PLC0415  which only POSIX has
+
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

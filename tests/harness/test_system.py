@@ -68,7 +68,7 @@ def test_without_proc_and_git_the_machine_is_described_by_what_python_knows(monk
 
 
 LINUX = re.compile(
-    r"[\"']/proc|^import (?:fcntl|resource|ctypes)|\bos\.(?:killpg|kill|setpgid|getpgid|sched_\w+)\(|prctl", re.M
+    r"[\"']/proc|^ *import (?:fcntl|resource|ctypes)|\bos\.(?:killpg|kill|setpgid|getpgid|sched_\w+)\(|prctl", re.M
 )
 
 
@@ -80,19 +80,43 @@ def test_no_other_module_asks_the_system_in_a_way_of_its_own():
 
 
 WITHOUT = """
-import os, sys
+import os, sys, signal, subprocess
+import psutil  # which asks Linux by these modules, and other systems in other ways
 sys.modules.update(fcntl=None, resource=None, termios=None)
-del os.fork, os.setpgid, os.killpg, os.sched_getaffinity
+del os.fork, os.setpgid, os.killpg, os.sched_getaffinity, signal.SIGKILL, signal.SIGCHLD, signal.SIGUSR1
+"""
+TRAINING = (
+    WITHOUT
+    + """
 import rankbench
 split = rankbench.split(rankbench.load("low-rank[users=30,items=30,per_user=20]"), "n-per-user[n=8]")
 model = rankbench.fit("sgd[rank=2]", split, steps=3)
 rankbench.save(model, sys.argv[1])
 print(rankbench.evaluate(rankbench.load(sys.argv[1]), split, ["pairwise-error"]))
 """
+)
 
 
 def test_what_trains_in_this_process_needs_neither_fork_nor_locks(tmp_path):
     """As on Windows, as far as this can be tried elsewhere."""
-    command = [sys.executable, "-c", WITHOUT, str(tmp_path / "model.npz")]
+    command = [sys.executable, "-c", TRAINING, str(tmp_path / "model.npz")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "pairwise-error" in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "gunasekar2016-dag", "-q"], 1, "this system has no fork, by which trainings get processes of their"),
+        (["check", "sgd"], 1, "this system has no fork"),
+        (["doctor"], 0, ""),
+        (["list", "solvers"], 0, ""),
+    ],
+)
+def test_a_system_without_fork_describes_and_says_in_a_line_what_it_cannot(tmp_path, words, code, said):
+    script = f"{WITHOUT}\nfrom rankbench.cli import main; sys.argv = ['rankbench', *{words!r}]; main()"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1 if said else 0), done.stderr
+    assert said in done.stderr
