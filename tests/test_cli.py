@@ -745,6 +745,18 @@ def test_an_interrupt_and_an_exit_of_somebody_elses_code_have_their_codes(monkey
     assert capsys.readouterr().err.endswith(said)
 
 
+def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(monkeypatch, capsys):
+    def app(*arguments, **options):
+        raise ImportError("no module named nonsense")
+
+    monkeypatch.setattr("rankbench.cli.app.app", app)
+    with pytest.raises(ImportError, match="nonsense"):
+        rankbench(monkeypatch, "list")
+    monkeypatch.delattr(os, "fork")
+    assert rankbench(monkeypatch, "list") == 1
+    assert "this system has no fork" in capsys.readouterr().err
+
+
 def test_without_a_scheduler_cells_run_on_this_machine():
     with workplace_at(None, 1) as workplace:
         assert workplace is None

@@ -21,6 +21,7 @@ from rankbench.harness.remaking import best_of
 from rankbench.harness.run import Conditions, Event, Run
 from rankbench.harness.store import ResultsFolder
 from rankbench.harness.tuning import alone
+from rankbench.own_data.handing import handed, named
 from rankbench.report import comparison, tables, trials
 from rankbench.report.study import groups, studies, study
 
@@ -116,7 +117,7 @@ def run(
 
 def tune(
     solver: str,
-    data: str,
+    data: Any,
     space: Mapping[str, Any],
     *,
     split: str = "entries[test=0.2]",
@@ -131,19 +132,25 @@ def tune(
 ) -> Outcome:
     """Tune a solver on a data set: `tune("sgd", "ml-100k", {"lam": "1..1000:log", "rank": [5, 10]}).best`.
 
-    A range is a text such as "1..1000:log"; a list has the values to try. Each trial is stored in the folder `out`.
+    The data is a name, the path of a file, a DataFrame, ratings or comparisons; what is no file yet is written to one
+    in the folder `out`, which also keeps each trial. A range is a text such as "1..1000:log"; a list has the values to
+    try.
     """
-    for name, text in (("solver", solver), ("data", data)):
-        if not isinstance(text, str):
-            remedy = "pass its name; write a table to a file first and pass csv:PATH"
-            raise UserError(f"the {name} is a {type(text).__name__}", remedy=remedy)
+    if not isinstance(solver, str):
+        remedy = "pass its name with its settings, such as 'sgd[rank=5]'"
+        raise UserError(f"the solver is a {type(solver).__name__}", remedy=remedy)
+    if not isinstance(space, Mapping):
+        remedy = 'pass the values to try by name: {"lam": "1..1000:log"}'
+        raise UserError(f"the space is a {type(space).__name__}", remedy=remedy)
     texts = [f"{name}={values if isinstance(values, str) else _alternatives(values)}" for name, values in space.items()]
     wanted = Tune({solver: read_space(texts)}, "random", trials, metric, validation)
     selection = Selection(seed=seed, threads=threads)
-    chosen = alone(solver, data, split, wanted, steps)
-    found = _run(chosen, selection, out, Conditions(caps=Caps(TIMEOUT)), _listener(progress, None))
-    if found.study.skips:
-        raise UserError(found.study.skips[0].text)
+    given = handed(data, Path(out))
+    with given.errors():
+        chosen = alone(solver, named(given), split, wanted, steps)
+        found = _run(chosen, selection, out, Conditions(caps=Caps(TIMEOUT)), _listener(progress, None))
+        if found.study.skips:
+            raise UserError(found.study.skips[0].text)
     return found
 
 

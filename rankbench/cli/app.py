@@ -3,21 +3,40 @@
 import io
 import os
 import sys
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from rankbench import __version__
 from rankbench.cli import checking, data_verbs, looking, own, running, sharing
-from rankbench.cli.lines import complain
+from rankbench.cli.lines import complain, show
 from rankbench.cli.opening import temporary_folders
 from rankbench.errors import UserError
 
 _HELP = """Fast solvers for learning to rank from preferences, and a harness that reproduces the papers' numbers.
 
 Example: rankbench run all"""
+_NO_FORK = "this system has no fork, by which trainings get processes of their own: take Linux, macOS or WSL"
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # ClickException, wherever this typer keeps it
 
+
+def _show_version(asked: bool) -> None:
+    """Print the name and version, and end the program."""
+    if asked:
+        show(f"rankbench {__version__}")
+        raise typer.Exit()
+
+
+def _of_package(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
+
+
 app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False)
+app.callback()(_of_package)
 own.add_to(app)
 checking.add_to(app)
 running.add_to(app)
@@ -34,7 +53,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # for terminals that cannot show every letter
     try:
         with temporary_folders():
-            code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+            code = app(sys.argv[1:] or ["--help"], prog_name="rankbench", standalone_mode=False)
         shown.flush()
     except UserError as error:
         _leave(str(error), 1)
@@ -42,6 +61,10 @@ def main() -> None:
         _leave(error.format_message(), 1)
     except (KeyboardInterrupt, typer.Abort):
         _leave("stopped", 130)
+    except ImportError:
+        if hasattr(os, "fork"):
+            raise
+        _leave(_NO_FORK, 1)
     except BrokenPipeError:
         _leave_quietly()
     except OSError as error:

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankbench.cli import completion
 from rankbench.cli.options import option, seconds_of
 from rankbench.errors import UserError
 
 if TYPE_CHECKING:
     from rankbench.harness.materials import Materials
     from rankbench.harness.records import Cell
+    from rankbench.names import Named
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -22,20 +24,33 @@ def add_to(app: typer.Typer) -> None:
 
 
 def check(
-    solver: Annotated[str, typer.Argument(metavar="SOLVER[param=value,...]", help="path/to/file.py:Class or a name.")],
+    solver: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOLVER|METRIC[param=value,...]",
+            help="path/to/file.py:Class or a name.",
+            autocompletion=completion.checkable,
+        ),
+    ],
     timeout: Annotated[str, option("--timeout", "60s", "Time limit of a check.")] = "60s",
     profile: Annotated[bool, option("--profile", None, "Train once in this process; print what took time.")] = False,
     pdb: Annotated[bool, option("--pdb", None, "Train once in this process; an error opens the debugger.")] = False,
-    data: Annotated[str, option("-d/--data", "DATA|FILE", "What to train on with --profile or --pdb.")] = "",
-    split: Annotated[str, option("--split", "SPLIT", "How to split that.")] = "entries[test=0.2]",
-    metric: Annotated[str, option("--metric", "METRIC", "What to measure on it.")] = "pairwise-error",
+    data: Annotated[
+        str, option("-d/--data", "DATA|FILE", "What to train on with --profile or --pdb.", completion.data_sets)
+    ] = "",
+    split: Annotated[str, option("--split", "SPLIT", "How to split that.", completion.splits)] = "entries[test=0.2]",
+    metric: Annotated[
+        str, option("--metric", "METRIC", "What to measure on it.", completion.metrics)
+    ] = "pairwise-error",
     steps: Annotated[int, option("--steps", "N", "Steps of that training.")] = 20,
 ) -> None:
-    """Check that a solver keeps the rules: determinism, threads, scores, budgets, pickling, and more.
+    """Check that a solver keeps the rules (determinism, threads, scores, budgets ...), or a metric (limits, ties ...).
 
-    Each check runs in a process of its own. Exit code 1 if any fails.
+    The checks run in a process of their own. Exit code 1 if any fails.
 
     Example: rankbench check my_solver.py:Mine
+
+    Example: rankbench check my_metric.py:Mine
 
     Example: rankbench check my_solver.py:Mine --pdb -d ratings.csv
     """
@@ -43,7 +58,6 @@ def check(
     from rankbench.cli.printer import show_findings
     from rankbench.harness.checks.kit import checked
     from rankbench.harness.in_this_process import cell_of
-    from rankbench.solvers import SOLVERS
 
     if profile and pdb:
         raise UserError("--profile and --pdb exclude each other: choose one")
@@ -51,12 +65,27 @@ def check(
         made = cell_of(solver, _data(solver, data), split, metric, steps)
         raise typer.Exit(_profile(*made) if profile else _debug(*made))
     found = []
-    for finding in checked(SOLVERS.resolve(solver), seconds_of(timeout)):
+    for finding in checked(_named(solver), seconds_of(timeout)):
         show_findings([finding])
         sys.stdout.flush()
         found.append(finding.outcome)
     show(", ".join(f"{found.count(outcome)} {outcome}" for outcome in dict.fromkeys(found)))
     raise typer.Exit(1 if "failed" in found else 0)
+
+
+def _named(text: str) -> "Named":
+    """What is to be checked: a solver, or a metric that is not the package's own."""
+    from rankbench.metrics import METRICS, OWN_METRICS
+    from rankbench.names.user_files import is_from_file
+    from rankbench.solvers import SOLVERS
+
+    name = text.partition("[")[0]
+    if name.partition("@")[0] in METRICS:
+        remedy = "rankbench check takes a solver, or a metric of your own: path/to/file.py:Class"
+        raise UserError(f"{name} is a metric of rankbench, which its own tests check", remedy=remedy)
+    if OWN_METRICS.knows(name) or (is_from_file(name) and hasattr(OWN_METRICS.find(name), "of_user")):
+        return OWN_METRICS.resolve(text)
+    return SOLVERS.resolve(text)
 
 
 def _data(solver: str, data: str) -> str:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from rankbench.cli import completion
+
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
@@ -15,7 +17,9 @@ app = typer.Typer(
 
 
 @app.command()
-def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) -> None:
+def where(
+    name: Annotated[str | None, typer.Argument(metavar="[DATA]", autocompletion=completion.data_sets)] = None,
+) -> None:
     """Print the folders in which rankbench looks for data, or the files of one data set.
 
     Example: rankbench data where ml-1m
@@ -27,7 +31,7 @@ def where(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) 
 
 
 @app.command()
-def fetch(name: Annotated[str, typer.Argument(metavar="DATA")]) -> None:
+def fetch(name: Annotated[str, typer.Argument(metavar="DATA", autocompletion=completion.data_sets)]) -> None:
     """Download a data set and check it, or say how to get it by hand.
 
     Example: rankbench data fetch ml-100k
@@ -44,7 +48,7 @@ def fetch(name: Annotated[str, typer.Argument(metavar="DATA")]) -> None:
 
 @app.command("import")
 def import_copy(
-    name: Annotated[str, typer.Argument(metavar="DATA")],
+    name: Annotated[str, typer.Argument(metavar="DATA", autocompletion=completion.data_sets)],
     path: Annotated[Path, typer.Argument(metavar="PATH", help="An archive, a file or a folder of files.")],
 ) -> None:
     """Import a copy of a data set that you already have.
@@ -66,7 +70,9 @@ def import_copy(
 
 
 @app.command()
-def verify(name: Annotated[str | None, typer.Argument(metavar="[DATA]")] = None) -> None:
+def verify(
+    name: Annotated[str | None, typer.Argument(metavar="[DATA]", autocompletion=completion.data_sets)] = None,
+) -> None:
     """Compare the SHA-256 of data files with the published ones.
 
     Example: rankbench data verify

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankbench.cli import completion
 from rankbench.cli.opening import is_archive, made_by, named, stored_in
 from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Seed, Stored, option
 from rankbench.errors import UserError, unknown
@@ -27,7 +28,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_names(
-    kind: Annotated[str, typer.Argument(metavar="[experiments|solvers|datasets|splits|metrics]")] = "experiments",
+    kind: Annotated[
+        str, typer.Argument(metavar=f"[{'|'.join(completion.KINDS)}]", autocompletion=completion.kinds)
+    ] = "experiments",
 ) -> None:
     """List the experiments, solvers, data sets, splits or metrics, one per line with a short description.
 
@@ -44,7 +47,7 @@ def list_names(
         show(f"{name:<{width}}  {about}")
 
 
-def info(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+def info(name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.everything)]) -> None:
     """Describe an experiment, solver, data set, split or metric.
 
     Example: rankbench info sgd
@@ -56,8 +59,8 @@ def info(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
 
 def export(
-    data: Annotated[str, typer.Argument(metavar="DATA")],
-    split: Annotated[str, typer.Argument(metavar="SPLIT")],
+    data: Annotated[str, typer.Argument(metavar="DATA", autocompletion=completion.data_sets)],
+    split: Annotated[str, typer.Argument(metavar="SPLIT", autocompletion=completion.splits)],
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
     seed: Seed = 0,
     repetition: Annotated[int, option("--repetition", "N", "Counted from 0.")] = 0,
@@ -101,7 +104,7 @@ def report(
 
 
 def table(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE")],
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE", autocompletion=completion.stored)],
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
     of_trials: Annotated[bool, typer.Option("--trials", help="The trials of the tuning, one per line.")] = False,
@@ -149,12 +152,16 @@ def table(
 
 
 def compare(
-    what: Annotated[list[str], typer.Argument(metavar="EXPERIMENT|FOLDER|FILE|COMMIT ...")],
+    what: Annotated[
+        list[str], typer.Argument(metavar="EXPERIMENT|FOLDER|FILE|COMMIT ...", autocompletion=completion.stored)
+    ],
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per comparison, with all digits.")] = False,
     fail_if_worse: Annotated[
         bool, typer.Option("--fail-if-worse", help="Exit code 1 if a later one is worse than the first anywhere.")
     ] = False,
-    experiment: Annotated[str, option("-e/--experiment", "NAME", "Only this experiment of several.")] = "",
+    experiment: Annotated[
+        str, option("-e/--experiment", "NAME", "Only this experiment of several.", completion.stored)
+    ] = "",
     seed: OfSeed = None,
     full: OfFull = None,
     out: Stored = RESULTS,
@@ -211,7 +218,7 @@ def _beside(one: dict[str, "Study"], other: dict[str, "Study"], names: tuple[str
 
 
 def plot(
-    names: Annotated[list[str], typer.Argument(metavar="[basis] EXPERIMENT")],
+    names: Annotated[list[str], typer.Argument(metavar="[basis] EXPERIMENT", autocompletion=completion.stored)],
     columns: Annotated[str, typer.Option("--columns", metavar="1,2,...", help="Basic functions to draw.")] = "",
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the figure goes.")] = Path(),
     seed: OfSeed = None,
@@ -285,7 +292,7 @@ def doctor() -> None:
 
 
 def status(
-    name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]", autocompletion=completion.stored)] = None,
     out: Stored = RESULTS,
 ) -> None:
     """Print which results are stored, by experiment, profile, seed and machine, with sizes.

@@ -1,26 +1,30 @@
 """The options that several commands share, and the parsing of durations and sizes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from rankbench.cli import completion
 from rankbench.errors import UserError
 
 RESULTS = Path("results")
 _JOBS = 1024  # each job is a thread of this process, and three processes
 
 
-def option(short: str, metavar: str | None, text: str) -> Any:
-    """A command-line option with names like `-q/--quiet`, a placeholder and a help text."""
-    return typer.Option(*short.split("/"), metavar=metavar, help=text)
+def option(short: str, metavar: str | None, text: str, names: Callable[[str], list[str]] | None = None) -> Any:
+    """A command-line option with names like `-q/--quiet`, a placeholder, a help text, and names to complete."""
+    return typer.Option(*short.split("/"), metavar=metavar, help=text, autocompletion=names)
 
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.")
+    list[str] | None,
+    typer.Argument(
+        metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.", autocompletion=completion.experiments
+    ),
 ]
 Out = Annotated[Path, option("--out", "DIR", "The folder of results.")]
 Stored = Annotated[Path, option("--out", "DIR|FILE", "The folder of results, or an archive.")]
@@ -29,9 +33,14 @@ Machine = Annotated[
 ]
 Solvers = Annotated[
     list[str] | None,
-    option("-s/--solver", "SOLVER[param=value,...]", "Only this solver; also path/to/file.py:Class. Repeatable."),
+    option(
+        "-s/--solver",
+        "SOLVER[param=value,...]",
+        "Only this solver; also path/to/file.py:Class. Repeatable.",
+        completion.solvers,
+    ),
 ]
-Data = Annotated[list[str] | None, option("-d/--data", "DATA", "Only this data set. Repeatable.")]
+Data = Annotated[list[str] | None, option("-d/--data", "DATA", "Only this data set. Repeatable.", completion.data_sets)]
 Repetitions = Annotated[int | None, option("-r/--repetitions", "REPS", "Repetitions instead of the default number.")]
 Seed = Annotated[int, option("--seed", "N", "Random seed of data, splits and solvers.")]
 Jobs = Annotated[int, option("-j/--jobs", "JOBS", "Cells to run at a time; times that this disturbs are marked.")]

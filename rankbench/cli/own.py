@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankbench.cli import completion
 from rankbench.cli.options import (
     RESULTS,
     Out,
@@ -27,14 +28,27 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE[sep=;,user=NAME,...]", help="A CSV or Parquet file, or a known data set.")
+    str,
+    typer.Argument(
+        metavar="FILE[sep=;,user=NAME,...]",
+        help="A CSV or Parquet file, or a known data set.",
+        autocompletion=completion.data_sets,
+    ),
 ]
 Compared = Annotated[
     list[str] | None,
-    option("-s/--solver", "SOLVER", "Compare these with the floor; also path/to/file.py:Class. Repeatable."),
+    option(
+        "-s/--solver",
+        "SOLVER",
+        "Compare these with the floor; also path/to/file.py:Class. Repeatable.",
+        completion.solvers,
+    ),
 ]
-Metrics = Annotated[list[str] | None, option("--metric", "METRIC", "The metrics; the first one decides. Repeatable.")]
-HowSplit = Annotated[str, option("--split", "SPLIT", "How to split off the test part.")]
+Metrics = Annotated[
+    list[str] | None,
+    option("--metric", "METRIC", "The metrics; the first one decides. Repeatable.", completion.metrics),
+]
+HowSplit = Annotated[str, option("--split", "SPLIT", "How to split off the test part.", completion.splits)]
 Time = Annotated[str, option("--time", "5m", "Time for everything, divided equally: 30s, 5m, 2h; none: 20 steps each.")]
 Tried = Annotated[int | None, option("--trials", "N", "Trials of each solver that is tuned.")]
 Repeated = Annotated[int, option("-r/--repetitions", "REPS", "How often the data is split anew.")]
@@ -145,7 +159,7 @@ def _wishes(
     jobs: int | None,
 ) -> "Wishes":
     """What the user has said, checked."""
-    from rankbench.harness.machine import usable_cores
+    from rankbench.harness.system import usable_cores
     from rankbench.own_data.choosing import Wishes
 
     if trials is not None and trials < 1:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from rankbench.cli import completion
 from rankbench.cli.looking import stored_study
 from rankbench.cli.options import (
     RESULTS,
@@ -43,6 +44,18 @@ from rankbench.errors import UserError
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
+
+Tuned = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOLVER[param=value,...]", help="Also path/to/file.py:Class.", autocompletion=completion.solvers
+    ),
+]
+Chooses = Annotated[str, option("--metric", "METRIC", "The metric that chooses the best trial.", completion.metrics)]
+Cuts = Annotated[str, option("--validation", "SPLIT", "How to cut validation sets.", completion.splits)]
+Method = Annotated[
+    str, option("--method", "NAME", "random, halving (the best go on with more steps) or tpe (by Optuna).")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -104,7 +117,7 @@ def run(
 
 
 def verify(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE")],
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE", autocompletion=completion.stored)],
     sample: Annotated[int, option("--sample", "N", "How many cells, drawn at random.")] = 20,
     every: Annotated[bool, typer.Option("--all", help="Every cell that ended well.")] = False,
     seed: OfSeed = None,
@@ -130,19 +143,19 @@ def verify(
 
 
 def tune(
-    solver: Annotated[str, typer.Argument(metavar="SOLVER[param=value,...]", help="Also path/to/file.py:Class.")],
-    data: Annotated[str, option("-d/--data", "DATA", "The data set to tune on.")],
+    solver: Tuned,
+    data: Annotated[str, option("-d/--data", "DATA", "The data set to tune on.", completion.data_sets)],
     space: Annotated[
         list[str] | None,
         option("--space", "KEY=VALUES", "lam=1..1000:log, rank=5..20 or loss=hinge|logistic. Repeatable."),
     ] = None,
-    split: Annotated[str, option("--split", "SPLIT", "How to split off the test set.")] = "entries[test=0.2]",
-    metric: Annotated[str, option("--metric", "METRIC", "The metric that chooses the best trial.")] = "pairwise-error",
-    validation: Annotated[str, option("--validation", "SPLIT", "How to cut validation sets.")] = "entries[test=0.2]",
+    split: Annotated[
+        str, option("--split", "SPLIT", "How to split off the test set.", completion.splits)
+    ] = "entries[test=0.2]",
+    metric: Chooses = "pairwise-error",
+    validation: Cuts = "entries[test=0.2]",
     trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
-    method: Annotated[
-        str, option("--method", "NAME", "random, halving (the best go on with more steps) or tpe (by Optuna).")
-    ] = "random",
+    method: Method = "random",
     draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     seed: Seed = 0,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankbench.cli import completion
 from rankbench.cli.opening import is_archive, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
 from rankbench.errors import UserError
@@ -91,7 +92,7 @@ def _summary(merge: "Merge", dry_run: bool) -> str:
 
 
 def archive(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT", autocompletion=completion.stored)],
     to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default EXPERIMENT.zip.")] = None,
     licence: Annotated[str, option("--licence", "TEXT", "The licence of the results, in words or as an address.")] = "",
     seed: OfSeed = None,
@@ -128,13 +129,19 @@ def archive(
 def model(
     what: Annotated[
         str,
-        typer.Argument(metavar="KEY|EXPERIMENT", help="Digits of a cell's key, as in its file's name; or with --best."),
+        typer.Argument(
+            metavar="KEY|EXPERIMENT",
+            help="Digits of a cell's key, as in its file's name; or with --best.",
+            autocompletion=completion.stored,
+        ),
     ],
     to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default SOLVER-KEY.npz.")] = None,
     best: Annotated[bool, typer.Option("--best", help="The best solver of an experiment, or of an archive.")] = False,
-    metric: Annotated[str, option("--metric", "METRIC", "Best by this metric, instead of the first.")] = "",
-    data: Annotated[str, option("-d/--data", "DATA", "Only on this data set.")] = "",
-    solver: Annotated[str, option("-s/--solver", "SOLVER", "Only of this solver.")] = "",
+    metric: Annotated[
+        str, option("--metric", "METRIC", "Best by this metric, instead of the first.", completion.metrics)
+    ] = "",
+    data: Annotated[str, option("-d/--data", "DATA", "Only on this data set.", completion.data_sets)] = "",
+    solver: Annotated[str, option("-s/--solver", "SOLVER", "Only of this solver.", completion.solvers)] = "",
     anyway: Annotated[bool, typer.Option("--anyway", help="Write a model too that is not the stored one.")] = False,
     out: Stored = RESULTS,
 ) -> None:

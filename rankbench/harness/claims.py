@@ -33,6 +33,7 @@ from uuid import uuid4
 import psutil
 
 from rankbench.errors import OTHER_FOLDER, UserError, writing_to
+from rankbench.harness import system
 
 _ATTEMPTS = 10  # how often to look at a claim that other drivers keep changing
 _LONGEST = 1 << 16  # bytes; a card has a few hundred
@@ -358,9 +359,9 @@ def _describe(lease: float) -> _Card:
         token=uuid4().hex,
         host=platform.node(),
         pid=pid,
-        started=_started(pid),
-        boot=_text("/proc/sys/kernel/random/boot_id"),
-        namespace=_pid_namespace(),
+        started=system.started(pid),
+        boot=system.boot_id(),
+        namespace=system.pid_namespace(),
         lease=float(lease),
         since=_iso_now(),
     )
@@ -370,42 +371,12 @@ def _iso_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _text(path: str) -> str:
-    """The content of a system file, or an empty string if it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # pragma: no cover: only on systems without /proc, and of processes that have just ended
-        return ""
-
-
-def _pid_namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:  # pragma: no cover: only on systems without /proc
-        return ""
-
-
-def _started(pid: int) -> str:
-    """When a process started, in clock ticks since boot; `ended` for a zombie, empty if unknown.
-
-    Without /proc it is psutil's time of creation, a time of day that moves when the clock is set.
-    """
-    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()  # the program's name ends at the last ")"
-    if len(fields) > 19:
-        return "ended" if fields[0] in "ZX" else fields[19]
-    if Path("/proc/self/stat").exists():
-        return ""
-    with suppress(psutil.Error):  # pragma: no cover: only on systems without /proc
-        return f"{psutil.Process(pid).create_time():.1f}"
-    return ""  # pragma: no cover: only on systems without /proc
-
-
 def _has_ended(card: _Card, me: _Card) -> bool:
     """Whether a card's process has certainly ended; False if that cannot be known on this machine."""
     here = card.boot and (card.host, card.boot, card.namespace) == (me.host, me.boot, me.namespace)
     if not here:
         return False
-    return not psutil.pid_exists(card.pid) or _started(card.pid) not in ("", card.started)
+    return not psutil.pid_exists(card.pid) or system.started(card.pid) not in ("", card.started)
 
 
 def _create(path: Path, card: _Card) -> bool:

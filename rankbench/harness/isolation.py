@@ -17,8 +17,8 @@ from typing import cast
 
 from rankbench.harness import keeper
 from rankbench.harness.keeper import Verdict
-from rankbench.harness.processes import busy_seconds, descendants, exceed, kill, kill_group
 from rankbench.harness.records import Point, Status
+from rankbench.harness.system import busy_seconds, descendants, exceed, kill, kill_group
 from rankbench.harness.temporary import own_sockets
 from rankbench.harness.worker import Ending, Task
 

@@ -11,10 +11,8 @@ solver's process ended, after all of the cell's processes are gone.
 The guard and the keeper have no threads and run no code of the solver, so nothing that a solver does can block them.
 """
 
-import ctypes
 import multiprocessing
 import os
-import resource
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from signal import SIGCHLD, SIGKILL, SIGTERM, SIGUSR1, set_wakeup_fd, signal
@@ -22,10 +20,9 @@ from time import monotonic
 from typing import NoReturn
 
 from rankbench.harness import worker
-from rankbench.harness.processes import descendants, kill
+from rankbench.harness.system import adopt_orphans, cpu_seconds, descendants, end_with_parent, kill, own_group
 from rankbench.harness.worker import Task
 
-_DEATH_SIGNAL, _SUBREAPER = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux' prctl
 _GUARD_DIED = SIGUSR1  # what the keeper gets when its guard dies
 _GRACE = 0.2  # seconds in which helper processes may clean up before they are killed
 _PATIENCE = 4.0  # seconds after which the keeper gives up on a process that cannot be killed
@@ -45,8 +42,8 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
 
     The call returns in the process that trains, once it is done; in the guard and in the keeper it never returns.
     """
-    os.setpgid(0, 0)  # so that Ctrl-C reaches only the driver; a new session could change the scheduling
-    _control(_SUBREAPER, 1)  # descendants that lose their parent become our children
+    own_group()  # so that Ctrl-C reaches only the driver; a new session could change the scheduling
+    adopt_orphans()  # descendants that lose their parent become our children
     guard = os.getpid()
     keeper = os.fork()
     if keeper:
@@ -58,8 +55,8 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
 
 def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
     """Fork the process that trains, in which the call returns; look after it in this one."""
-    os.setpgid(0, 0)  # so that a solver that kills its own group does not kill the guard
-    _control(_SUBREAPER, 1)  # a child does not inherit this
+    own_group()  # so that a solver that kills its own group does not kill the guard
+    adopt_orphans()  # a child does not inherit this
     keeper = os.getpid()
     solver = os.fork()
     if not solver:
@@ -78,7 +75,7 @@ def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connectio
 
 def _train(keeper: int, home: Connection, task: Task) -> None:
     """Run the task in this process, which ends with its keeper."""
-    _control(_DEATH_SIGNAL, SIGKILL)
+    end_with_parent(SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)  # pragma: no cover: the keeper died in the moment before the death signal was set
     multiprocessing.set_start_method(None, force=True)  # back to the platform's default for the solver
@@ -98,18 +95,10 @@ def _guard(keeper: int) -> NoReturn:
         os._exit(0)
 
 
-def _control(option: int, value: int) -> None:
-    """Call Linux' prctl; on other systems do nothing."""
-    try:
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (AttributeError, OSError):  # pragma: no cover: only on systems other than Linux
-        pass
-
-
 def _judge(solver: int, guard: int, lifeline: Connection, verdict: Connection) -> None:
     """Wait until the solver, the driver or the guard ends, end all processes below, and send the verdict."""
     waking = _wake_for_signals()
-    _control(_DEATH_SIGNAL, _GUARD_DIED)
+    end_with_parent(_GUARD_DIED)
     codes: dict[int, int] = {}
     alone = os.getppid() != guard  # the guard died before the death signal was set
     while _reap(codes) and solver not in codes and not alone:
@@ -125,9 +114,7 @@ def _judge(solver: int, guard: int, lifeline: Connection, verdict: Connection) -
     _clear(codes, waking)
     if alone:
         return  # the driver takes a missing verdict for what it is: somebody killed a process of ours
-    own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime
-    verdict.send(Verdict(codes.get(solver, -SIGKILL), seconds))
+    verdict.send(Verdict(codes.get(solver, -SIGKILL), cpu_seconds()))
 
 
 def _wake_for_signals() -> int:

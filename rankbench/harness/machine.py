@@ -12,6 +12,7 @@ import threadpoolctl
 
 import rankbench
 from rankbench.harness.records import Machine
+from rankbench.harness.system import cpu_name, usable_cores
 from rankbench.kernels import LEVEL, build_info
 
 _PACKAGES = ("rankbench", "numpy", "scipy", "pandas", "matplotlib", "threadpoolctl")
@@ -20,7 +21,7 @@ _PACKAGES = ("rankbench", "numpy", "scipy", "pandas", "matplotlib", "threadpoolc
 def describe() -> Machine:
     """The machine record: processor, memory, BLAS, OpenMP, compiler, versions and the git commit."""
     return Machine(
-        cpu=_cpu(),
+        cpu=cpu_name(),
         cores=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
         usable_cores=usable_cores(),
         memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
@@ -36,25 +37,6 @@ def describe() -> Machine:
         kernels=build_info.digest(),
         level=LEVEL,
     )
-
-
-def usable_cores() -> int:
-    """The number of cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # pragma: no cover: only on systems other than Linux
-        return psutil.cpu_count() or 1
-
-
-def _cpu() -> str:
-    """The processor's name from /proc/cpuinfo, or from Python's `platform`."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:  # pragma: no cover: only on systems without /proc
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _blas() -> list[str]:

@@ -1,9 +1,6 @@
 """The highest resident memory of this process, stage by stage."""
 
-from pathlib import Path
-
-import psutil
-
+from rankbench.harness import system
 from rankbench.harness.records import STAGES, Peak, Stage
 
 
@@ -16,14 +13,11 @@ class PeakMemory:
 
     def restart(self) -> None:
         """Begin a stage: reset the peak, if the operating system can; else it is that of the whole process so far."""
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        except OSError:
-            pass
+        system.restart_peak()
 
     def note(self, stage: Stage) -> float:
         """End a stage and begin the next; returns the megabytes of the one that ends."""
-        megabytes = _peak_bytes() / 1e6
+        megabytes = system.peak_bytes() / 1e6
         self._found[stage] = max(self._found.get(stage, 0.0), megabytes)
         self.restart()
         return megabytes
@@ -36,14 +30,3 @@ class PeakMemory:
     def peaks(self) -> tuple[Peak, ...]:
         """The stages that ended, in the order of `STAGES`."""
         return tuple(Peak(stage, self._found[stage]) for stage in STAGES if stage in self._found)
-
-
-def _peak_bytes() -> int:
-    """The peak memory of this process (VmHWM), or its current resident memory if there is no /proc."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:  # pragma: no cover: only on systems without /proc
-        pass
-    return int(psutil.Process().memory_info().rss)

@@ -6,7 +6,6 @@ The system releases a lock when its process ends, however it ends, so a folder w
 id could not tell that: two containers that share a folder have processes with the same id.
 """
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 
 from rankbench.errors import writing_to
+from rankbench.harness.system import locked
 
 _PREFIX = "rankbench-run-"
 _LONGEST = 107 - len(f"/{_PREFIX}12345678/pymp-12345678/listener-12345678")  # a path of a socket has 107 bytes
@@ -61,28 +61,15 @@ def _base() -> Path:
 def _is_locked_now(path: Path) -> bool:
     """Whether this process got the lock of a folder; also true on a file system without locks."""
     try:
-        return _lock(path) is not None
+        return locked(path) is not None
     except OSError:
         return True  # no other process can lock it and take it for a leftover
-
-
-def _lock(path: Path) -> int | None:
-    """An open descriptor that holds the lock of a folder, or None if another process holds it."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        if isinstance(error, BlockingIOError):
-            return None
-        raise
-    return handle
 
 
 def _remove_if_left(path: Path) -> None:
     """Remove a folder that no process has locked."""
     with suppress(OSError):  # another driver may be removing it, or it is another user's
-        handle = _lock(path)
+        handle = locked(path)
         if handle is not None:
             shutil.rmtree(path, ignore_errors=True)
             os.close(handle)

@@ -1,6 +1,5 @@
 """Comparing solvers on one's own data from Python: `on(frame)` runs what `rankbench on` runs."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rankbench.errors import OTHER_FOLDER, UserError, writing_to
+from rankbench.errors import UserError
 from rankbench.harness.isolation import Caps
 from rankbench.harness.records import Selection, Study
 from rankbench.harness.run import Conditions, Run
@@ -17,11 +16,10 @@ from rankbench.harness.store import ResultsFolder
 from rankbench.own_data.auditing import Audit, audited
 from rankbench.own_data.choosing import Choice, Wishes
 from rankbench.own_data.experiment_file import experiment_of, text_of
+from rankbench.own_data.handing import handed
 from rankbench.own_data.trying import choice_for
 from rankbench.report.answer import answer, answer_sheet, failures
 from rankbench.report.tables import Sheet, to_markdown
-
-_FRAME = "the DataFrame as CSV"
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def on(
     trials: int | None = None,
     **how: Any,
 ) -> Comparison:
-    """Compare solvers on a DataFrame, a file or a named data set: `on(frame, solvers=["sgd", "mine.py:Mine"])`.
+    """Compare solvers on a DataFrame, ratings, a file or a named data set: `on(frame, solvers=["mine.py:Mine"])`.
 
     What is not given is chosen from the data. `seconds` is for the whole comparison and is divided equally over all
     trainings. Further settings are `repetitions=1`, `seed=0`, `jobs=1`, and `out`, a folder in which results are kept
@@ -80,19 +78,18 @@ def on(
     repetitions, jobs = how.get("repetitions", 1), how.get("jobs", 1)
     wishes = Wishes(tuple(solvers), tuple(metrics), split, seconds, trials, repetitions, jobs)
     with _folder(how.get("out")) as out:
-        name = _named(data, out)
-        with _worded(data, name):
-            choice = choice_for(name, wishes)
+        given = handed(data, out)
+        with given.errors():
+            choice = choice_for(given.name, wishes)
         return _compared(choice, out, Selection(seed=how.get("seed", 0)), jobs)
 
 
 def audit(data: Any, *, seed: int = 0) -> Audit:
-    """Look for what is often wrong with a DataFrame, a file or a named data set: `print(audit(frame))`."""
+    """Look for what is often wrong with a DataFrame, ratings, a file or a named data set: `print(audit(frame))`."""
     with _folder(None) as out:
-        name = _named(data, out)
-        found = audited(name, seed)
-        about = found.about if isinstance(data, str | Path) else found.about.replace(f"csv:{name}", _FRAME)
-        return replace(found, about=about)
+        given = handed(data, out)
+        found = audited(given.name, seed)
+        return replace(found, about=given.worded(found.about))
 
 
 def _compared(choice: Choice, out: Path, selection: Selection, jobs: int) -> Comparison:
@@ -117,29 +114,3 @@ def _folder(out: str | Path | None) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="rankbench-on-") as folder:
         yield Path(folder)
-
-
-@contextmanager
-def _worded(data: Any, name: str) -> Iterator[None]:
-    """A context in which errors about the file that a DataFrame was written to are about the DataFrame."""
-    try:
-        yield
-    except UserError as error:
-        raise error if isinstance(data, str | Path) else UserError(str(error).replace(name, _FRAME)) from None
-
-
-def _named(data: Any, out: Path) -> str:
-    """The name of the data: that of a file or data set, or of the file in the folder that a DataFrame is written to."""
-    import pandas  # noqa: PLC0415  slow to import
-
-    if isinstance(data, str | Path):
-        return str(data)
-    if not isinstance(data, pandas.DataFrame):
-        remedy = "give a DataFrame, the path of a file or the name of a data set"
-        raise UserError(f"cannot compare on a {type(data).__name__}", remedy=remedy)
-    text = data.to_csv(index=False)
-    path = out / f"frame-{hashlib.sha256(text.encode()).hexdigest()[:8]}.csv"
-    with writing_to(out, OTHER_FOLDER):
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return str(path)

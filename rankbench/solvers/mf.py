@@ -74,12 +74,13 @@ class MF:
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
         """Solve or improve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
         unknown = np.isnan(moving[:, 0])
-        given = {"rows": rows, "vectors": fixed, "lam": self.lam, "out": moving, "threads": threads}
         if self.inner is None:
-            failed = kernel.ridge(**given)
+            failed = kernel.ridge(rows=rows, vectors=fixed, lam=self.lam, out=moving, threads=threads)
         else:
             moving[unknown] = 0.0
-            failed = kernel.improve_ridge(iterations=self.inner, **given)
+            failed = kernel.improve_ridge(
+                rows=rows, vectors=fixed, lam=self.lam, iterations=self.inner, out=moving, threads=threads
+            )
         moving[unknown] = np.nan
         if failed >= 0:
             problem = f"the system of {kind} {failed} has no finite solution: scale the ratings or raise lam"

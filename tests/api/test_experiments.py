@@ -8,11 +8,14 @@ import pytest
 from helpers import SPACES, TINY
 
 import rankbench
+from rankbench.arrays import fingerprint
 from rankbench.data import load as load_data
 from rankbench.data.splits import split
+from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune
+from rankbench.own_data.handing import handed, named
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +99,39 @@ def test_tuning_gives_the_best_settings_as_a_name_that_fit_takes(tmp_path):
     rankbench.fit(found.best, rankbench.load(TINY.data[0]), steps=1)
 
 
+def test_a_table_ratings_and_a_file_tune_alike(tmp_path):
+    view = rankbench.load(TINY.data[0])
+    frame = pandas.DataFrame({"user": view.users, "item": view.items, "rating": view.values})
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    found = [
+        rankbench.tune("sgd", data, {"lam": [1.0, 10.0]}, trials=2, steps=2, out=tmp_path / str(number))
+        for number, data in enumerate((frame, view, str(tmp_path / "mine.csv"), tmp_path / "mine.csv"))
+    ]
+    values = [one.trials()["value"].tolist() for one in found]
+    assert values[0] == values[1] == values[2] == values[3]
+    assert len({one.study.entries[0].cell.place.data.identity for one in found}) == 1  # it is the content that counts
+    (file,) = (tmp_path / "0").glob("frame-*.csv")
+    pandas.testing.assert_frame_equal(pandas.read_csv(file), frame, check_dtype=False)
+
+
+def test_ratings_keep_ids_times_and_features_when_they_are_tuned_on(tmp_path):
+    ids = np.array(["ann", "bob", "cat"])
+    shared = {"user_ids": ids, "item_ids": np.array(["x", "y", "z"])}
+    view = Ratings.from_triples(
+        [0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 0, 2], [0.1 + 0.2, 2.0, 3.0, 1.0, 5.0, 4.0], 3, 3, np.eye(3), times=range(6),
+        feature_names=np.array(["p", "q", "r"]), **shared,
+    )  # fmt: skip
+    given = handed(view, tmp_path)
+    back = rankbench.load(given.name)
+    assert fingerprint(back) == fingerprint(view)
+    assert back.feature_names.tolist() == ["p", "q", "r"]
+    pairs = Comparisons.from_triples(
+        [0, 1, 1], [0, 1, 2], [1, 2, 0], 2, 3, user_ids=ids[:2], item_ids=shared["item_ids"]
+    )
+    again = rankbench.load(named(handed(pairs, tmp_path)))
+    assert fingerprint(again) == fingerprint(pairs)
+
+
 def test_the_trials_of_a_tuned_experiment_are_a_table(tmp_path):
     tuned = replace(TINY, solvers=("global", "sgd"), tune=Tune(SPACES, "random", 2, "ndcg@5"), repetitions=1)
     found = rankbench.run(tuned, out=tmp_path, trials=3)
@@ -145,8 +181,14 @@ def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
         (lambda out: rankbench.run(TINY, jobs=0), "jobs=0 is not valid; give a whole number of at least 1"),
         (lambda out: rankbench.run(TINY, timeout="10m"), "timeout='10m' is not valid; give seconds above 0, or None"),
         (lambda out: rankbench.run(TINY, progress=True, callback=print), "progress and callback exclude each other"),
-        (lambda out: rankbench.tune("sgd", rankbench.load(TINY.data[0]), {"lam": [1.0]}, out=out),
-         "the data is a Ratings; pass its name; write a table to a file first and pass csv:PATH"),
+        (lambda out: rankbench.tune("sgd", 5, {"lam": [1.0]}, out=out),
+         "a int is no data; give a DataFrame, ratings, the path of a file or the name of a data set"),
+        (lambda out: rankbench.tune("sgd", "gone.csv", {"lam": [1.0]}, out=out), "no file 'gone.csv'; check the path"),
+        (lambda out: rankbench.tune("sgd", pandas.DataFrame({"who": ["a", "b"], "what": [1, 2]}), {"lam": [1.0]},
+                                    out=out), "the DataFrame as CSV"),
+        (lambda out: rankbench.tune(rankbench.SGD(), "low-rank", {"lam": [1.0]}, out=out),
+         "the solver is a SGD; pass its name with its settings, such as 'sgd[rank=5]'"),
+        (lambda out: rankbench.tune("sgd", "low-rank", ["lam"], out=out), "the space is a list; pass the values to"),
         (lambda out: rankbench.tune("sgd", TINY.data[0], {}, out=out), "nothing to tune: give the values to try"),
         (lambda out: rankbench.tune("frsvm", TINY.data[0], {"rank": [1, 2]}, out=out), "frsvm needs item features"),
         (lambda out: rankbench.results("tinny", out=out), "unknown experiment in "),

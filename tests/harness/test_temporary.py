@@ -1,5 +1,6 @@
 """The folder of a process for temporary files: its path is short, and it never outlives the next run."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -73,14 +74,14 @@ def test_a_file_system_without_locks_will_do_and_nothing_on_it_is_removed(base, 
         raise OSError(37, "No locks available")
 
     (base / "rankbench-run-other").mkdir()
-    monkeypatch.setattr(temporary.fcntl, "flock", refused)
+    monkeypatch.setattr(fcntl, "flock", refused)
     assert {path.name for path in base.iterdir()} == {"rankbench-run-other"}
     assert temporary.own_folder().is_dir()
     assert (base / "rankbench-run-other").is_dir()
 
 
 def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(base, monkeypatch):
-    flock, removed = temporary.fcntl.flock, []
+    flock, removed = fcntl.flock, []
 
     def late(handle, how):
         if not removed:
@@ -88,13 +89,13 @@ def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again
             removed[0].rmdir()
         flock(handle, how)
 
-    monkeypatch.setattr(temporary.fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     own = temporary.own_folder()
     assert own.is_dir() and own not in removed
 
 
 def test_a_folder_that_another_process_is_just_removing_is_not_used(base, monkeypatch):
-    flock, refused = temporary.fcntl.flock, []
+    flock, refused = fcntl.flock, []
 
     def busy(handle, how):
         if not refused:
@@ -102,5 +103,5 @@ def test_a_folder_that_another_process_is_just_removing_is_not_used(base, monkey
             raise BlockingIOError(11, "Resource temporarily unavailable")
         flock(handle, how)
 
-    monkeypatch.setattr(temporary.fcntl, "flock", busy)
+    monkeypatch.setattr(fcntl, "flock", busy)
     assert temporary.own_folder() not in refused

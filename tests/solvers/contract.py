@@ -19,7 +19,7 @@ from rankbench.data.views import Comparisons, View, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.errors import UserError
 from rankbench.harness.checks.given import edge
-from rankbench.harness.checks.kit import CHECKS
+from rankbench.harness.checks.kit import OF_SOLVERS
 from rankbench.harness.checks.material import EDGES, STEPS, Subject, accepted, course, print_of, ratings, run, scores
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.names import Limits, build, changed_settings, settings_of, show
@@ -27,6 +27,7 @@ from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
 
 MANY = 40  # steps after which a solver that ends by itself has ended
+CHECKS = OF_SOLVERS.checks
 KIT = [name for name in CHECKS if name not in ("edges", "speed of score")]  # edges stand below, times are no test
 NOT_EVERYWHERE = ("features", "wrong settings", "objective", "last model")  # which solvers need not pass
 

@@ -58,6 +58,7 @@ PROMISES = {
     "TestLCRWithoutAnchors": LEARNS | DESCENDS,
     "TestLightGBMRanker": LEARNS,
     "TestMF": LEARNS | DESCENDS,
+    "TestMFByConjugateGradients": LEARNS | DESCENDS,
     "TestMFOfPlainRatings": LEARNS | DESCENDS,
     "TestMPRank": LEARNS | ENDS,
     "TestMPRankInTheDual": LEARNS | ENDS,

@@ -1,1 +1,1 @@
-"""A test kit for solvers: each check is a function from a subject to a finding; the package's own tests use it too."""
+"""A test kit for solvers and metrics: each check is a function from a subject to a finding; own tests use it too."""

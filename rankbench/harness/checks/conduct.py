@@ -4,14 +4,14 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from rankbench.experiments import Budget
 from rankbench.harness.checks.material import STEPS, Subject, course
 from rankbench.harness.findings import Finding, failed, passed
-from rankbench.harness.processes import descendants
+from rankbench.harness.system import descendants
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import checkpoints
 from rankbench.streams import stream
@@ -50,16 +50,20 @@ def budgets(subject: Subject) -> Finding:
 
 def silence(subject: Subject) -> Finding:
     """Whether a training prints nothing."""
+    if text := printed_by(lambda: course(subject.solver, subject.train, look=True)):
+        return failed("silence", f"a training prints {text!r}", "print nothing: the harness tells the progress")
+    return passed("silence", "a training prints nothing")
+
+
+def printed_by(work: Callable[[], object]) -> str:
+    """The beginning of the first line that this work prints; empty if it prints nothing."""
     with _captured() as printed:
-        course(subject.solver, subject.train, look=True)
+        work()
         sys.stdout.flush()
         sys.stderr.flush()
         printed.seek(0)
         text = printed.read().decode(errors="replace")
-    if text:
-        first = text.strip().partition("\n")[0][:60]
-        return failed("silence", f"a training prints {first!r}", "print nothing: the harness tells the progress")
-    return passed("silence", "a training prints nothing")
+    return text.strip().partition("\n")[0][:60] or text[:1]
 
 
 @contextmanager

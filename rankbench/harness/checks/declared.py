@@ -26,7 +26,7 @@ def declarations(subject: Subject) -> Finding:
         return failed(
             name, f"version is {solver.version!r}", "declare version: ClassVar = 1, and raise it with changes"
         )
-    if not _is_frozen(solver):
+    if not is_frozen(solver):
         return failed(name, "the class can be changed", "put @dataclass(frozen=True) above it")
     kinds_said = " and ".join(kind.__name__ for kind in kinds)
     return passed(name, f"learns from {kinds_said}, {solver.determinism.value}, version {solver.version}")
@@ -34,14 +34,19 @@ def declarations(subject: Subject) -> Finding:
 
 def pickling(subject: Subject) -> Finding:
     """Whether the solver is the same after it was sent to another process."""
+    return keeps_after_pickling(subject.solver)
+
+
+def keeps_after_pickling(record: Any) -> Finding:
+    """Whether a record is the same after it was sent to another process."""
     name = "pickling"
     try:
-        back = pickle.loads(pickle.dumps(subject.solver))
+        back = pickle.loads(pickle.dumps(record))
     except Exception as error:  # a user's class may raise anything
         problem = f"cannot be pickled: {type(error).__name__}: {error}"
-        return failed(name, problem, "keep numbers and texts as settings, and make everything else in `steps`")
-    if back != subject.solver:
-        return failed(name, "is another one after pickling", "let equal settings make equal solvers")
+        return failed(name, problem, "keep numbers and texts as settings, and make everything else where it is used")
+    if back != record:
+        return failed(name, "is another one after pickling", "let equal settings make equal records")
     return passed(name, "is the same after pickling")
 
 
@@ -58,14 +63,18 @@ def settings(subject: Subject) -> Finding:
 
 def wrong_settings(subject: Subject) -> Finding:
     """Whether a setting of the wrong type is refused in one line that names it."""
+    return refuses_wrong_settings(subject.solver)
+
+
+def refuses_wrong_settings(record: Any) -> Finding:
+    """Whether a record refuses a setting of the wrong type in one line that names it."""
     name = "wrong settings"
-    solver: Any = subject.solver
-    numbers = [key for key, value in settings_of(solver).items() if type(value) in (int, float)]
+    numbers = [key for key, value in settings_of(record).items() if type(value) in (int, float)]
     if not numbers:
         return not_applicable(name, "it has no setting that is a number")
     for key in numbers:
         try:
-            type(solver)(**{**settings_of(solver), key: "no number"})
+            type(record)(**{**settings_of(record), key: "no number"})
         except UserError:
             continue
         except Exception as error:  # a user's class may raise anything
@@ -75,6 +84,7 @@ def wrong_settings(subject: Subject) -> Finding:
     return passed(name, f"refused: {', '.join(numbers)}")
 
 
-def _is_frozen(solver: Any) -> bool:
-    parameters: Any = getattr(type(solver), "__dataclass_params__", None)
+def is_frozen(record: Any) -> bool:
+    """Whether this is a record of a frozen dataclass."""
+    parameters: Any = getattr(type(record), "__dataclass_params__", None)
     return parameters is not None and bool(parameters.frozen)

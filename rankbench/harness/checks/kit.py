@@ -1,98 +1,149 @@
-"""The test kit: it runs all checks of a solver in a process of their own, one after the other, under a time limit.
+"""The test kit: it runs all checks of a solver or metric in a process of their own, in turn, under a time limit.
 
-A check in which the solver hangs, or that ends the process, fails, and the others run in a new process.
+A check that hangs, or that ends the process, fails, and the others run in a new process.
 """
 
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from signal import SIGKILL
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
-from rankbench.contract import NeedsMore, Solver
+from rankbench.contract import NeedsMore
 from rankbench.errors import UserError
-from rankbench.harness.checks import conduct, declared, given, made, repeated
+from rankbench.harness.checks import conduct, declared, given, made, measuring, repeated
 from rankbench.harness.checks.material import Subject
 from rankbench.harness.findings import Finding, failed, not_applicable
 from rankbench.harness.isolation import forked, server
 from rankbench.harness.own_lines import own_line
-from rankbench.harness.processes import descendants, kill
+from rankbench.harness.system import descendants, kill
 from rankbench.names import Named
 
-Check = Callable[[Subject], Finding]
+Check = Callable[[Any], Finding]
 
-_FIRST = (declared.declarations, made.steps_of, given.trains)  # all others need a solver that passes these
-CHECKS: Mapping[str, Check] = MappingProxyType(
-    {
-        check.__name__.replace("steps_of", "steps").replace("_", " "): check
-        for check in (
-            *_FIRST,
-            declared.pickling,
-            declared.settings,
-            declared.wrong_settings,
-            given.kinds_of_data,
-            given.features,
-            given.edges,
-            given.writing,
-            repeated.same_seed,
-            repeated.threads,
-            repeated.looking,
-            repeated.side_by_side,
-            made.shapes,
-            made.direction,
-            made.objective,
-            made.last_model,
-            made.saving,
-            made.speed_of_score,
-            conduct.imports,
-            conduct.budgets,
-            conduct.silence,
-        )
-    }
+
+@dataclass(frozen=True)
+class Kit:
+    """The checks of solvers, or of metrics: by name, in their order."""
+
+    kind: str
+    subject: Callable[[Any], Any]  # what a check gets, from the record
+    checks: Mapping[str, Check]
+    first: tuple[str, ...]  # the checks that all others need
+    hints: Mapping[str, str]  # the remedy for an error whose text has this word
+    late: str  # the remedy for a check that takes too long
+
+
+def _by_name(*checks: Check) -> Mapping[str, Check]:
+    return MappingProxyType({one.__name__.replace("steps_of", "steps").replace("_", " "): one for one in checks})
+
+
+OF_SOLVERS = Kit(
+    "solver",
+    Subject,
+    _by_name(
+        declared.declarations,
+        made.steps_of,
+        given.trains,
+        declared.pickling,
+        declared.settings,
+        declared.wrong_settings,
+        given.kinds_of_data,
+        given.features,
+        given.edges,
+        given.writing,
+        repeated.same_seed,
+        repeated.threads,
+        repeated.looking,
+        repeated.side_by_side,
+        made.shapes,
+        made.direction,
+        made.objective,
+        made.last_model,
+        made.saving,
+        made.speed_of_score,
+        conduct.imports,
+        conduct.budgets,
+        conduct.silence,
+    ),
+    ("declarations", "steps", "trains"),
+    MappingProxyType(
+        {
+            "read-only": "the training data is read-only: copy what you change, as in train.values.copy()",
+            "WRITEABLE": "the training data stays locked: copy what you change, as in train.values.copy()",
+        }
+    ),
+    "yield a Step after every short pass; --timeout gives more time",
 )
-_REMEDIES = {
-    "read-only": "the training data is read-only: copy what you change, as in train.values.copy()",
-    "WRITEABLE": "the training data stays locked: copy what you change, as in train.values.copy()",
-}
-_REMEDY = "mend the line; with --pdb it is looked at in the debugger"
+OF_METRICS = Kit(
+    "metric",
+    measuring.Measured,
+    _by_name(
+        measuring.declarations,
+        measuring.values,
+        measuring.limits,
+        measuring.definition,
+        measuring.direction,
+        measuring.order_of_items,
+        measuring.ties,
+        measuring.constant_scores,
+        measuring.missing_scores,
+        measuring.writing,
+        measuring.repeating,
+        measuring.silence,
+        measuring.pickling,
+        measuring.wrong_settings,
+    ),
+    ("declarations", "values"),
+    MappingProxyType({"read-only": "the ratings are read-only: copy what you change, as in ratings.copy()"}),
+    "use NumPy on whole arrays; --timeout gives more time",
+)
+_REMEDY = "mend the line; with --pdb a solver is looked at in the debugger"
 
 
-def checked(solver: Named, seconds: float | None) -> Iterator[Finding]:
-    """The findings of all checks, each as it comes; a check may take so many seconds."""
-    if isinstance(solver.record, NeedsMore) and (remedy := solver.record.missing()):
-        raise UserError(f"{solver.written} needs a package that is not installed", remedy=remedy)
-    names = list(CHECKS)
+def kit_for(record: object) -> Kit:
+    """The checks that suit a record: those of metrics if it has `of_user`, else those of solvers."""
+    return OF_METRICS if hasattr(record, "of_user") else OF_SOLVERS
+
+
+def checked(named: Named, seconds: float | None) -> Iterator[Finding]:
+    """The findings of all checks of a solver or metric, each as it comes; a check may take so many seconds."""
+    if isinstance(named.record, NeedsMore) and (remedy := named.record.missing()):
+        raise UserError(f"{named.written} needs a package that is not installed", remedy=remedy)
+    names = list(kit_for(named.record).checks)
     while names:
-        done = yield from _in_one_process(solver, names, seconds)
+        done = yield from _in_one_process(named, names, seconds)
         names = names[done:]
 
 
-def looked(name: str, solver: Solver) -> Finding:
-    """The finding of the check of this name; an exception of the solver is a finding too."""
+def looked(name: str, record: object) -> Finding:
+    """The finding of the check of this name; an exception of the solver or metric is a finding too."""
+    kit = kit_for(record)
     try:
-        return CHECKS[name](Subject(solver))
-    except Exception as error:  # a solver may raise anything
+        return kit.checks[name](kit.subject(record))
+    except Exception as error:  # a user's class may raise anything
         text = f"{type(error).__name__}: {error}"
-        remedy = next((remedy for word, remedy in _REMEDIES.items() if word in text), _REMEDY)
+        remedy = next((remedy for word, remedy in kit.hints.items() if word in text), _REMEDY)
         return failed(name, text, remedy, own_line(error))
 
 
-def _in_one_process(solver: Named, names: list[str], seconds: float | None) -> Generator[Finding, None, int]:
+def _in_one_process(named: Named, names: list[str], seconds: float | None) -> Generator[Finding, None, int]:
     """The findings of these checks, in one process; returns how many are done, fewer if the process is gone."""
-    context = server()
+    context, kit = server(), kit_for(named.record)
     home, away = context.Pipe(duplex=False)
-    process = forked(context, _work, (away, solver, names))
+    process = forked(context, _work, (away, named, names))
     away.close()
     try:
         for number, name in enumerate(names, 1):
             found = _received(home, seconds)
             if isinstance(found, str):
-                yield failed(name, *_GONE[found])
+                yield failed(name, *_gone(kit)[found])
                 return number
             yield found
-            if found.bad and CHECKS[name] in _FIRST:
-                yield not_applicable("all others", f"need a solver that passes {name!r}")
+            if found.bad and name in kit.first:
+                yield not_applicable("all others", f"need a {kit.kind} that passes {name!r}")
                 break
         else:
             process.join(_LEAVE)
@@ -104,10 +155,15 @@ def _in_one_process(solver: Named, names: list[str], seconds: float | None) -> G
 
 
 _LEAVE = 2.0  # seconds in which the process may exit by itself after the last check
-_GONE = {
-    "ended": ("the solver ended the process", "never call exit or abort, and check the indices of compiled code"),
-    "late": ("took longer than the time limit", "yield a Step after every short pass; --timeout gives more time"),
-}
+
+
+def _gone(kit: Kit) -> dict[str, tuple[str, str]]:
+    """What is said of a process that has ended, or that is late: what was seen, and the remedy."""
+    ended = "never call exit or abort, and check the indices of compiled code"
+    return {
+        "ended": (f"the {kit.kind} ended the process", ended),
+        "late": ("took longer than the time limit", kit.late),
+    }
 
 
 def _received(home: Connection, seconds: float | None) -> Finding | Literal["ended", "late"]:
@@ -121,10 +177,10 @@ def _received(home: Connection, seconds: float | None) -> Finding | Literal["end
         return "ended"
 
 
-def _work(away: Connection, solver: Named, names: list[str]) -> None:
+def _work(away: Connection, named: Named, names: list[str]) -> None:
     """Run these checks, and send each finding."""
     _hush()
-    record = solver.record
+    record = named.record
     if isinstance(record, NeedsMore):
         record.missing()  # imports the package before anything is looked at
     for name in names:
@@ -132,7 +188,7 @@ def _work(away: Connection, solver: Named, names: list[str]) -> None:
 
 
 def _hush() -> None:
-    """Send what the solver prints nowhere; the check of silence has its own way to see it."""
+    """Send what is printed nowhere; the check of silence has its own way to see it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nowhere, number)

@@ -168,7 +168,7 @@ class NotPickled(Good):
         raise TypeError("a lambda")
 
 
-@breaks("pickling", "is another one after pickling", "let equal settings make equal solvers")
+@breaks("pickling", "is another one after pickling", "let equal settings make equal records")
 class NeverEqual(Good):
     def __eq__(self, other):
         return False

@@ -7,8 +7,10 @@ from harness.checks.broken import CASES, Good, NeedsFeatures
 from helpers import SOLVER_HEAD, rankbench
 
 from rankbench.errors import UserError
-from rankbench.harness.checks.kit import CHECKS, checked, looked
+from rankbench.harness.checks.kit import OF_SOLVERS, checked, looked
 from rankbench.solvers import SOLVERS
+
+CHECKS = OF_SOLVERS.checks
 
 
 def own(folder, *lines):

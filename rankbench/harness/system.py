@@ -1,0 +1,225 @@
+"""What the harness asks of the operating system, gathered here: no other module reads /proc or calls prctl and flock.
+
+Every function has an answer on every POSIX system; where Linux' own sources of information are missing, it is the
+weaker one that its docstring names. Results do not depend on any of them. Beside this module only `keeper.py` forks
+and reaps processes, and `isolation.py` starts the fork server and blocks Ctrl-C meanwhile.
+
+Tested on Linux only. On macOS, which has all that POSIX asks for, runs should work with these weaker answers, which
+tests reach by hiding /proc: memory is measured as the present and not the highest, and if a cell's keeper and guard
+are both killed, its processes stay behind. On Windows there is no `fork`: commands that train in processes of their
+own say so in a line. What describes, and what trains in the process that asks (`rankbench.load`, `split`, `fit`,
+`evaluate` and `save`), should work; a test tries it with `fork`, `fcntl` and `resource` taken away.
+"""
+
+import ctypes
+import os
+import platform
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+_DEATH_SIGNAL, _SUBREAPER = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux' prctl
+
+_NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")  # the system counts guests in user and nice as well
+
+
+def descendants(pid: int) -> list[int]:
+    """The pids of all descendants of a process, parents before their children."""
+    if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):
+        return _searched(pid)  # only some kernels list the children, and only Linux has /proc
+    found = [pid]
+    for parent in found:  # the list grows during the loop
+        found += _children(parent)
+    return found[1:]
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        lists = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []  # the process has just ended
+    return [int(child) for text in lists for child in text.split()]
+
+
+def _searched(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def exceed(pids: list[int], cap: int) -> bool:
+    """Whether these processes together take more than `cap` bytes of memory.
+
+    Forked processes share pages, and the sum of their resident memory counts a shared page once for each process. So
+    a sum below the limit proves that the limit is kept, but a sum above it proves nothing. In that case the limit is
+    exceeded if the resident memory of a single process exceeds it, or the sum of the proportional set sizes, in which
+    a page that n processes share counts as 1/n for each. These sizes are slow to read and are read last. They must
+    exceed the limit twice: a process that ends while they are read leaves its share to those that are read after it.
+    """
+    resident = {pid: _resident(pid) for pid in pids}
+    if sum(resident.values()) <= cap:
+        return False
+    if max(resident.values()) > cap:
+        return True
+    return all(sum(_proportional(pid, size) for pid, size in resident.items()) > cap for _ in range(2))
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0  # it has just ended
+
+
+def _proportional(pid: int, resident: int) -> int:
+    """The proportional set size of a process, or its resident memory if the system reports none; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return resident if psutil.pid_exists(pid) else 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)
+
+
+def busy_seconds() -> float:
+    """The CPU seconds that all cores of the machine together have been busy since boot."""
+    times = psutil.cpu_times()._asdict()
+    return float(sum(seconds for kind, seconds in times.items() if kind not in _NOT_BUSY))
+
+
+def kill(pid: int, number: int) -> None:
+    """Send a signal to a process; nothing happens if it has ended or may not be signalled."""
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def kill_group(leader: int) -> None:
+    """Kill the process group of this leader, even if the leader itself has ended."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except OSError:
+        pass  # the group has no processes left
+
+
+def own_group() -> None:
+    """Make this process the leader of a new process group, which signals to the old one do not reach."""
+    os.setpgid(0, 0)
+
+
+def adopt_orphans() -> None:
+    """Let descendants that lose their parent become children of this process; without Linux they become init's."""
+    _control(_SUBREAPER, 1)
+
+
+def end_with_parent(number: signal.Signals) -> None:
+    """Let the system send this signal to this process when its parent ends; without Linux nothing is sent."""
+    _control(_DEATH_SIGNAL, number)
+
+
+def _control(option: int, value: int) -> None:
+    """Call Linux' prctl; on other systems do nothing."""
+    try:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (AttributeError, OSError):  # pragma: no cover: only on systems other than Linux
+        pass
+
+
+def cpu_seconds() -> float:
+    """The CPU seconds of this process and of its children that have ended and were waited for."""
+    import resource  # noqa: PLC0415  which only POSIX has
+
+    own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime
+
+
+def boot_id() -> str:
+    """A text that is another one after each start of the machine; empty if unknown."""
+    return _text("/proc/sys/kernel/random/boot_id")
+
+
+def pid_namespace() -> str:
+    """A text that is equal for processes that share their numbers, as those of a container do; empty if unknown."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:  # pragma: no cover: only on systems without /proc
+        return ""
+
+
+def started(pid: int) -> str:
+    """When a process started, in clock ticks since boot; `ended` for a zombie, empty if unknown.
+
+    Without /proc it is psutil's time of creation, a time of day that moves when the clock is set.
+    """
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()  # the program's name ends at the last ")"
+    if len(fields) > 19:
+        return "ended" if fields[0] in "ZX" else fields[19]
+    if Path("/proc/self/stat").exists():
+        return ""
+    with suppress(psutil.Error):  # pragma: no cover: only on systems without /proc
+        return f"{psutil.Process(pid).create_time():.1f}"
+    return ""  # pragma: no cover: only on systems without /proc
+
+
+def _text(path: str) -> str:
+    """The content of a system file, or an empty string if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # pragma: no cover: only on systems without /proc, and of processes that have just ended
+        return ""
+
+
+def restart_peak() -> None:
+    """Let the peak memory of this process begin anew; without Linux it stays that of the whole process so far."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        pass
+
+
+def peak_bytes() -> int:
+    """The peak memory of this process (VmHWM), or its current resident memory if there is no /proc."""
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:  # pragma: no cover: only on systems without /proc
+        pass
+    return int(psutil.Process().memory_info().rss)
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use, or of all cores where the system does not tell."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # pragma: no cover: only on systems other than Linux
+        return psutil.cpu_count() or 1
+
+
+def cpu_name() -> str:
+    """The processor's name from /proc/cpuinfo, or from Python's `platform`."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:  # pragma: no cover: only on systems without /proc
+        pass
+    return platform.processor() or platform.machine()
+
+
+def locked(folder: Path) -> int | None:
+    """An open descriptor that holds the lock of a folder, or None if another process holds it."""
+    import fcntl  # noqa: PLC0415  which only POSIX has
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return handle
