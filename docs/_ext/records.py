@@ -1,10 +1,11 @@
 """A Sphinx extension: directives that write what the code knows of solvers and metrics, and draw small figures.
 
-    {solver} NAME         facts and settings; in the content a line `setting: meaning` for each setting
-    {solvers}             a table of the solvers named in the content
-    {metric} NAME         definition, range and settings
-    {metrics}             a table of the metrics named in the content
-    {fits} CAPTION        a figure with a line for each solver in the content, drawn while the page is built
+{solver} NAME         facts and settings; in the content a line `setting: meaning` for each setting
+{solvers}             a table of the solvers named in the content
+{metric} NAME         definition, range and settings
+{metrics}             a table of the metrics named in the content
+{metric-rules}        the conventions that all metrics share
+{fits} CAPTION        a figure with a line for each solver in the content, drawn while the page is built
 """
 
 import os
@@ -19,6 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import rankbench
+from rankbench.metrics import RULES
 
 
 class _Text(SphinxDirective):
@@ -80,6 +82,14 @@ class MetricsDirective(_Text):
         return metrics_text(" ".join(self.content).split())
 
 
+class RulesDirective(_Text):
+    """The conventions that all metrics share."""
+
+    def text(self) -> str:
+        """The rules as `rankbench info` prints them."""
+        return RULES
+
+
 class FitsDirective(SphinxDirective):
     """A figure of some trainings."""
 
@@ -139,5 +149,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("solvers", SolversDirective)
     app.add_directive("metric", MetricDirective)
     app.add_directive("metrics", MetricsDirective)
+    app.add_directive("metric-rules", RulesDirective)
     app.add_directive("fits", FitsDirective)
     return {"version": rankbench.__version__, "parallel_read_safe": True}
