@@ -43,8 +43,8 @@ def solver_text(name: str, meanings: Mapping[str, str]) -> str:
     if wrong := {setting.name for setting in known} ^ set(meanings):
         raise UserError(f"the page of {name} must give one meaning for each setting: see {', '.join(sorted(wrong))}")
     facts = _table(("Fact", "Value"), facts_of(name))
-    rows = [(f"`{one.name}`", _values(one), f"`{one.default}`", meanings[one.name]) for one in known]
-    settings = _table(("Setting", "Values", "Default", "Meaning"), rows) if rows else "It has no settings."
+    rows = [(f"`{one.name}` = `{one.default}`", meanings[one.name], _values(one)) for one in known]
+    settings = _table(("Setting and default", "Meaning", "Values"), rows) if rows else "It has no settings."
     return f"{facts}\n\n{settings}"
 
 
