@@ -168,8 +168,8 @@ def test_the_settings_of_a_solver_are_told_with_their_ranges():
 
 def test_the_table_of_solvers_has_the_first_words_of_each_page():
     line = facts.solvers_text(["global"]).splitlines()[2]
-    assert line.startswith("| {ref}`global <solver-global>` | comparisons | One score for each item, the same for all")
-    assert line.endswith("| exact |")
+    assert line.startswith("| {ref}`global <solver-global>` | One score for each item, the same for all users, fitted")
+    assert line.endswith(" | comparisons; exact |")
 
 
 def test_the_text_of_a_metric_is_that_of_its_record():

@@ -64,8 +64,9 @@ def description(name: str) -> str:
 
 def solvers_text(names: Sequence[str]) -> str:
     """A table of solvers, with links to their pages."""
-    header = "Solver", "Learns from", "What it is", "Determinism"
-    return _table(header, [(_link("solver", name), _learns(name), description(name), _short(name)) for name in names])
+    header = "Solver", "What it is", "Learns from; determinism"
+    facts = {name: f"{_learns(name)}; {_short(name)}" for name in names}
+    return _table(header, [(_link("solver", name), description(name), facts[name]) for name in names])
 
 
 def metric_text(name: str) -> str:
