@@ -1,4 +1,4 @@
-"""The pages of solvers and metrics are complete, agree with the code, and their examples run."""
+"""The pages of solvers, splits and metrics are complete, agree with the code, and their examples run."""
 
 import doctest
 import importlib.util
@@ -12,11 +12,12 @@ import pytest
 
 from rankbench import UserError
 from rankbench.cli.describe import settings_in
+from rankbench.data.splits import SPLITS
 from rankbench.metrics import METRICS
 from rankbench.solvers import SOLVERS
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted((DOCS / "solvers").glob("*.md")) + sorted((DOCS / "metrics").glob("*.md"))
+PAGES = [*sorted((DOCS / "solvers").glob("*.md")), *sorted((DOCS / "metrics").glob("*.md")), DOCS / "splits.md"]
 SOLVER_PAGES = [page for page in PAGES if page.parent.name == "solvers" and page.stem != "index"]
 SECTIONS = [
     "Formula",
@@ -72,6 +73,15 @@ def test_every_metric_has_its_section_and_stands_in_one_table():
     assert sorted(listed) == sorted(METRICS)
 
 
+def test_every_split_has_its_section_and_is_linked_by_its_name():
+    found = directives("docs", "split")
+    assert sorted(name for name, _ in found) == SPLITS.names()
+    for name, content in found:
+        assert f"(split-{name})=\n### {name}\n" in (DOCS / "splits.md").read_text()
+        assert re.findall(r"^(\w+): \S+", content, re.M) == [one.name for one in settings_in(SPLITS.find(name))]
+        assert facts.split_text(name, dict(re.findall(r"^(\w+): (.+)$", content, re.M)))
+
+
 @pytest.mark.parametrize("page", SOLVER_PAGES, ids=title)
 def test_the_page_of_a_solver_has_its_sections_each_with_something_in_it(page):
     parts = re.split(r"^## (.+)\n", page.read_text(), flags=re.M)
@@ -94,9 +104,9 @@ def test_the_section_of_a_metric_has_a_formula_and_an_example_by_hand(name):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
-def test_the_links_of_a_page_lead_to_a_solver_or_metric(page):
-    for kind, name in re.findall(r"<(solver|metric)-([a-z0-9-]+)>", page.read_text()):
-        assert name in (SOLVERS.entries if kind == "solver" else METRICS)
+def test_the_links_of_a_page_lead_to_what_has_a_page(page):
+    for kind, name in re.findall(r"<(solver|metric|split)-([a-z0-9-]+)>", page.read_text()):
+        assert name in {"solver": SOLVERS.entries, "metric": METRICS, "split": SPLITS.entries}[kind]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What the pages of solvers and metrics take from the code: facts, settings and definitions, as Markdown.
+"""What the pages of solvers, splits and metrics take from the code: facts, settings and definitions, as Markdown.
 
 A fact is what a record declares, or what a small training shows. So it cannot differ from what the code does.
 """
@@ -18,10 +18,12 @@ import rankbench
 from rankbench import Step, UserError
 from rankbench.cli.describe import Setting, declared, settings_in
 from rankbench.contract import NeedsMore
+from rankbench.data.splits import SPLITS
 from rankbench.experiments import Budget
 from rankbench.harness.training import trained
 from rankbench.metrics import METRICS
 from rankbench.metrics.records import Metric
+from rankbench.names import Registry
 from rankbench.solvers import SOLVERS
 
 PAGES = Path(__file__).parents[1] / "solvers"
@@ -39,13 +41,21 @@ _DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}
 
 def solver_text(name: str, meanings: Mapping[str, str]) -> str:
     """What the code knows of a solver: its facts, and its settings with these meanings."""
-    known = settings_in(SOLVERS.find(name))
+    return f"{_table(('Fact', 'Value'), facts_of(name))}\n\n{settings_text(SOLVERS, name, meanings)}"
+
+
+def split_text(name: str, meanings: Mapping[str, str]) -> str:
+    """The settings of a split with these meanings."""
+    return settings_text(SPLITS, name, meanings)
+
+
+def settings_text(registry: Registry, name: str, meanings: Mapping[str, str]) -> str:
+    """A table of the settings of a solver or split with these meanings; an error unless each has one."""
+    known = settings_in(registry.find(name))
     if wrong := {setting.name for setting in known} ^ set(meanings):
         raise UserError(f"the page of {name} must give one meaning for each setting: see {', '.join(sorted(wrong))}")
-    facts = _table(("Fact", "Value"), facts_of(name))
     rows = [(f"`{one.name}` = `{one.default}`", meanings[one.name], _values(one)) for one in known]
-    settings = _table(("Setting and default", "Meaning", "Values"), rows) if rows else "It has no settings."
-    return f"{facts}\n\n{settings}"
+    return _table(("Setting and default", "Meaning", "Values"), rows) if rows else "It has no settings."
 
 
 def page_of(name: str) -> Path:

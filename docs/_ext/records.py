@@ -1,4 +1,4 @@
-"""A Sphinx extension: directives that write what the code knows of solvers and metrics, and draw small figures.
+"""A Sphinx extension: directives that write what the code knows of solvers, splits and metrics, and draw small figures.
 
 {solver} NAME         facts and settings; in the content a line `setting: meaning` for each setting
 {solvers}             a table of the solvers named in the content
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from record_facts import metric_text, metrics_text, page_of, solver_text, solvers_text, sources_of
+from record_facts import metric_text, metrics_text, page_of, solver_text, solvers_text, sources_of, split_text
 from record_figures import Plan, draw, told
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -51,6 +51,16 @@ class SolverDirective(_Text):
         for source in sources_of(name):
             self.env.note_dependency(source)
         return solver_text(name, meanings_in(list(self.content)))
+
+
+class SplitDirective(_Text):
+    """Settings of a split."""
+
+    required_arguments = 1
+
+    def text(self) -> str:
+        """What the split's record says, with the meanings in the content."""
+        return split_text(self.arguments[0], meanings_in(list(self.content)))
 
 
 class SolversDirective(_Text):
@@ -147,6 +157,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     """Register the directives."""
     app.add_directive("solver", SolverDirective)
     app.add_directive("solvers", SolversDirective)
+    app.add_directive("split", SplitDirective)
     app.add_directive("metric", MetricDirective)
     app.add_directive("metrics", MetricsDirective)
     app.add_directive("metric-rules", RulesDirective)
