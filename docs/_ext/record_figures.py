@@ -15,6 +15,7 @@ from rankbench.report.figures import COLOURS, DASHES, MARKERS, style
 from rankbench.solvers import SOLVERS
 
 PLACE = "{}"  # in a solver, split or metric: where the values of the horizontal axis go
+_MARKS = 20  # marks on a line, about
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ def draw(plan: Plan, lines: list[Line], path: Path) -> None:
         axes = figure.subplots()
         for number, line in enumerate(lines):
             look = {"color": COLOURS[number % len(COLOURS)], "ls": DASHES[number % len(DASHES)]}
-            axes.plot(line.x, line.y, marker=MARKERS[number % len(MARKERS)], label=line.label, **look)
-        axes.set(xlabel=plan.x, ylabel=plan.y.replace(PLACE, "k"))
+            look |= {"marker": MARKERS[number % len(MARKERS)], "markevery": max(1, len(line.x) // _MARKS)}
+            axes.plot(line.x, line.y, label=line.label, **look)
+        axes.set(xlabel=plan.x, ylabel=plan.y.replace(PLACE, "k").replace("[", "\n["))
         for axis in plan.logarithmic:
             axes.set(**{f"{axis}scale": "log"})
         if len(lines) > 1:

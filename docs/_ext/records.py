@@ -119,7 +119,8 @@ class FitsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Draw the figure into the folder of the build, and show it."""
         plan = plan_of(self.options, [line.strip() for line in self.content if line.strip()])
-        file = Path(self.env.app.doctreedir) / "fits" / f"{self.env.docname.replace('/', '-')}-{self.lineno}.svg"
+        name = f"{self.env.docname.replace('/', '-')}-{self.env.new_serialno('fits')}.svg"
+        file = Path(self.env.doctreedir) / "fits" / name
         try:
             lines = plan.lines()
         except rankbench.UserError as error:
