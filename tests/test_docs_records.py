@@ -112,11 +112,12 @@ def test_the_links_of_a_page_lead_to_what_has_a_page(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_the_examples_of_a_page_give_what_it_says(page):
-    examples = "\n".join(re.findall(r"^```pycon\n(.*?)^```", page.read_text(), re.M | re.S))
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    assert all(block.startswith(">>> ") for block in blocks), "an example shows what it prints"
+    examples = "\n".join(blocks)
     test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
     failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test)
     assert failed == 0
-    assert "```python" not in page.read_text(), "examples are pycon blocks, so that their output is compared"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
