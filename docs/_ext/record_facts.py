@@ -86,7 +86,7 @@ def metric_text(name: str) -> str:
     rows = [("Range", f"{low} to {high}; {_DIRECTIONS[record.better]}"), ("Cut-off", _cut(record))]
     if record.takes:
         rows.append(("Settings", ", ".join(f"`{choice}`" for choice in record.choices.split(", "))))
-    return f"{record.formula}.\n\n{_table(('Fact', 'Value'), rows)}"
+    return f"In words: {record.formula}.\n\n{_table(('Fact', 'Value'), rows)}"
 
 
 def metrics_text(names: Sequence[str]) -> str:
