@@ -3,10 +3,11 @@
 import hashlib
 import inspect
 import os
+import types
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rankbench import data as data_sets
 from rankbench import experiments
@@ -21,7 +22,8 @@ from rankbench.errors import unknown
 from rankbench.experiments.spaces import described
 from rankbench.harness import machine
 from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
-from rankbench.names import Registry, parse, settings_of, show_value
+from rankbench.names import Limits, Registry, parse, settings_of, show_value
+from rankbench.names.grammar import written
 from rankbench.names.user_files import is_from_file
 from rankbench.solvers import SOLVERS
 
@@ -33,6 +35,27 @@ _EXTRAS = {
     "bench": "asv",
     "peers": "implicit",
 }
+_KINDS = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "none"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of a record in words."""
+
+    name: str
+    kind: str  # whole number, number, text, one of several words
+    default: str
+    limits: str  # the range of a number, or the words; empty if every value is allowed
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a solver declares, in words."""
+
+    learns_from: str
+    features: str  # needs, or ignores
+    determinism: str
+    version: int
 
 
 def everything() -> dict[str, dict[str, str]]:
@@ -125,6 +148,21 @@ def verified(names: list[str]) -> tuple[list[str], bool]:
     return lines, good
 
 
+def settings_in(cls: Any) -> list[Setting]:
+    """The settings of a class, with the values that they take."""
+    hints = get_type_hints(cls, include_extras=True)
+    return [Setting(field.name, *_taken(hints[field.name], _default(field))) for field in fields(cls)]
+
+
+def declared(name: str) -> Declared:
+    """What the solver of this name declares, with the settings in the name, and defaults for all other settings."""
+    solver: Solver = SOLVERS.make(name)
+    accepted = solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
+    kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted)
+    features = "needs" if solver.needs_features else "ignores"
+    return Declared(kinds, features, solver.determinism.value, solver.version)
+
+
 def _experiment(name: str) -> str:
     found = experiments.load(name)
     budget = ", ".join(f"{key}={value}" for key, value in settings_of(found.budget).items() if value is not None)
@@ -149,12 +187,8 @@ def _experiment(name: str) -> str:
 
 
 def _solver(name: str) -> str:
-    cls: Any = SOLVERS.find(name)
-    accepted = cls.learns_from if isinstance(cls.learns_from, tuple) else (cls.learns_from,)
-    kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted)
-    solver: Solver = SOLVERS.make(name)  # with the settings in the name, and defaults for all other settings
-    features = "needs" if solver.needs_features else "ignores"
-    facts = f"learns from {kinds}; {features} item features; {solver.determinism.value}; version {cls.version}"
+    told = declared(name)
+    facts = f"learns from {told.learns_from}; {told.features} item features; {told.determinism}; version {told.version}"
     return f"{_settings(SOLVERS, name)}\n\n{facts}{_own_file(name)}"
 
 
@@ -202,13 +236,40 @@ def _settings(registry: Registry, name: str) -> str:
     """A class's docstring and its settings with their defaults."""
     cls: Any = registry.find(name)
     lines = [f"{name}: {inspect.getdoc(cls) or ''}", ""]
-    lines += [f"  {field.name} = {_default(field)}" for field in fields(cls)] or ["  no settings"]
+    lines += [f"  {setting.name} = {setting.default}" for setting in settings_in(cls)] or ["  no settings"]
     return "\n".join(lines)
 
 
 def _default(field: Field[Any]) -> str:
     """A setting's default value as text."""
-    return "(must be given)" if field.default is MISSING else show_value(field.default)
+    return "(must be given)" if field.default is MISSING else written(field.default)
+
+
+def _taken(hint: Any, default: str) -> tuple[str, str, str]:
+    """The kind of value that a setting with this type takes, its default, and the range or the words it may be."""
+    plain, limits = _parts_of(hint)
+    words = [show_value(word) for kind in plain if get_origin(kind) is Literal for word in get_args(kind)]
+    kinds = ["one of" if get_origin(kind) is Literal else _KINDS.get(kind, "any") for kind in plain]
+    return " or ".join(kinds), default, ", ".join(words) or " and ".join(map(_range, limits))
+
+
+def _range(limits: Limits) -> str:
+    """The range of a number, from the least to the greatest if it has both."""
+    if limits.low is None or limits.high is None:
+        return str(limits)
+    return f"{limits.low:g} to {limits.high:g}"
+
+
+def _parts_of(hint: Any) -> tuple[list[Any], list[Limits]]:
+    """The types that a type hint joins, and the limits noted in it."""
+    if get_origin(hint) is Annotated:
+        inner, *notes = get_args(hint)
+        plain, limits = _parts_of(inner)
+        return plain, limits + [note for note in notes if isinstance(note, Limits)]
+    if get_origin(hint) in (Union, types.UnionType):
+        parts = [_parts_of(part) for part in get_args(hint)]
+        return [kind for plain, _ in parts for kind in plain], [limit for _, limits in parts for limit in limits]
+    return [hint], []
 
 
 def _first_line(cls: type) -> str:
