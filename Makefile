@@ -6,6 +6,7 @@
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
 # make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
+# make docs    build the site of documentation in build/docs, with warnings as errors, and check its links
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
 # make bench-compare  say what got slower since another commit, by instructions and by time: make bench-compare BASE=main
@@ -37,7 +38,7 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare peers locked lock audit reproduce clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint docs stubs bench bench-compare peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -80,6 +81,10 @@ lint: .venv/.extra-lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/python .ci/write_stubs.py --check
 
+docs: .venv/.extra-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs $(ARGS)
+	$(BIN)/python .ci/check_links.py build/docs
+
 stubs: .venv/.extra-lint
 	$(BIN)/python .ci/write_stubs.py
 	$(BIN)/ruff format -q rankbench/kernels
@@ -102,7 +107,7 @@ locked:
 	touch .venv/.extra-data .venv/.extra-test .venv/.extra-lint .venv/.extra-bench
 
 lock: .venv/tools/.installed
-	$(TOOLS)/python .ci/build_requires.py | $(LOCK) --extra test --extra lint --extra bench \
+	$(TOOLS)/python .ci/build_requires.py | $(LOCK) --extra test --extra lint --extra bench --extra docs \
 	    pyproject.toml - --output-file .ci/lock/dev.txt
 	$(LOCK) .ci/lock/tools.in --output-file .ci/lock/tools.txt
 
@@ -116,7 +121,7 @@ reproduce: .venv/.extra-data
 	$(BIN)/python .ci/write_readme_tables.py
 
 clean:
-	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so
+	rm -rf .venv build dist docs/examples docs/reference *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so
 
 # The package is installed once, in place; touching a kernel builds again, touching Python does not.
 .venv/.package: $(SOURCES)
