@@ -82,6 +82,8 @@ lint: .venv/.extra-lint
 	$(BIN)/python .ci/write_stubs.py --check
 
 docs: .venv/.extra-docs
+	rm -rf docs/examples docs/reference
+	$(BIN)/python -m doctest docs/_ext/mathml.py
 	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs $(ARGS)
 	$(BIN)/python .ci/check_links.py build/docs
 

@@ -1,5 +1,6 @@
 """What README and docs/ say is so: their examples run, their lists are complete, and their links lead somewhere."""
 
+import doctest
 import inspect
 import re
 import shlex
@@ -74,6 +75,21 @@ def test_every_block_runs_or_says_why_not(path):
         assert one.language in ("python", "sh", "toml"), one.language
 
 
+def run_session(text: str, space: dict[str, object]) -> None:
+    """Run what a Python session shows, and compare what it prints; its names stay for later blocks."""
+    session = doctest.DocTestParser().get_doctest(text, space, "session", None, 0)
+    found: list[str] = []
+    doctest.DocTestRunner().run(session, out=found.append, clear_globs=False)
+    space |= session.globs
+    assert not found, "".join(found)
+
+
+def test_a_session_that_shows_something_else_is_seen():
+    run_session(">>> 1 + 1\n2\n", {})
+    with pytest.raises(AssertionError, match="Expected"):
+        run_session(">>> 1 + 1\n3\n", {})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RUN, ids=named)
 def test_the_examples_of_a_page_run(path, tmp_path, monkeypatch, capsys):
@@ -84,6 +100,8 @@ def test_the_examples_of_a_page_run(path, tmp_path, monkeypatch, capsys):
     for one in blocks(path):
         if one.file:
             (tmp_path / one.file).write_text(one.text)
+        elif one.text.startswith(">>> "):
+            run_session(one.text, space)
         elif one.runs and one.language == "python":
             exec(compile(one.text, named(path), "exec"), space)
         elif one.runs:
