@@ -58,7 +58,7 @@ class Block:
 def blocks(path: Path) -> list[Block]:
     """The fenced blocks of a page, without Sphinx's directives and what only shows output."""
     found = [Block(language.strip(), text, mark or "") for mark, language, text in BLOCK.findall(path.read_text())]
-    return [one for one in found if not one.language.startswith("{") and one.language != "text"]
+    return [one for one in found if not one.language.startswith("{") and (one.language != "text" or one.mark)]
 
 
 def named(path: Path) -> str:
@@ -71,8 +71,14 @@ RUN = [path for path in PAGES if any(one.runs for one in blocks(path))]
 @pytest.mark.parametrize("path", PAGES, ids=named)
 def test_every_block_runs_or_says_why_not(path):
     for one in blocks(path):
-        assert one.runs or one.file or re.match(r"shown: \w+( \S+){2,}", one.mark), one.text
-        assert one.language in ("python", "sh", "toml"), one.language
+        assert one.runs or one.file or re.match(r"printed$|shown: \w+( \S+){2,}", one.mark), one.text
+        assert one.language in ("python", "sh", "toml", "text"), one.language
+
+
+def check_printed(shown: str, printed: str) -> None:
+    """Compare what a page says is printed with what was; a table may have a column of seconds behind the others."""
+    starts = [line.removesuffix(" |").rstrip() for line in shown.splitlines()]
+    assert [start for start in starts if not any(line.startswith(start) for line in printed.splitlines())] == []
 
 
 def run_session(text: str, space: dict[str, object]) -> None:
@@ -104,6 +110,8 @@ def test_the_examples_of_a_page_run(path, tmp_path, monkeypatch, capsys):
             run_session(one.text, space)
         elif one.runs and one.language == "python":
             exec(compile(one.text, named(path), "exec"), space)
+        elif one.mark == "printed":
+            check_printed(one.text, capsys.readouterr().out)
         elif one.runs:
             assert len(one.commands) == len(one.text.strip().splitlines())
             for words in one.commands:
