@@ -38,7 +38,7 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust coverage kernel-coverage test-packaging lint docs stubs bench bench-compare peers locked lock audit reproduce clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -81,6 +81,7 @@ lint: .venv/.extra-lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/python .ci/write_stubs.py --check
 
+.PHONY: docs
 docs: .venv/.extra-docs
 	rm -rf docs/examples docs/reference
 	$(BIN)/python -m doctest docs/_ext/mathml.py
