@@ -6,6 +6,7 @@
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
 # make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
+# make docs    build the site of documentation in build/docs, with warnings as errors, and check its links
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
 # make bench-compare  say what got slower since another commit, by instructions and by time: make bench-compare BASE=main
@@ -81,6 +82,13 @@ lint: .venv/.extra-lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/python .ci/write_stubs.py --check
 
+.PHONY: docs
+docs: .venv/.extra-docs
+	rm -rf docs/examples docs/reference
+	$(BIN)/python -m doctest docs/_ext/mathml.py
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs $(ARGS)
+	$(BIN)/python .ci/check_links.py build/docs
+
 stubs: .venv/.extra-lint
 	$(BIN)/python .ci/write_stubs.py
 	$(BIN)/ruff format -q rankbench/kernels
@@ -106,7 +114,7 @@ locked:
 	touch .venv/.extra-data .venv/.extra-test .venv/.extra-lint .venv/.extra-bench
 
 lock: .venv/tools/.installed
-	$(TOOLS)/python .ci/build_requires.py | $(LOCK) --extra test --extra lint --extra bench \
+	$(TOOLS)/python .ci/build_requires.py | $(LOCK) --extra test --extra lint --extra bench --extra docs \
 	    pyproject.toml - --output-file .ci/lock/dev.txt
 	$(LOCK) .ci/lock/tools.in --output-file .ci/lock/tools.txt
 
@@ -120,7 +128,7 @@ reproduce: .venv/.extra-data
 	$(BIN)/python .ci/write_readme_tables.py
 
 clean:
-	rm -rf .venv build dist *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so
+	rm -rf .venv build dist docs/examples docs/reference *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so
 
 # The package is installed once, in place; touching a kernel builds again, touching Python does not.
 .venv/.package: $(SOURCES)

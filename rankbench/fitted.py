@@ -109,10 +109,26 @@ class Fitted:
     ) -> "pandas.DataFrame":
         """The k items with the highest scores for a user, for several users, or for all if none is named.
 
-        One row per recommendation: user, place from 1, item, score. Items that the user has seen in training are left
-        out unless `seen=True`, and so are items without a score, so that a user without training rows may get none.
-        With `items`, only these are recommended. Of items with equal scores the one that comes first in the data is
-        first. All users' scores are never in memory at once.
+        Of items with equal scores the one that comes first in the data is first. Items without a score are left out, so
+        that a user without training rows may get none. All users' scores are never in memory at once.
+
+        Parameters
+        ----------
+        users : id or list of ids, optional
+            The data's own ids; all users if none is given.
+        k : int
+            How many items for each user.
+        items : list of ids, optional
+            Recommend only from these.
+        seen : bool
+            Whether also items that the user has seen in training are recommended.
+        threads : int
+            Threads that score.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each recommendation: user, place from 1, item, score.
         """
         import pandas  # noqa: PLC0415  slow to import, and not needed to score
 
@@ -133,7 +149,19 @@ class Fitted:
     def rank(self, user: Any, items: Any = None) -> "pandas.DataFrame":
         """These items, or all items, in the order of their scores for a user, best first; items without a score last.
 
-        One row per item: user, place from 1, item, score. Items that the user has seen are ranked too.
+        Items that the user has seen are ranked too.
+
+        Parameters
+        ----------
+        user : id
+            The data's own id of the user.
+        items : list of ids, optional
+            The items to rank; all if none is given.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each item: user, place from 1, item, score.
         """
         (number,) = _one(self._numbers("user", user), user)
         asked = np.arange(self.n_items) if items is None else self._numbers("item", items)
@@ -144,7 +172,19 @@ class Fitted:
     def with_items(self, features: Any, item_ids: Any = None) -> "Fitted":
         """The same model with more items, which it scores by these features, one row per item.
 
-        The items come after those of the data. Without ids, which the data must then lack too, they go on counting.
+        The items come after those of the data.
+
+        Parameters
+        ----------
+        features : array, sparse matrix or pandas.DataFrame
+            A row for each new item, with the features of training.
+        item_ids : list of ids, optional
+            Their ids. Without them, which the data must then lack too, they go on counting.
+
+        Returns
+        -------
+        Fitted
+            The model; the items of training have the scores that they had.
         """
         known, features = self._features(), _matrix(features)
         if features.ndim != 2 or features.shape[1] != known.shape[1]:

@@ -101,9 +101,41 @@ def run(
 ) -> Outcome:
     """Run an experiment by name, or that of a TOML file, as `rankbench run` does, and return what is stored of it.
 
-    Cells with a stored result in the folder `out` are not run again, unless `force` asks for all of them or
-    `retry_failed` for those that did not end well. `jobs` cells run at a time, each for at most `timeout` seconds.
-    `callback` is called with an `Event` when a cell starts or ends.
+    Cells with a stored result are not run again, unless `force` or `retry_failed` says so.
+
+    Parameters
+    ----------
+    experiment : str or Experiment
+        A name (`rankbench list experiments`) or the path of a TOML file.
+    solvers, data : str or list of str
+        Only these solvers, and only these data sets.
+    repetitions : int, optional
+        Repetitions instead of the experiment's own number.
+    seed : int
+        Decides all random numbers.
+    threads : int
+        Threads of each solver.
+    full : bool
+        The paper's own sizes instead of the quick profile.
+    trials : int, optional
+        Trials of each solver in random search.
+    out : str or Path
+        The folder of results.
+    jobs : int
+        How many cells run at a time.
+    timeout : float, optional
+        Seconds that a cell may take; None for no limit.
+    force, retry_failed : bool
+        Run all cells again, or those that did not end well.
+    progress : bool
+        Whether to show a bar.
+    callback : callable, optional
+        Is called with an `Event` when a cell starts or ends.
+
+    Returns
+    -------
+    Outcome
+        All that is stored of the experiment, as tables.
     """
     conditions = Conditions(_checked_jobs(jobs), Caps(_checked_timeout(timeout)), force, retry_failed)
     selection = Selection(_names(solvers), _names(data), repetitions, seed, threads, full, trials)
@@ -132,9 +164,35 @@ def tune(
 ) -> Outcome:
     """Tune a solver on a data set: `tune("sgd", "ml-100k", {"lam": "1..1000:log", "rank": [5, 10]}).best`.
 
-    The data is a name, the path of a file, a DataFrame, ratings or comparisons; what is no file yet is written to one
-    in the folder `out`, which also keeps each trial. A range is a text such as "1..1000:log"; a list has the values to
-    try.
+    Parameters
+    ----------
+    solver : str
+        The name of the solver, with the settings that stay in brackets.
+    data : str, Path, pandas.DataFrame, Ratings or Comparisons
+        The name of a data set, the path of a file, or a table; what is no file yet is written to one in `out`.
+    space : dict
+        For each setting to tune, a range as a text, "1..1000:log", or a list of values to try.
+    split, validation : str
+        The split that cuts off the test part, and the one that cuts the validation part from the training part.
+    metric : str
+        The metric that chooses.
+    trials : int
+        How many settings to try.
+    steps : int
+        Steps of each training.
+    seed : int
+        Decides all random numbers.
+    threads : int
+        Threads of the solver.
+    out : str or Path
+        The folder of results, in which each trial is stored.
+    progress : bool
+        Whether to show a bar.
+
+    Returns
+    -------
+    Outcome
+        Its `best` is the name of the solver with the chosen settings, and `trials()` has all trials.
     """
     if not isinstance(solver, str):
         remedy = "pass its name with its settings, such as 'sgd[rank=5]'"
@@ -164,8 +222,25 @@ def results(
 ) -> "pandas.DataFrame":
     """The stored results of an experiment, or of all, as a table with a row for each cell and metric.
 
-    They are those of the latest run, or of the run with this seed and profile. With `to`, the table is also written
-    to this file, which may end in .parquet or .csv.
+    They are those of the latest run, or of the run with this seed and profile.
+
+    Parameters
+    ----------
+    experiment : str, optional
+        A name or a TOML file; all experiments of the folder if none is given.
+    seed : int, optional
+        The seed of the run.
+    full : bool, optional
+        The profile of the run.
+    out : str or Path
+        The folder of results.
+    to : str or Path, optional
+        A file that the table is also written to; its name ends in .parquet or .csv.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `Outcome.results`.
     """
     import pandas  # noqa: PLC0415
 
@@ -179,7 +254,24 @@ def results(
 def outcome(
     experiment: str, *, seed: int | None = None, full: bool | None = None, out: str | Path = RESULTS
 ) -> Outcome:
-    """What is stored of an experiment: of the latest run, or of the run with this seed and profile."""
+    """What is stored of an experiment: of the latest run, or of the run with this seed and profile.
+
+    Parameters
+    ----------
+    experiment : str
+        A name or a TOML file.
+    seed : int, optional
+        The seed of the run.
+    full : bool, optional
+        The profile of the run.
+    out : str or Path
+        The folder of results.
+
+    Returns
+    -------
+    Outcome
+        All that is stored of it, as tables.
+    """
     folder = _folder(out)
     path = Path(experiment) if experiment.endswith(".toml") else None
     name, source = (path.stem, str(path.resolve())) if path else (experiment, None)
@@ -194,7 +286,20 @@ def outcome(
 
 
 def compare(what: Outcome | str, *, out: str | Path = RESULTS) -> "pandas.DataFrame":
-    """Each two solvers of an experiment, user by user: difference, 95 % interval, test, effect, verdict."""
+    """Each two solvers of an experiment, user by user: difference, 95 % interval, test, effect, verdict.
+
+    Parameters
+    ----------
+    what : Outcome or str
+        What `run` returned, or the name of an experiment.
+    out : str or Path
+        The folder of results, for a name.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each two solvers, data set and metric.
+    """
     return (outcome(what, out=out) if isinstance(what, str) else what).compare()
 
 

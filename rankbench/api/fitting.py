@@ -41,9 +41,35 @@ def fit(
 ) -> Fitted:
     """Train a solver within a budget: `fit("sgd[rank=5]", split)`, or `fit(SGD(rank=5), split.train, steps=50)`.
 
-    Training ends after so many steps or seconds, or when the objective changes by less than the tolerance. `progress`
-    shows a bar. `callback` is called with a `Progress` after each step, and ends the training by returning True. `rng`
-    is another name of `seed`, and may also be a NumPy generator.
+    Training ends after so many steps or seconds, or when the objective changes by less than the tolerance.
+
+    Parameters
+    ----------
+    solver : str or Solver
+        A name with settings in brackets, or a record.
+    train : Ratings, Comparisons or Split
+        What to train on; of a split, the training part.
+    steps : int, optional
+        The most steps; None for no such limit.
+    seconds : float, optional
+        The most training seconds; a step that has begun is finished.
+    tolerance : float, optional
+        The relative change of the objective below which training ends.
+    seed : int
+        Decides all random numbers.
+    rng : int or numpy.random.Generator, optional
+        Another name of `seed`, which may also be a generator.
+    threads : int
+        Threads of the solver.
+    progress : bool
+        Whether to show a bar.
+    callback : callable, optional
+        Is called with a `Progress` after each step, and ends the training by returning True.
+
+    Returns
+    -------
+    Fitted
+        The model, with the ids of the data.
     """
     solver = solver_of(solver)
     part = train.train_for(solver) if isinstance(train, Split) else view_in("train", train)
@@ -77,7 +103,28 @@ def _listener(callbacks: Sequence[Callback]) -> Callable[[Checkpoint], bool]:
 def split(
     data: View, protocol: str, *, seed: int = 0, rng: RNG = None, repetition: int = 0, **settings: object
 ) -> Split:
-    """Cut data by a named protocol: `split(data, "n-per-user", n=50, seed=0)`; `rankbench list splits` names them."""
+    """Cut data by a named protocol: `split(data, "n-per-user", n=50, seed=0)`; `rankbench list splits` names them.
+
+    Parameters
+    ----------
+    data : Ratings or Comparisons
+        The rows to cut.
+    protocol : str
+        The split's name, perhaps with settings in brackets.
+    seed : int
+        Decides all random numbers.
+    rng : int or numpy.random.Generator, optional
+        Another name of `seed`, which may also be a generator.
+    repetition : int
+        Which of several draws to make, counted from 0.
+    **settings
+        Settings of the split, such as `n=50`.
+
+    Returns
+    -------
+    Split
+        The training part `train` and the held-out part `test`.
+    """
     if not isinstance(protocol, str):
         problem = f"the protocol is a {type(protocol).__name__}"
         raise UserError(problem, remedy='pass its name: split(data, "n-per-user", n=50)')
@@ -111,7 +158,23 @@ def evaluate(
 ) -> float | dict[str, float]:
     """The mean of a metric over users, `evaluate(model, split, "ndcg@10")`; of several metrics, a dictionary of means.
 
-    `test` is the held-out part, or the whole split, which also has the training part that some metrics need.
+    Parameters
+    ----------
+    model : Model
+        What `fit` or `load` returned, or anything with a method `score`.
+    test : Split, Ratings or Comparisons
+        The held-out part, or the whole split, which also has the training part that some metrics need.
+    names : str, metric, or list of them
+        Metrics by name, such as "ndcg@10", or as records, your own too.
+    threads : int
+        Threads that score and evaluate.
+    train : Ratings or Comparisons, optional
+        The training part, if `test` is not a split and a metric needs it.
+
+    Returns
+    -------
+    float or dict
+        The mean of one metric; of a list, the means by their labels.
     """
     if isinstance(test, Split):
         train = (test.train if test.seen is None else test.seen) if train is None else train
@@ -133,7 +196,21 @@ def evaluate(
 def recommend(model: Fitted | str | Path, users: Any = None, k: int = 10, **options: Any) -> "pandas.DataFrame":
     """The k best items for a user, for several users, or for all: `recommend(model, "alice", k=5)`.
 
-    The model is one that `fit` returned, or the file of one; for the options see `Fitted.recommend`.
+    Parameters
+    ----------
+    model : Fitted, str or Path
+        What `fit` returned, or the file of a model.
+    users : id or list of ids, optional
+        The data's own ids; all users if none is given.
+    k : int
+        How many items for each user.
+    **options
+        Those of `Fitted.recommend`: `items`, `seen`, `threads`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each recommendation: user, place from 1, item, score.
     """
     found = fitted.load(model) if isinstance(model, str | Path) else model
     if not isinstance(found, Fitted):
@@ -143,7 +220,15 @@ def recommend(model: Fitted | str | Path, users: Any = None, k: int = 10, **opti
 
 
 def save(model: Model, path: str | Path) -> None:
-    """Write a model with its ids to an npz file, which `rankbench.load` reads: plain arrays, no pickle."""
+    """Write a model with its ids to an npz file, which `rankbench.load` reads: plain arrays, no pickle.
+
+    Parameters
+    ----------
+    model : Model
+        What `fit` returned, or a model of rankbench.
+    path : str or Path
+        The file; its name ends in .npz.
+    """
     target = Path(path)
     if target.suffix != ".npz":
         raise UserError(f"{path} is no name of a model's file", remedy=f"end it in .npz: {target.name}.npz")

@@ -27,11 +27,28 @@ def load(
 ) -> Any:
     """Load data, a saved model or an exported split: `load("ml-100k")`, `load("ratings.csv")`, `load("model.npz")`.
 
-    A pandas DataFrame becomes ratings or comparisons; its columns are found by the usual names, or named as in
-    `load(table, user="who", item="film", rating="points")`. If a user and an item come together twice, `repeats="last"`
-    keeps the last row. `features` is a DataFrame of numbers with the items' ids as its index. A sparse matrix has users
-    as rows and items as columns. A folder that `rankbench export` wrote is a split. Only generated data depends on
-    `seed`.
+    Parameters
+    ----------
+    what : str, Path, pandas.DataFrame or sparse matrix
+        The name of a data set, perhaps with settings; the path of a table, of a model's file, or of a folder that
+        `rankbench export` wrote; a table in memory; or a sparse matrix with users as rows and items as columns.
+    seed : int
+        Decides the random numbers of generated data; no other data depends on it.
+    rng : int or numpy.random.Generator, optional
+        Another name of `seed`, which may also be a generator.
+    repetition : int
+        Which of several draws of generated data, counted from 0.
+    repeats : {"error", "last"}
+        If a user and an item come together twice in a DataFrame: an error, or keep the last row.
+    features : pandas.DataFrame, optional
+        Numbers with the items' ids as index, for a DataFrame.
+    **columns
+        The columns of a DataFrame with unusual names: `user="who", item="film", rating="points"`.
+
+    Returns
+    -------
+    Ratings, Comparisons, Fitted or Split
+        Ratings or comparisons of a table, as its columns say.
     """
     if isinstance(what, str | Path):
         if columns or features is not None:

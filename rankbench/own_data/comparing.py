@@ -65,9 +65,31 @@ def on(
 ) -> Comparison:
     """Compare solvers on a DataFrame, ratings, a file or a named data set: `on(frame, solvers=["mine.py:Mine"])`.
 
-    What is not given is chosen from the data. `seconds` is for the whole comparison and is divided equally over all
-    trainings. Further settings are `repetitions=1`, `seed=0`, `jobs=1`, and `out`, a folder in which results are kept
-    and reused; without it they are removed at the end.
+    What is not given is chosen from the data.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, Ratings, Comparisons, str or Path
+        Ratings or comparisons, or where they are.
+    solvers : list of str
+        Names of solvers to compare with the floor; also `path/to/file.py:Class`.
+    metrics : list of str
+        Names of metrics; the first one decides.
+    split : str
+        The name of the split.
+    seconds : float, optional
+        For the whole comparison, divided equally over all trainings.
+    trials : int, optional
+        Trials of each solver that is tuned.
+    **how
+        `repetitions=1`, `seed=0`, `jobs=1`, and `out`, a folder in which results are kept and reused; without it they
+        are removed at the end.
+
+    Returns
+    -------
+    Comparison
+        The answer in words, `answer`; the table, `frame`; the name of the best solver, `best`; and the text of the
+        experiment file, `experiment`.
     """
     unknown = sorted(set(how) - {"repetitions", "seed", "jobs", "out"})
     if unknown:
@@ -85,7 +107,20 @@ def on(
 
 
 def audit(data: Any, *, seed: int = 0) -> Audit:
-    """Look for what is often wrong with a DataFrame, ratings, a file or a named data set: `print(audit(frame))`."""
+    """Look for what is often wrong with a DataFrame, ratings, a file or a named data set: `print(audit(frame))`.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, Ratings, Comparisons, str or Path
+        Ratings or comparisons, or where they are.
+    seed : int
+        Decides the random numbers of the splits that are tried.
+
+    Returns
+    -------
+    Audit
+        The findings, each with a remedy.
+    """
     with _folder(None) as out:
         given = handed(data, out)
         found = audited(given.name, seed)
