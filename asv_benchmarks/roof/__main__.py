@@ -19,10 +19,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import descents
 import orders
 import products
-from machine import Meter, compiled, described
+from loops import compiled
+from machine import Meter, described
 from shares import as_csv, lines, placed, section, table
 
 from rankbench.harness.threads import single_threaded_blas
+from rankbench.kernels import build_info
 
 CASES = (*descents.CASES, *products.CASES, *orders.CASES)
 
@@ -57,6 +59,8 @@ def main(words: list[str]) -> None:
         names = "\n".join(case.name for case in CASES)
         sys.exit(f"no kernel matches --only {asked.only!r}: there are\n{names}") if not chosen else print(names)
         return
+    if build_info.debug():
+        sys.exit("the kernels are built with all checks, which take most of the time: install without them first")
     with tempfile.TemporaryDirectory() as folder, single_threaded_blas():
         meter = Meter(compiled(Path(folder)), asked.least, asked.share)
         found, machine = lines(chosen, meter.look, asked.repeats, asked.least, asked.share)

@@ -1,16 +1,11 @@
 """What this machine can do: bandwidth and latency of each cache level and of memory, flops, and calls of exp.
 
-The loops are in C (loops.c), compiled here with the compiler of the kernels and called by ctypes: NumPy's own loops
-come near the limit for a copy only, and as a kernel they would be part of every wheel. They are compiled twice, as the
-kernels are: for any processor of its kind, and for the wider instructions of the levelled ones.
+The loops stand in loops.py. Each limit is measured for each level of instructions that the kernels are built for.
 """
 
 import ctypes
 import platform
 import re
-import runpy
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,10 +15,9 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from work import ROOT, Limits
+from work import Limits
 
 from rankbench.contract import Floats, Int32s, Int64s
-from rankbench.kernels import LEVELS
 from rankbench.kernels.level import BASELINE
 
 SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -38,12 +32,18 @@ Loop = Callable[[int], object]  # repeats a measured loop so many times
 
 def caches(folder: Path = SYSTEM) -> dict[str, int]:
     """The bytes of each level of data caches, the smallest first; usual ones if the system does not tell."""
-    found = {}
-    for place in sorted(folder.glob("index*")):
+    told = [_told_by(place) for place in sorted(folder.glob("index*"))]
+    return dict(sorted(cache for cache in told if cache)) or dict(USUAL)
+
+
+def _told_by(place: Path) -> tuple[str, int] | None:
+    """The name and size of a cache, as a folder of the system says; None for one of instructions, or if it is silent."""
+    try:
         level, kind, size = ((place / name).read_text().strip() for name in ("level", "type", "size"))
-        if kind != "Instruction" and (read := re.fullmatch(r"(\d+)([KMG]?)", size)):
-            found[f"L{level}"] = int(read[1]) * UNITS.get(read[2], 1)
-    return dict(sorted(found.items())) or dict(USUAL)
+    except OSError:
+        return None
+    read = re.fullmatch(r"(\d+)([KMG]?)", size)
+    return (f"L{level}", int(read[1]) * UNITS.get(read[2], 1)) if read and kind != "Instruction" else None
 
 
 @dataclass(frozen=True)
@@ -103,30 +103,6 @@ def nearer_as_fast(places: dict[str, Place]) -> dict[str, Place]:
     for name, place in reversed(places.items()):
         beyond = found[name] = Place(*(max(getattr(place, kind), getattr(beyond, kind)) for kind in vars(place)))
     return {name: found[name] for name in places}
-
-
-def compiled(folder: Path) -> dict[str, ctypes.CDLL]:
-    """The loops for each level of instructions that the kernels are built for and this processor has."""
-    build = runpy.run_path(str(ROOT / "setup.py"))
-    libraries = {}
-    for level in LEVELS:
-        wider = [] if level == BASELINE else [f"-march={level}"]
-        library = folder / f"{level}.so"
-        flags = ["-O3", "-ffp-contract=off", *wider, "-shared", "-fPIC"]
-        source = str(Path(__file__).with_name("loops.c"))
-        command = [*build["compiler"](), *flags, source, "-lm", "-o", str(library)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"the loops that measure the machine cannot be compiled:\n{done.stderr[-2000:]}")
-        libraries[level] = _declared(ctypes.CDLL(str(library)))
-    return libraries
-
-
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
-    for name in ("read_all", "triad", "operate", "chase", "gather", "exponentials"):
-        getattr(library, name).restype = ctypes.c_double
-    library.operations.restype = ctypes.c_int64
-    return library
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,11 +210,13 @@ def described(machine: Machine) -> list[str]:
     lines = [f"{_processor()}: BLAS {machine.blas / 1e9:.1f} Gflop/s, exp {1e9 / machine.calls:.1f} ns"]
     for level, speeds in machine.levels.items():
         lines.append(f"{level}: {speeds.flops / 1e9:.1f} Gflop/s without fused operations")
-        lines += [f"{level}: {_told(name, place, machine.caches.get(name))}" for name, place in speeds.places.items()]
+        lines += [
+            f"{level}: {_line_of(name, place, machine.caches.get(name))}" for name, place in speeds.places.items()
+        ]
     return lines
 
 
-def _told(name: str, place: Place, size: int | None) -> str:
+def _line_of(name: str, place: Place, size: int | None) -> str:
     held = f"{name} ({size >> 10} KiB)" if size else name
     return (
         f"{held}: {place.bytes / 1e9:.1f} GB/s, a random line in {1e9 / place.lines:.2f} ns,"

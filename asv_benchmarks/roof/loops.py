@@ -1,7 +1,21 @@
-/* The loops that measure what this machine can do. All of them are compiled twice: for any processor of its kind, and
- * for the wider instructions of the levelled kernels, if this processor has them. */
+"""The loops that measure the machine, in C, compiled here with the compiler of the kernels and called by ctypes.
 
-#include <stddef.h>
+NumPy's own loops come near the limit for a copy only, and as a kernel these loops would be part of every wheel. They
+are compiled twice, as the levelled kernels are: for any processor of its kind, and for wider instructions.
+"""
+
+import ctypes
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+from work import ROOT
+
+from rankbench.kernels import LEVELS, build_info
+from rankbench.kernels.level import BASELINE
+
+LOOPS = """#include <stddef.h>
 #include <stdint.h>
 #include <math.h>
 
@@ -31,9 +45,9 @@ double read_all(const double *x, int64_t n, int64_t times) {
 
 /* x = y + scale z for n doubles, `times` times. */
 double triad(double *restrict x, const double *restrict y, const double *restrict z, int64_t n, int64_t times) {
-    double scale = 1.0;
+    const double scale = 3.0;
     for (int64_t turn = 0; turn < times; turn++) {
-        __asm__ volatile("" : "+x"(scale) :: "memory");
+        __asm__ volatile("" ::: "memory");
         for (int64_t i = 0; i < n; i++)
             x[i] = y[i] + scale * z[i];
     }
@@ -95,3 +109,35 @@ double exponentials(const double *start, int64_t times) {
         total += x[k];
     return total;
 }
+"""
+
+
+def compiled(folder: Path) -> dict[str, ctypes.CDLL]:
+    """The loops for each level of instructions that the kernels are built for and this processor has."""
+    build = runpy.run_path(str(ROOT / "setup.py"))
+    source, libraries = folder / "loops.c", {}
+    source.write_text(LOOPS)
+    for level in LEVELS:
+        wider = _wider(level)
+        library = folder / f"{level}.so"
+        flags = ["-O3", "-ffp-contract=off", *wider, "-shared", "-fPIC"]
+        command = [*build["compiler"](), *flags, str(source), "-lm", "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"the loops that measure the machine cannot be compiled:\n{done.stderr[-2000:]}")
+        libraries[level] = _declared(ctypes.CDLL(str(library)))
+    return libraries
+
+
+def _wider(level: str) -> list[str]:
+    """The compiler's flags for the instructions of a level, as the kernels have been built for it."""
+    if build_info.native():
+        return ["-march=native"]
+    return [] if level == BASELINE else [f"-march={level}"]
+
+
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    for name in ("read_all", "triad", "operate", "chase", "gather", "exponentials"):
+        getattr(library, name).restype = ctypes.c_double
+    library.operations.restype = ctypes.c_int64
+    return library
