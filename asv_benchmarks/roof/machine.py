@@ -37,7 +37,7 @@ def caches(folder: Path = SYSTEM) -> dict[str, int]:
 
 
 def _told_by(place: Path) -> tuple[str, int] | None:
-    """The name and size of a cache, as a folder of the system says; None for one of instructions, or if it is silent."""
+    """The name and size of a cache, as the system says; None for one of instructions, or if it is silent."""
     try:
         level, kind, size = ((place / name).read_text().strip() for name in ("level", "type", "size"))
     except OSError:
