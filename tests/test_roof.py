@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -163,6 +164,19 @@ def test_a_formula_has_numbers_and_sizes_only(roof, formula):
 @pytest.mark.parametrize(("formula", "value"), [("2 * rank + 3", 19), ("rank ** 2 / 4", 16), ("log2(rank) - 1", 2)])
 def test_a_formula_has_the_value_that_python_gives_it(roof, formula, value):
     assert roof.work.value(formula, {"rank": 8}) == value
+
+
+@pytest.mark.parametrize(
+    ("x", "pools"),
+    [
+        ([0.0, 2.0, 1.0, 4.0], 1.0),  # in order with more than their margins: every row by itself
+        ([3.0, 2.0, 1.0, 0.0], 0.5),  # each user's two rows in a pool
+        ([0.0, 2.0, 1.0, 0.0], 0.75),
+    ],
+)
+def test_the_pools_of_a_projection_are_counted(roof, x, pools):
+    blocks = roof.ready.Blocks.of(np.array([0, 2, 4]), np.array([1.0, 2.0, 1.0, 2.0]))
+    assert roof.ready.pools_of(blocks, np.array(x)) == pools
 
 
 # ---- what is told ----

@@ -5,9 +5,8 @@ from functools import partial
 import numpy as np
 import rankboost as boosting
 from benchmarks import kernels as small
-from ready import DOUBLE, Case, Ready, part, ratings, steps_of, tasks
+from ready import DOUBLE, Case, Ready, part, pools_of, ratings, steps_of, tasks
 
-from rankbench.contract import Floats
 from rankbench.isotonic import Blocks
 from rankbench.kernels.metrics import catalogue
 from rankbench.kernels.metrics.codes import Code
@@ -27,7 +26,7 @@ def _strict(share: float) -> Ready:
     n = part(10_000_000, share)
     x = np.random.default_rng(0).standard_normal(n) + np.arange(n)
     blocks, out = Blocks(np.array([0, n]), np.arange(n, dtype=np.int32), np.arange(n, dtype=np.int32)), np.empty(n)
-    sizes = {"pools": _pools(blocks.project(x) - blocks.depth)}
+    sizes = {"pools": pools_of(blocks, x)}
     counts = {"pyx/methods/isotonic.pyx: project along strict orders": n}
     return Ready(lambda: blocks.project(x, out=out), n, counts, sizes, 26 * n)
 
@@ -39,17 +38,10 @@ def _batch(share: float) -> Ready:
     values = np.sort(rng.integers(1, 6, (users, items)), axis=1).astype(np.float64).ravel()
     x = rng.standard_normal(len(values)) + 0.5 * values
     blocks, out = Blocks.of(np.arange(users + 1) * items, values), np.empty_like(x)
-    sizes = {
-        "pools": _pools((blocks.project(x) - (values - 1))[np.lexsort((x, values, np.repeat(np.arange(users), items)))])
-    }
+    sizes = {"pools": pools_of(blocks, x)}
     n = len(x)
     counts = {"pyx/methods/isotonic.pyx: project along blocks": n}
     return Ready(lambda: blocks.project(x, out=out), n, counts, sizes, 24 * n)
-
-
-def _pools(means: Floats) -> float:
-    """How many pools there are for each row: runs of means that are equal up to rounding."""
-    return float(np.mean(np.diff(means, prepend=np.inf) > 1e-9) + 1 / len(means))
 
 
 # ---- losses over all pairs ----

@@ -14,6 +14,7 @@ from work import Formulas, Work, formulas
 from rankbench.contract import Floats, Solver, Step
 from rankbench.data.synthetic import FeatureLowRank, LowRank
 from rankbench.data.views import Comparisons, Ratings, offer
+from rankbench.isotonic import Blocks
 from rankbench.kernels import LEVEL
 from rankbench.kernels.level import BASELINE
 from rankbench.methods.factors import whole_lanes
@@ -112,6 +113,15 @@ def factors(rows: int, rank: int, seed: int = 0) -> Floats:
     out = np.zeros((rows, whole_lanes(rank)))
     out[:, :rank] = np.random.default_rng(seed).standard_normal((rows, rank)) / np.sqrt(rank)
     return out
+
+
+def pools_of(blocks: Blocks, x: Floats) -> float:
+    """How many pools there are for each row where x is projected: runs of rows with means that agree to rounding."""
+    firsts = np.repeat(blocks.indptr[:-1], np.diff(blocks.indptr))
+    means = blocks.project(x)[firsts + blocks.order] - blocks.depth  # the projection has sorted `order` by x
+    begun = np.abs(np.diff(means, prepend=np.inf)) > 1e-9
+    begun[blocks.indptr[:-1]] = True
+    return float(begun.mean())
 
 
 def steps_of(solver: Any, train: Ratings | Comparisons, skipped: int = 0) -> tuple[Callable[[], Step], Step]:
