@@ -70,7 +70,8 @@ def _levelled(place: str) -> bool:
 class Case:
     """A kernel, or a step made of several, on some data; `why` says why it is far from its roof, where that is known.
 
-    `made` takes the share of the problem's users that is wanted.
+    `made` takes the share of the problem's users that is wanted. Instructions and mispredicted branches in `why` are
+    those of a unit, counted by callgrind, whose predictor is simpler than a processor's, at shares from 0.01 to 0.2.
     """
 
     name: str
