@@ -62,7 +62,7 @@ def main(words: list[str]) -> None:
     if build_info.debug():
         sys.exit("the kernels are built with all checks, which take most of the time: install without them first")
     with tempfile.TemporaryDirectory() as folder, single_threaded_blas():
-        meter = Meter(compiled(Path(folder)), asked.least, asked.share)
+        meter = Meter(compiled(Path(folder)), asked.least)
         found, machine = lines(chosen, meter.look, asked.repeats, asked.least, asked.share)
     if asked.csv:
         print(as_csv(found), end="")

@@ -134,8 +134,8 @@ def section(found: Sequence[Line], machine: Machine) -> str:
         "Written by `make roof`. The roof of a kernel is the least time that this machine could take for a unit of its"
         " work: the longest of moving its bytes from where they lie, computing its flops, and looking at lines here and"
         " there. The work is counted on paper, at the top of each kernel's file; the share is the roof over the median"
-        f" CPU time of one thread. Below {WEAK:.0%} a kernel is marked. Instructions and mispredicted branches are those"
-        " of a unit, counted by callgrind, which simulates a simple predictor, on smaller problems of the same kind."
+        f" CPU time of one thread. Below {WEAK:.0%} a kernel is marked. Instructions and mispredicted branches are for"
+        " a unit, counted by callgrind, which simulates a simple predictor, on smaller problems of the same kind."
     )
     return f"{SECTION}\n\n{about}\n\nThe machine:\n\n{limits}\n\n{told}\n"
 
