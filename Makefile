@@ -11,6 +11,7 @@
 # make bench   time HEAD with airspeed velocity
 # make bench-compare  say what got slower since another commit, by instructions and by time: make bench-compare BASE=main
 # make bench-history  draw how speed changed over the last commits, into reports/speed.md: make bench-history ARGS="--last 8"
+# make roof    how near each hot kernel comes to what this machine can do: make roof ARGS="--to reports/speed.md"
 # make peers   compare with other libraries, side by side in one process
 # make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
 # make lock    renew .ci/lock
@@ -39,7 +40,7 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
 
-.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare bench-history peers locked lock audit reproduce clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare bench-history roof peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -102,6 +103,9 @@ bench-compare: .venv/.extra-bench
 
 bench-history: .venv/.extra-bench
 	$(BIN)/python asv_benchmarks/compare/history.py --to reports/speed.md $(ARGS)
+
+roof: .venv/.package
+	$(BIN)/python asv_benchmarks/roof $(ARGS)
 
 peers: .venv/.extra-peers
 	$(BIN)/python asv_benchmarks/peers $(ARGS)

@@ -83,12 +83,13 @@ def test_a_history_is_drawn(tool, history, tmp_path):
     assert (tmp_path / "deep" / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_section_of_a_page_is_added_and_then_replaced(tool, tmp_path):
-    pages, page = tool("pages"), tmp_path / "speed.md"
-    page.write_text(pages.with_section(page, "One", "first"))
-    assert page.read_text().startswith("# Speed\n")
-    page.write_text(pages.with_section(page, "Two", "second"))
-    page.write_text(pages.with_section(page, "One", r"changed \1"))
-    content = page.read_text()
-    assert content.endswith("## One\n\nchanged \\1\n\n## Two\n\nsecond\n")
-    assert "first" not in content
+def test_a_section_of_a_page_is_added_and_then_replaced_and_the_others_are_kept(tool, tmp_path):
+    with_section, page = tool("pages").with_section, tmp_path / "speed.md"
+    assert with_section(page, "Roof", "First.") == f"{tool('pages').HEADS['speed.md']}\n## Roof\n\nFirst.\n"
+    others = "# Speed\n\n## Growth\n\nSlow.\n\n## Peers\n\nFast \\1.\n"
+    page.write_text(others)
+    page.write_text(with_section(page, "Roof", "First."))
+    assert page.read_text() == f"{others}\n## Roof\n\nFirst.\n"
+    assert with_section(page, "Roof", "Second \\1.\n") == f"{others}\n## Roof\n\nSecond \\1.\n"
+    page.write_text(others.replace("## Peers", "## Roof\n\nFirst.\n\n### Part\n\n## Peers"))
+    assert with_section(page, "Roof", "Second.") == others.replace("## Peers", "## Roof\n\nSecond.\n\n## Peers")

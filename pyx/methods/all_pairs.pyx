@@ -4,6 +4,9 @@ The mathematics stands in all_pairs.pxd, whose functions other kernels call per 
 through them side by side, and ratings and comparisons are brought into the form that they take.
 """
 
+# Roof of evaluate_all, a rating: 56 bytes; 4 * (levels + 1) + 24 flops.
+# Roof of curve_all, a rating: 44 bytes; 2 * (levels + 1) + 8 flops.
+
 import numpy as np
 
 from cython.parallel cimport parallel, prange

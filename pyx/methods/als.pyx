@@ -4,6 +4,10 @@ Rows are users or items, and columns are the other side. Rows are independent, a
 the order of its entries, so that no bit depends on the number of threads.
 """
 
+# Roof of ridge at small ranks, an entry: 12 bytes; rank * (rank + 3) flops; rank / 8 lines.
+# Roof of ridge at large ranks, an entry: 12 bytes; 2 * rank flops; rank * (rank + 1) blas; rank / 8 lines.
+# Roof of ridge by rows, a row: 16 * rank bytes; 3 * rank flops; rank ** 3 / 3 blas.
+
 import numpy as np
 
 from cython.parallel cimport parallel, prange

@@ -5,6 +5,10 @@ comparisons share is a score and a slope for each entry, so that only entries co
 by side, each by one thread and summed in the order of its entries, so that no bit depends on the number of threads.
 """
 
+# Roof of slopes, a comparison: 8 bytes; 12 flops; 2 calls.
+# Roof of times, an entry: 12 bytes; 2 * width flops; width / 8 lines.
+# Roof of inner_products, an entry: 12 bytes; 2 * rank flops; rank / 8 lines.
+
 import numpy as np
 
 from cython.parallel cimport prange

@@ -4,6 +4,9 @@ Tasks are independent and each is worked on by one thread in a fixed order, so t
 threads.
 """
 
+# Roof of scores, a rating: 12 bytes; 2 * features flops; features / 8 lines.
+# Roof of sums, a rating: 12 bytes; 2 * features flops; features / 8 lines.
+
 from cython.parallel cimport parallel, prange
 from libc.math cimport fmin, sqrt
 from libc.stdint cimport int32_t, int64_t

@@ -1,5 +1,7 @@
 """Comparisons sorted into tasks; a task has the comparisons of a few users between a few items."""
 
+# Roof of bucket, a comparison: 28 bytes; 4 flops.
+
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t

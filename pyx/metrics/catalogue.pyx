@@ -4,6 +4,8 @@ The catalogue is not sorted. Only the user's few held-out items are, and one pas
 them how many candidates have a higher score and how many have the same one: O(items x log held-out ones) per user.
 """
 
+# Roof of per_user, a score: 8 bytes; 2 flops.
+
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t

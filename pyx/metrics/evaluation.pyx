@@ -6,6 +6,9 @@ order are counted by sorting: scores are dealt out by falling truth, and each ex
 a wrong pair, O(n log n). The rest are sweeps over sorted items.
 """
 
+# Roof of per_user of ndcg, a rating: 16 bytes; 16 flops.
+# Roof of per_user of kendall, a rating: 16 bytes; 3 * levels + log2(ratings) + 6 flops.
+
 import numpy as np
 
 from cython.parallel cimport parallel, prange

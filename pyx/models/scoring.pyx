@@ -5,6 +5,8 @@ depends on where in the matrix a pair stands, so that items of equal vectors nee
 over its coordinates in order, and its bits depend on the two vectors alone.
 """
 
+# Roof of products, a score: 8 bytes; 2 * rank flops.
+
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t
 

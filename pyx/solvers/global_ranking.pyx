@@ -5,6 +5,9 @@ k of item j once, with the numbers of wins and losses of j against k. Each item 
 two threads write to the same memory. The cost is linear in the number of distinct pairs, not of comparisons.
 """
 
+# Roof of sweep, an opponent of an item: 28 bytes; 16 flops; 3 / 2 calls.
+# Roof of curvature_times, an opponent of an item: 12 bytes; 3 flops.
+
 import numpy as np
 
 from cython.parallel cimport prange

@@ -9,6 +9,9 @@ Every function takes the ratings by user, with the items' rows of the kernel mat
 the users to solve for. It returns the first user with a system that is not positive definite, or -1.
 """
 
+# Roof of dual, a user: 4 * m ** 2 bytes; 5 / 2 * m ** 2 flops; m ** 3 / 3 + 2 * m ** 2 blas.
+# Roof of primal, a user: 8 * m * n bytes; 5 * m * n flops; 2 * n ** 2 * m + n ** 3 / 3 + 2 * n ** 2 blas.
+
 import numpy as np
 
 from cython.parallel cimport parallel, prange

@@ -7,6 +7,9 @@ rows by ascending target, give every pull. As pulls sum to zero, a feature's lar
 visited: thresholds below it are summed up from below, and thresholds above it from above.
 """
 
+# Roof of boost by entries, an entry: 4 bytes; 3 flops; 1 / 8 lines.
+# Roof of boost by rows, a row: 56 bytes; 12 flops; 4 calls.
+
 import numpy as np
 
 from cython.parallel cimport parallel, prange

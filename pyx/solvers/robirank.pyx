@@ -4,6 +4,10 @@ A wish is an item j that user i has rated. It competes with the candidates k of 
 t_ij = sum_k log2(1 + 2^(f_ik - f_ij)). The closed form uses all candidates, the descent a few drawn ones.
 """
 
+# Roof of closed_form by pairs, a wish and a candidate: 8 bytes; 3 flops.
+# Roof of closed_form by candidates, a candidate: 4 bytes; 2 * rank + 4 flops; rank / 8 lines; 1 calls.
+# Roof of descend, an update: 4 bytes; 12 * rank + 20 flops; rank / 4 + 2 lines; 1 calls.
+
 from cython.parallel cimport parallel, prange
 from libc.math cimport exp2, log2
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t

@@ -5,6 +5,8 @@ D(b) = -1/4 a^T K a + a . y - eps sum |b_ij|, a = sum b_ij (e_j - e_i), and h = 
 P = a . h / 2 + c sum max(|r_j - r_i| - eps, 0), r = h - y, needs m residuals and a sort, and no list of pairs.
 """
 
+# Roof of pair_rounds, a visit of a pair: 32 * m + 16 bytes; 3 * m + 16 flops.
+
 from cython.parallel cimport parallel, prange
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t

@@ -10,6 +10,9 @@ which is sparse plus low-rank; its leading singular vectors come from a subspace
 it begins at those of the last step.
 """
 
+# Roof of descend by entries, an entry: 72 bytes; 6 flops; 1 lines.
+# Roof of descend by rows, a user or an item: 64 * width bytes; 8 * width flops; width * (8 * rank + 12 * width) blas.
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice

@@ -1,5 +1,7 @@
 """Convex empirical risk minimisation: a score matrix under a bound on its nuclear norm (Park et al. 2015)."""
 
+# Roof of _decomposed, a user or an item: 64 * width bytes; 8 * width flops; 8 * rank * width + 11 * width ** 2 blas.
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice

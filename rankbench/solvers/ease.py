@@ -1,5 +1,8 @@
 """EASE, a linear autoencoder of items in closed form (Steck, Embarrassingly shallow autoencoders, WWW 2019)."""
 
+# Roof of steps by products, a product: 12 bytes; 2 flops; 1 / 8 lines.
+# Roof of _weights, an item: 48 * items bytes; 2 * items flops; items ** 2 blas.
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

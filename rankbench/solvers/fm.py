@@ -1,5 +1,7 @@
 """A factorization machine of second order on comparisons, with item features (Rendle 2010)."""
 
+# Roof of Machine, a user or an item: 80 * rank bytes; 12 * rank flops.
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple

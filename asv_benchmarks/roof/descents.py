@@ -1,0 +1,162 @@
+"""Cases of updates of factors, comparison by comparison."""
+
+from functools import partial
+
+import numpy as np
+from ready import DOUBLE, Case, Ready, all_pairs, drawn_pairs, factors, ratings, steps_of
+
+from rankbench.kernels.methods.pairwise import DescentFactors
+from rankbench.kernels.solvers import altsvm, robirank
+from rankbench.methods.factors import whole_lanes
+from rankbench.solvers.altsvm import AltSVM, Machines
+from rankbench.solvers.bpr import BPR
+from rankbench.solvers.robirank import wishes_of
+from rankbench.solvers.sgd import SGD
+
+_DRAWN = "kept for comparison: each update takes a record from anywhere, and nothing is prefetched"
+
+
+def _sgd(rank: int, share: float) -> Ready:
+    train, width = drawn_pairs(share), whole_lanes(rank)
+    call, _ = steps_of(SGD(rank), train)
+    n = len(train)
+    counts = {"pyx/solvers/sgd.pyx: serial_pass": n}
+    return Ready(call, n, counts, {"rank": width}, 8 * n, DOUBLE * (width + 1) * train.n_items)
+
+
+def _bpr(rank: int, share: float) -> Ready:
+    train, width = ratings(share), whole_lanes(rank)
+    call, _ = steps_of(BPR(rank), train)
+    n = len(train)
+    counts = {
+        "pyx/solvers/bpr.pyx: draw_negatives": n,
+        "pyx/methods/rotation.pyx: bucket": n,
+        "pyx/solvers/sgd.pyx: rounds_pass": n,
+    }
+    sizes = {"rank": width, "per_user": n / train.n_users}
+    return Ready(call, n, counts, sizes, 20 * n, DOUBLE * (width + 1) * train.n_items, 4 * n / train.n_users)
+
+
+def _machines(rank: int, schedule: str, share: float) -> Machines:
+    state = Machines.of(AltSVM(rank, lam=100.0, schedule=schedule), all_pairs(share), np.random.default_rng(0), 1)
+    state.fit_items(np.random.default_rng(1))
+    state.fit_users(np.random.default_rng(2))
+    return state
+
+
+def _altsvm(rank: int, share: float) -> Ready:
+    state = _machines(rank, "tournament", share)
+    n, width = len(state.train), whole_lanes(rank)
+
+    def call() -> None:
+        """A pass over the records."""
+        altsvm.items_pass(
+            box=state.box,
+            tasks=state.tasks,
+            rounds=state.plan.rounds,
+            vectors=state.vectors,
+            seed=0,
+            atomic=False,
+            threads=1,
+        )
+
+    counts = {"pyx/solvers/altsvm.pyx: items_pass": n}
+    return Ready(call, n, counts, {"rank": width}, state.plan.records.nbytes, state.items.nbytes)
+
+
+def _altsvm_users(rank: int, share: float) -> Ready:
+    state = _machines(rank, "tournament", share)
+    n, width = len(state.train), whole_lanes(rank)
+
+    def call() -> None:
+        """A pass over the comparisons, user by user."""
+        altsvm.users_pass(
+            box=state.box,
+            comparisons=state.rows,
+            duals=state.duals,
+            vectors=state.vectors,
+            passes=1,
+            seed=0,
+            threads=1,
+        )
+
+    counts = {"pyx/solvers/altsvm.pyx: users_pass": n}
+    return Ready(call, n, counts, {"rank": width}, 12 * n, state.items.nbytes)
+
+
+def _altsvm_random(rank: int, share: float) -> Ready:
+    state, rng = _machines(rank, "random", share), np.random.default_rng(3)
+    n, width = len(state.train), whole_lanes(rank)
+
+    def call() -> None:
+        """As many updates as there are records."""
+        altsvm.drawn_items_pass(box=state.box, tasks=state.tasks, vectors=state.vectors, rng=rng)
+
+    counts = {"pyx/solvers/altsvm.pyx: drawn_items_pass": n}
+    return Ready(call, n, counts, {"rank": width}, state.items.nbytes + state.users.nbytes, state.plan.records.nbytes)
+
+
+def _robirank_descent(rank: int, share: float) -> Ready:
+    train, width = ratings(share), whole_lanes(rank)
+    wishes = wishes_of(train, "rated")
+    users, items = factors(train.n_users, rank), factors(train.n_items, rank, 1)
+    shrinks = np.full(train.n_users, 1e-3), np.full(train.n_items, 1e-3)
+    moved = DescentFactors(
+        users=users, items=items, user_shrink=shrinks[0], item_shrink=shrinks[1], step=0.01, decay=1e-6
+    )
+    order, weights, n = np.arange(train.n_users, dtype=np.int32), np.full(len(wishes), 0.1), len(wishes)
+
+    def call() -> None:
+        """A visit to every wish."""
+        robirank.descend(
+            factors=moved, wishes=wishes.rows, weights=weights, user_order=order, draws=1, updates=0.0, seed=0
+        )
+
+    counts = {"pyx/solvers/robirank.pyx: descend": n}
+    return Ready(call, n, counts, {"rank": width}, 12 * n, DOUBLE * (width + 1) * train.n_items)
+
+
+def _robirank_closed(rank: int, share: float) -> Ready:
+    train = ratings(share)
+    wishes = wishes_of(train, "rated")
+    users, items = factors(train.n_users, rank), factors(train.n_items, rank, 1)
+    pairs = float(wishes.rivals.sum())
+    counts = {
+        "pyx/solvers/robirank.pyx: closed_form by pairs": pairs,
+        "pyx/solvers/robirank.pyx: closed_form by candidates": len(train),
+    }
+    powers = DOUBLE * len(train) / train.n_users
+    return Ready(lambda: wishes.close(users, items, 1), pairs, counts, {"rank": users.shape[1]}, powers, items.nbytes)
+
+
+CASES = (
+    Case(
+        "sgd rank 10",
+        "update",
+        partial(_sgd, 10),
+        "280 instructions, of which 90 go with the rank and 40 draw the order",
+    ),
+    Case("sgd rank 64", "update", partial(_sgd, 64)),
+    Case(
+        "bpr rank 10",
+        "update",
+        partial(_bpr, 10),
+        "5 mispredicted branches, 86 % of them in the bisection for a negative",
+    ),
+    Case("bpr rank 64", "update", partial(_bpr, 64), "990 instructions and 8 mispredicted branches"),
+    Case("altsvm rank 10, items", "update", partial(_altsvm, 10), "170 instructions, of which 65 go with the rank"),
+    Case(
+        "altsvm rank 10, users", "update", partial(_altsvm_users, 10), "240 instructions, of which 90 go with the rank"
+    ),
+    Case("altsvm rank 10, items, random order", "update", partial(_altsvm_random, 10), _DRAWN),
+    Case("altsvm rank 100, items", "update", partial(_altsvm, 100)),
+    Case("altsvm rank 100, users", "update", partial(_altsvm_users, 100)),
+    Case("altsvm rank 100, items, random order", "update", partial(_altsvm_random, 100), _DRAWN),
+    Case("robirank descent, rank 10", "update", partial(_robirank_descent, 10), "345 instructions, with an exp2"),
+    Case(
+        "robirank closed form, rank 10",
+        "pair",
+        partial(_robirank_closed, 10),
+        "11 instructions a pair, none of which works on more than one pair at a time",
+    ),
+)

@@ -1,0 +1,268 @@
+"""Cases of projections onto orders, of losses over all pairs, of small systems, and of measuring rankings."""
+
+from functools import partial
+
+import numpy as np
+import rankboost as boosting
+from benchmarks import kernels as small
+from ready import DOUBLE, Case, Ready, part, pools_of, ratings, steps_of, tasks
+
+from rankbench.isotonic import Blocks
+from rankbench.kernels.metrics import catalogue
+from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.metrics.requests import Requests
+from rankbench.kernels.models import scoring
+from rankbench.kernels.shared.rows import Pattern, SparseRows
+from rankbench.kernels.solvers import svrank
+from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
+from rankbench.methods.tasks import checked_features
+from rankbench.solvers.rankboost import RankBoost
+
+_POOLED = "50 to 70 instructions and 0.4 to 0.7 mispredicted branches a row"
+
+# ---- projections ----
+
+
+def _strict(share: float) -> Ready:
+    """One long vector with noise onto a total order."""
+    n = part(10_000_000, share)
+    x = np.random.default_rng(0).standard_normal(n) + np.arange(n)
+    blocks, out = Blocks(np.array([0, n]), np.arange(n, dtype=np.int32), np.arange(n, dtype=np.int32)), np.empty(n)
+    sizes = {"pools": pools_of(blocks, x)}
+    counts = {"pyx/methods/isotonic.pyx: project along strict orders": n}
+    return Ready(lambda: blocks.project(x, out=out), n, counts, sizes, 26 * n)
+
+
+def _batch(share: float) -> Ready:
+    """10,000 users with 100 ratings of five levels each; x is sorted within the levels from the last projection."""
+    users, items = part(10_000, share), 100
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.integers(1, 6, (users, items)), axis=1).astype(np.float64).ravel()
+    x = rng.standard_normal(len(values)) + 0.5 * values
+    blocks, out = Blocks.of(np.arange(users + 1) * items, values), np.empty_like(x)
+    sizes = {"pools": pools_of(blocks, x)}
+    n = len(x)
+    counts = {"pyx/methods/isotonic.pyx: project along blocks": n}
+    return Ready(lambda: blocks.project(x, out=out), n, counts, sizes, 24 * n)
+
+
+# ---- losses over all pairs ----
+
+
+def _pair_losses(curved: bool, share: float) -> Ready:
+    """The loss and slope of all pairs of ratings of five levels, or the Hessian times a direction."""
+    train, rng = ratings(share), np.random.default_rng(0)
+    pairs, scores, windows = PairTasks.of(train, 1), rng.standard_normal(len(train)), None
+    at, direction, n = pairs.at(scores), rng.standard_normal(len(train)), len(train)
+    windows, sums = at.windows, np.empty((2, n))
+    name = "curve_all" if curved else "evaluate_all"
+    call = (lambda: at.curve(direction)) if curved else (lambda: pairs.at(scores, windows, sums))
+    return Ready(call, n, {f"pyx/methods/all_pairs.pyx: {name}": n}, {"levels": 5}, 56 * n)
+
+
+def _ranksvm(what: str, share: float) -> Ready:
+    """Objective, gradient or Hessian times a direction, of all tasks."""
+    train = tasks(share)
+    pairs = PairTasks.of(train, 1)
+    design = TaskFeatures(pairs, checked_features(train.item_features))
+    weights = np.random.default_rng(0).standard_normal((train.n_users, design.d)) / 8
+    at, n = pairs.at(design.scores(weights)), len(train)
+    levels = n / train.n_users  # all ratings differ
+    calls = {
+        "objective": lambda: pairs.at(design.scores(weights), at.windows.copy()),
+        "gradient": lambda: design.sums(at.slope),
+        "Hessian times a direction": lambda: design.sums(at.curve(design.scores(weights))),
+    }
+    kernels = {
+        "objective": ("ranksvm.pyx: scores", "all_pairs.pyx: evaluate_all"),
+        "gradient": ("ranksvm.pyx: sums",),
+        "Hessian times a direction": ("ranksvm.pyx: scores", "all_pairs.pyx: curve_all", "ranksvm.pyx: sums"),
+    }
+    counts = {f"pyx/methods/{name}": n for name in kernels[what]}
+    sizes = {"features": design.d, "levels": levels}
+    return Ready(calls[what], n, counts, sizes, 60 * n, train.item_features.nbytes)
+
+
+def _rankboost(share: float) -> Ready:
+    """A round on 10,000 rows with 300 features without ties."""
+    rows, features = part(10_000, share), 300
+    call, _ = steps_of(RankBoost(), boosting.problem(rows, features, False))
+    entries = (rows - 1) * features
+    counts = {
+        "pyx/solvers/rankboost.pyx: boost by entries": entries,
+        "pyx/solvers/rankboost.pyx: boost by rows": rows,
+    }
+    return Ready(call, entries, counts, {}, 4 * entries, DOUBLE * rows)
+
+
+def _global(curved: bool, share: float) -> Ready:
+    made = small.Global()
+    made.setup()
+    entries = 600 * 599
+    name = "curvature_times" if curved else "sweep"
+    call = made.time_curvature_times if curved else made.time_sweep
+    return Ready(call, entries, {f"pyx/solvers/global_ranking.pyx: {name}": entries}, {}, 28 * entries)
+
+
+# ---- small systems ----
+
+
+def _mprank(form: str, share: float) -> Ready:
+    made = small.MPRank()
+    made.setup()
+    call = made.time_dual if form == "dual" else made.time_primal
+    streamed = (made.gram if form == "dual" else made.features).nbytes
+    return Ready(call, 100, {f"pyx/solvers/mprank.pyx: {form}": 100}, {"m": 100, "n": 32}, streamed)
+
+
+def _svrank(share: float) -> Ready:
+    """A round: a pass over all pairs, and ten over those that move; C is so large that all of them do."""
+    users, m = part(50, share), 100
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((500, 32)) / np.sqrt(32)
+    chosen = np.concatenate([np.sort(rng.choice(500, m, replace=False)) for _ in range(users)]).astype(np.int32)
+    rated = SparseRows(indptr=np.arange(users + 1) * m, columns=chosen, values=rng.standard_normal(users * m))
+    gram, pairs = features @ features.T, m * (m - 1) // 2
+    functions = svrank.Functions(
+        coefficients=np.zeros(users * m), offsets=np.zeros(users), primal=np.zeros(users), gap=np.zeros(users)
+    )
+    problem = svrank.PairProblem(C=1e9, eps=0.0, tolerance=0.0, rounds=1)
+
+    def call() -> None:
+        """A round from zero."""
+        starts = np.arange(users, dtype=np.int64) * pairs
+        svrank.pair_rounds(
+            problem=problem,
+            gram=gram,
+            ratings=rated,
+            users=np.arange(users, dtype=np.int32),
+            duals=svrank.PairDuals(starts=starts, values=np.zeros(users * pairs)),
+            functions=functions,
+            threads=1,
+        )
+
+    visits = 11 * users * pairs
+    return Ready(call, visits, {"pyx/solvers/svrank.pyx: pair_rounds": visits}, {"m": m}, DOUBLE * m**2)
+
+
+# ---- measuring rankings ----
+
+
+def _metric(metric: str, share: float) -> Ready:
+    made = small.Metrics()
+    made.setup(metric)
+    n = 100_000
+    counts = {f"pyx/metrics/evaluation.pyx: per_user of {metric.lower()}": n}
+    sizes = {"ratings": 50, "levels": 5}
+    return Ready(lambda: made.time_per_user(metric), n, counts, sizes, 16 * n)
+
+
+def _scores(rank: int, share: float) -> Ready:
+    """The scores of a block of users for the whole catalogue."""
+    users, items = part(256, share), 27_278
+    rng = np.random.default_rng(0)
+    rows, columns = rng.standard_normal((users, rank)), rng.standard_normal((items, rank))
+    out, chosen = np.empty((users, items)), np.arange(users, dtype=np.int32)
+    n = users * items
+    counts = {"pyx/models/scoring.pyx: products": n}
+    return Ready(
+        lambda: scoring.products(rows=rows, chosen=chosen, columns=columns, out=out, threads=1),
+        n,
+        counts,
+        {"rank": rank},
+        out.nbytes,
+    )
+
+
+def _catalogue(share: float) -> Ready:
+    """NDCG without a cut of a held-out item of each user among the whole catalogue, from the scores.
+
+    With a cut, most scores are not looked at.
+    """
+    users, items = part(256, share), 27_278
+    rng = np.random.default_rng(0)
+    scores, out = rng.standard_normal((users, items)), np.empty((1, users))
+    held = SparseRows(
+        indptr=np.arange(users + 1), columns=rng.integers(items, size=users).astype(np.int32), values=np.ones(users)
+    )
+    seen = Pattern(indptr=np.zeros(users + 1, np.int64), columns=np.zeros(0, np.int32))
+    asked = Requests(
+        codes=np.array([Code.NDCG], np.int32),
+        cuts=np.array([items], np.int32),
+        thresholds=np.zeros(1),
+        discounts=1 / np.log2(2 + np.arange(items + 1)),
+    )
+    chosen, n = np.arange(users, dtype=np.int32), scores.size
+
+    def call() -> None:
+        """Every user's metric."""
+        catalogue.per_user(scores=scores, users=chosen, held_out=held, seen=seen, requests=asked, out=out, threads=1)
+
+    return Ready(call, n, {"pyx/metrics/catalogue.pyx: per_user": n}, {}, scores.nbytes)
+
+
+CASES = (
+    Case("isotonic vector of 1e7", "row", _strict, _POOLED),
+    Case("isotonic batch, 10,000 x 100", "row", _batch, _POOLED),
+    Case(
+        "all pairs, five levels: loss and slope",
+        "rating",
+        partial(_pair_losses, False),
+        "1.8 mispredicted branches, none of them in the sums over windows",
+    ),
+    Case("all pairs, five levels: Hessian times a direction", "rating", partial(_pair_losses, True)),
+    Case(
+        "ranksvm objective",
+        "rating",
+        partial(_ranksvm, "objective"),
+        "the loss over pairs has two thirds of the instructions",
+    ),
+    Case("ranksvm gradient", "rating", partial(_ranksvm, "gradient")),
+    Case("ranksvm Hessian times a direction", "rating", partial(_ranksvm, "Hessian times a direction")),
+    Case(
+        "rankboost round",
+        "entry",
+        _rankboost,
+        "a running sum in a fixed order: probably each addition waits for the one before",
+    ),
+    Case("global sweep, logistic", "entry", partial(_global, False)),
+    Case(
+        "global curvature times",
+        "entry",
+        partial(_global, True),
+        "a running sum in a fixed order: probably each addition waits for the one before",
+    ),
+    Case(
+        "mprank dual, m = 100",
+        "user",
+        partial(_mprank, "dual"),
+        "a quarter of the instructions gathers and centres the matrix; the rest is LAPACK on 100 rows",
+    ),
+    Case(
+        "mprank primal, 32 features",
+        "user",
+        partial(_mprank, "primal"),
+        "four in ten instructions gather and centre the features",
+    ),
+    Case("svrank pass over pairs, m = 100", "visit", _svrank),
+    Case(
+        "ndcg@10, 50 items",
+        "rating",
+        partial(_metric, "NDCG"),
+        "125 instructions and 0.6 mispredicted branches, half of these in sorting the best",
+    ),
+    Case(
+        "kendall, 50 items",
+        "rating",
+        partial(_metric, "KENDALL"),
+        "270 instructions and 1.8 mispredicted branches, four in ten of these in sorting runs of 16",
+    ),
+    Case("catalogue scores, rank 10", "score", partial(_scores, 10)),
+    Case("catalogue scores, rank 64", "score", partial(_scores, 64)),
+    Case(
+        "catalogue metric from scores",
+        "score",
+        _catalogue,
+        "0.3 mispredicted branches: whether a score is above the held-out one is random",
+    ),
+)

@@ -1,0 +1,222 @@
+"""Cases of products with ratings and between items, and of steps that are made of them."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from ready import DOUBLE, Case, Ready, drawn_pairs, factors, only_step_of, part, pools_of, ratings, steps_of, tasks
+
+from rankbench.data.synthetic import BTL
+from rankbench.isotonic import Blocks
+from rankbench.kernels.shared.rows import Pattern
+from rankbench.kernels.solvers import frsvm
+from rankbench.methods.entries import ComparedEntries, Entries
+from rankbench.methods.factors import whole_lanes
+from rankbench.solvers.cofirank import CofiRank, Problem, users_half
+from rankbench.solvers.convex_erm import ConvexERM
+from rankbench.solvers.ease import EASE
+from rankbench.solvers.fm import FM, Machine
+from rankbench.solvers.item_knn import ItemKNN
+from rankbench.solvers.mf import MF
+from rankbench.solvers.rmc import RMC
+from rankbench.solvers.smc import SMC
+
+_PROJECTED = "109 instructions for a rating more than smc, 106 of them in the projection"
+_CACHED = 1 << 15  # doubles that stay in the caches near the processor
+
+
+def _mf(rank: int, share: float) -> Ready:
+    train = ratings(share)
+    steps, _ = steps_of(MF(rank=rank), train)
+    n, rows = len(train), train.n_users + train.n_items
+    by_entries = "ridge at small ranks" if rank <= 24 else "ridge at large ranks"
+    counts = {f"pyx/methods/als.pyx: {by_entries}": 2 * n, "pyx/methods/als.pyx: ridge by rows": rows}
+    return Ready(lambda: (steps(), steps()), 1, counts, {"rank": rank}, 12 * n, DOUBLE * rank * train.n_users)
+
+
+def _completion(solver: Any, projects: bool, share: float) -> Ready:
+    """A step at the largest rank allowed, once it is reached."""
+    train = ratings(share)
+    call, step = steps_of(solver, train, 6)
+    n, rank = len(train), step.model.items.shape[1]
+    width = min(rank + 10, solver.rank)
+    counts = {
+        "pyx/methods/entries.pyx: inner_products": n,
+        "pyx/methods/entries.pyx: times": 2 * n,
+        "rankbench/methods/completion.py: descend by entries": n,
+        "rankbench/methods/completion.py: descend by rows": train.n_users + train.n_items,
+    }
+    sizes = {"rank": float(whole_lanes(rank)), "width": width}
+    if projects:
+        counts["pyx/methods/isotonic.pyx: project along blocks"] = n
+        scores = step.model.score(train.users, train.items)
+        sizes["pools"] = pools_of(Blocks.of(train.indptr, train.values), scores)
+    return Ready(call, 1, counts, sizes, 12 * n, DOUBLE * width * train.n_users)
+
+
+def _entries(what: str, width: int, share: float) -> Ready:
+    """A product of the sparse matrix of ratings with a dense one, or inner products at its entries."""
+    train = ratings(share)
+    entries = Entries.of(train.indptr, train.items, train.n_items, 1)
+    users, items = (np.ones((size, width)) for size in (train.n_users, train.n_items))
+    sparse, n = entries.holding(train.values), len(train)
+    calls = {"times": lambda: sparse.times(items), "inner_products": lambda: entries.inner_products(users, items)}
+    counts, sizes = {f"pyx/methods/entries.pyx: {what}": n}, {"rank": width, "width": width}
+    return Ready(calls[what], n, counts, sizes, 12 * n, items.nbytes)
+
+
+def _convex(share: float) -> Ready:
+    """A projected gradient step, without corrections; X has reached its rank by then."""
+    train = BTL(users=part(800, share), items=600, comparisons=100).view(np.random.default_rng(0))
+    call, step = steps_of(ConvexERM(lam=5.0, corrections=0), train, 30)
+    entries, rank = len(ComparedEntries.of(train, 1).entries), step.model.items.shape[1]
+    counts = {
+        "pyx/methods/entries.pyx: times": 4 * entries,
+        "pyx/methods/entries.pyx: inner_products": entries,
+        "pyx/methods/entries.pyx: slopes": len(train),
+        "rankbench/solvers/convex_erm.py: _decomposed": train.n_users + train.n_items,
+    }
+    sizes = {"rank": rank, "width": rank + 4}
+    return Ready(call, 1, counts, sizes, 12 * entries, DOUBLE * (rank + 4) * train.n_users)
+
+
+def _fm(share: float) -> Ready:
+    """An evaluation of the objective and its gradient, of users and items only."""
+    train = drawn_pairs(share)
+    compared, settings = ComparedEntries.of(train, 1), FM(rank=10, features="none")
+    machine = Machine(settings.lam, settings.loss, compared, None)
+    start, entries, width = machine.start(np.random.default_rng(0), 10), len(compared.entries), whole_lanes(11)
+    counts = {
+        "pyx/methods/entries.pyx: inner_products": entries,
+        "pyx/methods/entries.pyx: times": 2 * entries,
+        "pyx/methods/entries.pyx: slopes": len(train),
+        "rankbench/solvers/fm.py: Machine": train.n_users + train.n_items,
+    }
+    sizes = {"rank": width, "width": width}
+    rows = DOUBLE * width * train.n_items
+    return Ready(lambda: machine.objective(start), len(train), counts, sizes, 24 * entries, rows)
+
+
+def _ease(share: float) -> Ready:
+    train = ratings(share)
+    met = len(np.unique(train.items))
+    counts = {
+        "rankbench/solvers/ease.py: steps by products": float((np.diff(train.indptr) ** 2.0).sum()),
+        "rankbench/solvers/ease.py: _weights": met,
+    }
+    return Ready(only_step_of(EASE(), train), 1, counts, {"items": met}, DOUBLE * met**2, DOUBLE * met)
+
+
+def _item_knn(share: float) -> Ready:
+    train = ratings(share)
+    products = float((np.diff(train.indptr) ** 2.0).sum())
+    taken = np.bincount(train.items, minlength=train.n_items)
+    others = 1 - (1 - 1 / train.n_items) ** (taken * (166 - 1.0))
+    met = float(np.mean(train.n_items * others))
+    counts = {
+        "pyx/solvers/item_knn.pyx: neighbours by products": products,
+        "pyx/solvers/item_knn.pyx: neighbours by items met": met * train.n_items,
+    }
+    return Ready(only_step_of(ItemKNN(), train), products, counts, {"met": met}, 12 * len(train), 12 * train.n_items)
+
+
+def _scatter(rank: int, share: float) -> Ready:
+    """The part of U's gradient that goes by ratings: all of it where X = I."""
+    train, width = ratings(share), whole_lanes(rank)
+    held = max(1, min(_CACHED // width, train.n_items))
+    blocks = frsvm.ItemBlocks(rows=Pattern(indptr=train.indptr, columns=train.items), n_items=train.n_items, width=held)
+    weights, users = np.ones(len(train)), factors(train.n_users, rank)
+    out, n = np.empty((train.n_items, width)), len(train)
+    counts = {"pyx/solvers/frsvm.pyx: scatter": n}
+    return Ready(
+        lambda: frsvm.scatter(blocks=blocks, weights=weights, users=users, out=out, threads=1),
+        n,
+        counts,
+        {"rank": width},
+        12 * n,
+        DOUBLE * width * held,
+    )
+
+
+def _with_features(rank: int, share: float) -> Ready:
+    """The part of U's gradient that goes by items: their features times what the ratings have summed up."""
+    train, width = tasks(share), whole_lanes(rank)
+    n, features = train.item_features.shape
+    sums, out = factors(n, rank), np.empty((features, width))
+    counts = {"pyx/solvers/frsvm.pyx: transposed_times": n}
+    return Ready(
+        lambda: frsvm.transposed_times(features=train.item_features, matrix=sums, out=out, threads=1),
+        n,
+        counts,
+        {"rank": width, "features": features},
+        train.item_features.nbytes,
+    )
+
+
+def _cofirank_users(share: float) -> Ready:
+    """A users' half with a fixed number of planes: no tolerance is reached by then."""
+    train, rank, planes = ratings(share), 10, 5
+    settings = CofiRank(rank, loss="regression")
+    problem = Problem.of(train, settings.loss, settings.k, settings.lam, 1)
+    users, items = (np.ascontiguousarray(factors(size, rank)[:, :rank]) for size in (train.n_users, train.n_items))
+    units = planes * len(train)
+    counts = {"pyx/solvers/cofirank.pyx: users_half": units}
+    own = DOUBLE * rank * len(train) / train.n_users
+    return Ready(lambda: users_half(problem, users, items, 1e-300, planes), units, counts, {"rank": rank}, own)
+
+
+def _cofirank_items(share: float) -> Ready:
+    """One look at the losses of all users and their slopes by the items, as each plane of an items' half needs."""
+    train, rank = ratings(share), 10
+    settings = CofiRank(rank, loss="regression")
+    problem = Problem.of(train, settings.loss, settings.k, settings.lam, 1)
+    users, items = (np.ascontiguousarray(factors(size, rank)[:, :rank]) for size in (train.n_users, train.n_items))
+    n = len(train)
+    counts = {"pyx/solvers/cofirank.pyx: losses": n, "pyx/solvers/cofirank.pyx: item_slopes": n}
+    return Ready(
+        lambda: problem.item_slopes(problem.losses(users, items)[1], users), n, counts, {"rank": rank}, 40 * n, 8 * n
+    )
+
+
+CASES = (
+    Case(
+        "mf rank 10",
+        "sweep",
+        partial(_mf, 10),
+        "its own loops have 78 % of the instructions, half of these in the inner loop over the triangle",
+    ),
+    Case("mf rank 64", "sweep", partial(_mf, 64)),
+    Case("ratings times 50 columns", "rating", partial(_entries, "times", 50)),
+    Case("inner products at ratings, rank 52", "rating", partial(_entries, "inner_products", 52)),
+    Case("smc rank 50", "step", partial(_completion, SMC(lam=1.0, centred=True, rank=50), False)),
+    Case("rmc rank 50, with its projection", "step", partial(_completion, RMC(lam=1.0, rank=50), True), _PROJECTED),
+    Case("convex-erm projection", "step", _convex),
+    Case("fm rank 10, objective and gradient", "comparison", _fm),
+    Case(
+        "frsvm rank 10, gradient of U, X = I",
+        "rating",
+        partial(_scatter, 10),
+        "70 instructions, of which 25 go with the rank",
+    ),
+    Case(
+        "frsvm rank 64, gradient of U, X = I",
+        "rating",
+        partial(_scatter, 64),
+        "180 instructions, of which 135 go with the rank",
+    ),
+    Case("frsvm rank 10, gradient of U, features", "item", partial(_with_features, 10)),
+    Case(
+        "cofirank rank 10, users' half",
+        "rating and plane",
+        _cofirank_users,
+        "160 instructions for 44 flops; rows are not padded to whole lanes",
+    ),
+    Case(
+        "cofirank rank 10, a plane of the items' half",
+        "rating",
+        _cofirank_items,
+        "150 instructions for 44 flops; rows are not padded to whole lanes",
+    ),
+    Case("item-knn", "product", _item_knn),
+    Case("ease", "fit", _ease),
+)
