@@ -20,7 +20,8 @@ def option(short: str, metavar: str | None, text: str) -> Any:
 
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.")
+    list[str] | None,
+    typer.Argument(metavar="[all|EXPERIMENT...]", help="Names, first words of names, or TOML files of your own."),
 ]
 Out = Annotated[Path, option("--out", "DIR", "The folder of results.")]
 Stored = Annotated[Path, option("--out", "DIR|FILE", "The folder of results, or an archive.")]

@@ -287,8 +287,8 @@ class Session:
 
 
 def chosen_experiments(names: list[str], selection: Selection) -> list[Experiment]:
-    """The experiments with these names; `all` means all experiments."""
-    chosen = experiments.names() if "all" in names else names
+    """The experiments with these names; `all` means all, and the first word of several names means those."""
+    chosen = experiments.names() if "all" in names else [one for name in names for one in experiments.members(name)]
     found = [experiments.load(name, selection.full) for name in dict.fromkeys(chosen)]
     if selection.trials and not any(experiment.tune for experiment in found):
         raise UserError(f"--trials={selection.trials}: none of {', '.join(chosen)} tunes anything")

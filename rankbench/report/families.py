@@ -1,8 +1,12 @@
 """Families of solvers: many solvers in a few groups that belong together, for figures with a panel for each."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from rankbench.data.views import Ratings
 from rankbench.names import Named
+from rankbench.names.registry import class_at
+from rankbench.names.user_files import is_from_file
 from rankbench.report.labels import class_title, setting_name
 
 _FEW = 6  # a family of more members is divided by the setting in which they differ
@@ -22,6 +26,30 @@ def split_by_family(solvers: Sequence[Named]) -> list[Family]:
         title, members = families[0]
         return [(f"{title}, {class_title(rest[0])}", [*members, *rest]), *families[1:]]
     return [*families, *([("other solvers", rest)] if rest else [])]
+
+
+def split_by_input(solvers: Sequence[Named]) -> list[Family]:
+    """The solvers in families by what they learn from, with those of other packages and of the user apart."""
+    found: dict[str, list[Named]] = {}
+    for solver in solvers:
+        found.setdefault(_input(solver), []).append(solver)
+    return list(found.items())
+
+
+def _input(solver: Named) -> str:
+    """What a solver learns from; a class in a user's own file is not asked, since a report does not run its code."""
+    if is_from_file(solver.home):
+        return "own files"
+    if ".peers." in solver.home:
+        return "other packages"
+    try:
+        cls: Any = class_at(solver.home)
+        learns_from = cls.learns_from if isinstance(cls.learns_from, tuple) else (cls.learns_from,)
+    except (ImportError, AttributeError):  # of a plug-in that is no longer installed
+        return "others"
+    if cls.needs_features:
+        return "from item features"
+    return "from ratings" if Ratings in learns_from else "from comparisons"
 
 
 def _by_setting(members: list[Named]) -> list[Family]:
