@@ -11,13 +11,14 @@ from rankbench.report.tables import DISTURBED, Sheet
 from rankbench.statistics.powers import Ends
 
 COLUMNS = tuple(
-    "experiment axis data solver smallest largest sizes seconds seconds_low seconds_high seconds_theory "
-    "memory memory_low memory_high memory_theory disturbed why".split()
+    "experiment axis data solver smallest largest sizes seconds seconds_low seconds_high "
+    "seconds_theory_low seconds_theory_high memory memory_low memory_high memory_theory_low memory_theory_high "
+    "disturbed why".split()
 )
 LEGEND = (
-    "The exponents are fitted by least squares of the logarithms of seconds and of memory beyond that of an empty "
-    "process, with Student's 95 % interval. Seconds are those of the whole training, all to the same number of steps. "
-    "`outside`: the interval excludes the theory's exponent."
+    "The exponents are fitted by least squares of the logarithms of seconds, and of the memory that is added from one "
+    "size to the next, with Student's 95 % interval. Seconds are those of the whole training, all to the same number "
+    "of steps. `no`: the interval excludes the theory's exponents."
 )
 
 
@@ -28,7 +29,7 @@ def exponent_sheet(study: Study) -> Sheet | None:
         return None
     several = len({course.where for course in found}) > 1
     of = axis_label(study, study.experiment.figure.x)
-    costs = ("theory", "95 %", "verdict")
+    costs = ("theory", "95 %", "agrees")
     return Sheet(
         headings=(
             *(["data"] if several else []), "solver", of, "seconds", *costs, "memory", *costs, "why",
@@ -48,8 +49,8 @@ def exponents_to_csv(study: Study) -> str:
         theory = course.theory
         about = (study.name, study.experiment.figure.x, course.where, course.solver.name)
         ends = (course.sizes[0], course.sizes[-1], len(course.sizes))
-        seconds = (*_exact(course.time), "" if theory is None or theory.seconds is None else theory.seconds)
-        memory = (*_exact(course.memory), "" if theory is None or theory.memory is None else theory.memory)
+        seconds = (*_exact(course.time), *((theory and theory.seconds) or ("", "")))
+        memory = (*_exact(course.memory), *((theory and theory.memory) or ("", "")))
         writer.writerow((*about, *ends, *seconds, *memory, course.disturbed, theory.why if theory else ""))
     return out.getvalue()
 
@@ -65,20 +66,20 @@ def _line(course: Course, several: bool) -> tuple[str, ...]:
         *([course.where] if several else []),
         course.name,
         f"{show_value(course.sizes[0])} to {show_value(course.sizes[-1])}",
-        *_against(course.time, theory.seconds if theory else None, mark),
-        *_against(course.memory, theory.memory if theory else None),
+        *_against(course.time, theory.seconds if theory else (), mark),
+        *_against(course.memory, theory.memory if theory else ()),
         theory.why if theory else "",
     )
 
 
-def _against(found: Ends | None, theory: float | None, mark: str = "") -> tuple[str, str, str, str]:
+def _against(found: Ends | None, theory: tuple[float, ...], mark: str = "") -> tuple[str, str, str, str]:
     """The fitted exponent, the theory's, the interval, and whether it excludes the theory's."""
-    expected = "" if theory is None else f"{theory:g}"
+    expected = " to ".join(f"{end:g}" for end in dict.fromkeys(theory))
     if found is None:
         return "", expected, "", ""
     interval = f"{found.low:.2f} to {found.high:.2f}" if found.bounded else ""
-    verdict = "" if theory is None or not found.bounded else "outside" if found.excludes(theory) else "inside"
-    return f"{found.value:.2f}{mark}", expected, interval, verdict
+    agrees = ("no" if found.excludes(*theory) else "yes") if theory and found.bounded else ""
+    return f"{found.value:.2f}{mark}", expected, interval, agrees
 
 
 def _exact(found: Ends | None) -> tuple[object, object, object]:

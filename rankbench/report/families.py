@@ -1,6 +1,8 @@
 """Families of solvers: many solvers in a few groups that belong together, for figures with a panel for each."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import ceil
 from typing import Any
 
 from rankbench.data.views import Ratings
@@ -9,6 +11,7 @@ from rankbench.names.registry import class_at
 from rankbench.names.user_files import is_from_file
 from rankbench.report.labels import class_title, setting_name
 
+_LARGE = 8  # a family by what is learned from of more members is divided
 _FEW = 6  # a family of more members is divided by the setting in which they differ
 
 Family = tuple[str, list[Named]]
@@ -29,11 +32,22 @@ def split_by_family(solvers: Sequence[Named]) -> list[Family]:
 
 
 def split_by_input(solvers: Sequence[Named]) -> list[Family]:
-    """The solvers in families by what they learn from, with those of other packages and of the user apart."""
+    """The solvers in families by what they learn from, with those of other packages and of the user apart.
+
+    A large family is divided into parts of about the same size.
+    """
     found: dict[str, list[Named]] = {}
     for solver in solvers:
         found.setdefault(_input(solver), []).append(solver)
-    return list(found.items())
+    return [part for family in found.items() for part in _in_parts(*family)]
+
+
+def _in_parts(title: str, members: list[Named]) -> list[Family]:
+    """A family, in numbered parts if it has too many members for one panel."""
+    count = ceil(len(members) / _LARGE)
+    ends = [round(part * len(members) / count) for part in range(count + 1)]
+    parts = [members[first:end] for first, end in pairwise(ends)]
+    return [(f"{title} {number}" if count > 1 else title, part) for number, part in enumerate(parts, 1)]
 
 
 def _input(solver: Named) -> str:
@@ -48,8 +62,8 @@ def _input(solver: Named) -> str:
     except (ImportError, AttributeError):  # of a plug-in that is no longer installed
         return "others"
     if cls.needs_features:
-        return "from item features"
-    return "from ratings" if Ratings in learns_from else "from comparisons"
+        return "features"
+    return "ratings" if Ratings in learns_from else "comparisons"
 
 
 def _by_setting(members: list[Named]) -> list[Family]:

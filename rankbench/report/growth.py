@@ -9,11 +9,11 @@ from rankbench.harness.records import Entry, Group, Result, Study
 from rankbench.names import Named, show
 from rankbench.report.labels import solver_labels
 from rankbench.report.study import groups
-from rankbench.statistics.powers import Ends, exponent
+from rankbench.statistics.powers import Ends, exponent, exponent_above_base
 
 THREADS = "threads"  # the axis of a figure of growth that is no setting
 _PARTS = ("data", "split", "solver")  # whose settings may be on the axis, in the order in which they are looked at
-_LEAST_MB = 5.0  # memory beyond that of an empty process that says something about its growth
+_LEAST_MB = 2.0  # from one size to the next: less is within the error of measuring
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Course:
     sizes: tuple[float, ...]
     seconds: tuple[tuple[float, ...], ...]
     megabytes: tuple[tuple[float, ...], ...]  # at the peak of the training, the whole process
-    base: float  # megabytes of the process before there were data to speak of
     disturbed: bool
     theory: Growth | None
 
@@ -40,24 +39,24 @@ class Course:
 
     @property
     def memory(self) -> Ends | None:
-        """The exponent of the memory that the training takes beyond the base; None if that is too little."""
-        known = {
-            size: fmean(found) - self.base for size, found in zip(self.sizes, self.megabytes, strict=True) if found
-        }
-        enough = {size: taken for size, taken in known.items() if taken >= _LEAST_MB}
-        return exponent(list(enough), list(enough.values()))
+        """The exponent of the memory that grows; None if too little of it does.
+
+        What a process takes for Python and its libraries does not grow, and is not known for each solver.
+        """
+        known = {size: fmean(found) for size, found in zip(self.sizes, self.megabytes, strict=True) if found}
+        return exponent_above_base(list(known), list(known.values()), _LEAST_MB)
 
 
 def courses(study: Study) -> list[Course]:
     """The course of every solver that ended well, in the order of the experiment."""
     axis = axis_of(study)
-    names, base = _line_names(study, axis), _base(study)
+    names = _line_names(study, axis)
     found: dict[tuple[str, str], list[Group]] = {}
     for group in groups(study):
         if group.good and not (axis.name == THREADS and _beyond_cores(group)):
             where = f"{axis.without(group.data, 'data')} {axis.without(group.split, 'split')}"
             found.setdefault((where, names[group.solver.written]), []).append(group)
-    return [_course(study, (name, where), _ascending(members, axis), base) for (where, name), members in found.items()]
+    return [_course(study, (name, where), _ascending(members, axis)) for (where, name), members in found.items()]
 
 
 @dataclass(frozen=True)
@@ -116,14 +115,7 @@ def _beyond_cores(group: Group) -> bool:
     return any(result.machine.usable_cores < group.threads for result in group.good)
 
 
-def _base(study: Study) -> float:
-    """The smallest peak of a process that had read its split: that of Python, the libraries and little data."""
-    return min(
-        (peak.megabytes for result in study.results for peak in result.peaks if peak.stage == "read"), default=0.0
-    )
-
-
-def _course(study: Study, names: tuple[str, str], placed: list[tuple[float, Group]], base: float) -> Course:
+def _course(study: Study, names: tuple[str, str], placed: list[tuple[float, Group]]) -> Course:
     ordered = [group for _, group in placed]
     results = [result for group in ordered for result in group.good]
     alike = len({result.machine.fingerprint for result in results}) == 1
@@ -133,7 +125,6 @@ def _course(study: Study, names: tuple[str, str], placed: list[tuple[float, Grou
         tuple(place for place, _ in placed),
         tuple(_seconds(group.good) if alike else () for group in ordered),
         tuple(tuple(one.peak_mb for one in group.good if one.peak_mb is not None) for group in ordered),
-        base,
         any(result.disturbed for result in results),
         _theory(study, ordered[0]),
     )

@@ -386,7 +386,7 @@ def _speed_ups(question: _Question) -> list[Panel]:
 def _growth(study: Study) -> Drawing | None:
     """Each solver's seconds and memory against the axis, on logarithmic axes; None if there are no results to draw."""
     found = courses(study)
-    seconds = _of_costs(found, [course.seconds for course in found], "training time (s)\n(lower is better)")
+    seconds = _of_costs(found, [course.seconds for course in found], "training (s)\n(lower is better)")
     memory = _of_costs(found, [course.megabytes for course in found], "peak memory (MB)\n(lower is better)")
     panels = (*seconds, *memory)
     if not panels:

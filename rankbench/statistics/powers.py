@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, inf, log, nan, sqrt
 
 import numpy as np
@@ -23,9 +24,9 @@ class Ends:
         """Whether there is an interval."""
         return self.high < inf
 
-    def excludes(self, value: float) -> bool:
-        """Whether a value lies outside the interval."""
-        return not self.low <= value <= self.high
+    def excludes(self, low: float, high: float) -> bool:
+        """Whether no value from low to high lies in the interval."""
+        return self.high < low or high < self.low
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> Ends | None:
@@ -47,6 +48,17 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> Ends | None:
     error = sqrt(float(((y - slope * x) ** 2).sum()) / freedom / float(x @ x))
     reach = float(stdtrit(freedom, _COVERED)) * error
     return Ends(slope, slope - reach, slope + reach)
+
+
+def exponent_above_base(sizes: Sequence[float], costs: Sequence[float], least: float) -> Ends | None:
+    """The exponent a of b + c x^a, with an unknown base b, for sizes in ascending order that grow by a factor.
+
+    From one size to the next such a cost grows by c (f^a - 1) x^a, a power law without the base: this is fitted, where
+    the cost grows by at least `least`. None if that is so for fewer than two sizes.
+    """
+    steps = zip(pairwise(sizes), pairwise(costs), strict=True)
+    grown = [(size, after - before) for (size, _), (before, after) in steps if after - before >= least]
+    return exponent([size for size, _ in grown], [growth for _, growth in grown])
 
 
 def mean_of(values: Sequence[float]) -> Ends:
