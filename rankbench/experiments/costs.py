@@ -1,9 +1,10 @@
 """What an experiment says about costs: how they should grow along an axis, and which solvers are rivals."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from rankbench.errors import UserError
-from rankbench.names import Pattern, check
+from rankbench.names import Limits, Pattern, check
 
 _MOST = 10.0  # an exponent above this is a mistake
 
@@ -35,6 +36,10 @@ class Rivals:
 
     ours: Pattern
     peer: Pattern
+    metric: str = ""  # the quality beside the seconds; empty: the experiment's first metric
+    steps: Annotated[int, Limits(low=0, high=1000)] = (
+        1  # of ours that do the work of one of the peer's; 0: no number does
+    )
 
     def __post_init__(self) -> None:
         check(self)

@@ -2,14 +2,14 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rankbench.experiments.costs import Rivals
 from rankbench.harness.records import Group, Measure, Result, Study
 from rankbench.names import Named, Pattern
 from rankbench.report.labels import metric_labels, solver_labels
-from rankbench.report.study import groups
+from rankbench.report.study import groups, pace_of
 from rankbench.report.tables import DISTURBED, Sheet, place_labels, place_text
 from rankbench.statistics.powers import Ends, mean_of, ratio_of
 
@@ -20,8 +20,11 @@ COLUMNS = tuple(
 LEGEND = (
     "`±` is half of Student's 95 % interval over repetitions. A ratio is the peer's seconds over those of rankbench, "
     "taken within each repetition, whose cells run one after the other; the ratios' mean is geometric. Above 1 "
-    "rankbench is faster. *At equal quality* the seconds are those until the first evaluated model that is at least as "
-    "good as the worse of the two last ones, so that nobody wins by stopping early."
+    "rankbench is faster. *Times as fast* compares the seconds of as many steps as do the same work, without the "
+    "set-up, or the whole training where one of the two has no steps; it is empty where no number of steps does the "
+    "same work. *At equal quality* the seconds are those until the first evaluated model that is at least as good as "
+    "the worse of the two last ones, so that nobody wins by stopping early; it is empty where a first model is as good "
+    "already."
 )
 
 
@@ -39,6 +42,7 @@ class Match:
     """Two rivals on one data set; their ratios of seconds are empty if one of them was not measured."""
 
     where: str
+    metric: str  # its label
     ours: Side
     peer: Side
     ratios: tuple[float, ...] = ()
@@ -66,12 +70,22 @@ def rival_sheet(study: Study) -> Sheet | None:
     found = matches(study)
     if not found:
         return None
-    metric = metric_labels(study)[study.measures[0].label]
     costs = ("times as fast", "95 %", "at equal quality", "95 %")
     return Sheet(
-        headings=("data", "rankbench", metric, "seconds", "peer", metric, "seconds", *costs, "left out"),
-        numeric=(False, False, True, True, False, True, True, *(True for _ in costs), False),
-        lines=tuple(_line(match) for match in found),
+        headings=(
+            "data",
+            "metric",
+            "rankbench",
+            "its value",
+            "seconds",
+            "peer",
+            "its value",
+            "seconds",
+            *costs,
+            "left out",
+        ),
+        numeric=(False, False, False, True, True, False, True, True, *(True for _ in costs), False),
+        lines=tuple(_line(match, metric_labels(study)) for match in found),
         best=frozenset(),
     )
 
@@ -85,26 +99,26 @@ def rivals_to_csv(study: Study) -> str:
         values = (end for side in (one.ours, one.peer) for end in _exact(side.values, mean_of))
         seconds = (_exact(side.seconds, mean_of)[0] for side in (one.ours, one.peer))
         ratios = (*_exact(one.ratios, ratio_of), *_exact(one.equal, ratio_of))
-        about = (study.name, one.where, one.ours.name, one.peer.name, study.measures[0].label, len(one.ratios))
+        about = (study.name, one.where, one.ours.name, one.peer.name, one.metric, len(one.ratios))
         writer.writerow((*about, *values, *seconds, *ratios, one.disturbed, one.left_out))
     return out.getvalue()
 
 
-def _match(study: Study, where: str, rivals: Rivals, members: Iterable[Group]) -> Match:
-    found = list(members)
+def _match(study: Study, where: str, rivals: Rivals, found: list[Group]) -> Match:
+    measure = next((one for one in study.measures if one.label == rivals.metric), study.measures[0])
     ours, peer = (_of(pattern, found) for pattern in (rivals.ours, rivals.peer))
-    sides = (_side(study, rivals.ours, ours), _side(study, rivals.peer, peer))
+    sides = (_side(study, rivals.ours, ours, measure), _side(study, rivals.peer, peer, measure))
     if not ours or not peer:
         missing = rivals.peer if ours else rivals.ours
-        return Match(where, *sides, left_out=_why_not(study, missing))
+        return Match(where, measure.label, *sides, left_out=_why_not(study, missing, found))
     pairs = _pairs(ours, peer)
-    measure = study.measures[0]
-    whole = (_ratio(one.seconds, other.seconds) for one, other in pairs)
+    speeds = (_speed(one, other, rivals.steps) for one, other in pairs)
     equal = (_ratio(*_to_equal_quality(one, other, measure)) for one, other in pairs)
     return Match(
         where,
+        measure.label,
         *sides,
-        ratios=tuple(one for one in whole if one),
+        ratios=tuple(one for one in speeds if one),
         equal=tuple(one for one in equal if one),
         disturbed=any(result.disturbed for pair in pairs for result in pair),
         left_out="" if pairs else "no repetition of both ended well and undisturbed by other cells",
@@ -120,13 +134,13 @@ def _fits(pattern: Pattern, solver: Named) -> bool:
     return pattern.fits(solver.names, dict(solver.settings))
 
 
-def _side(study: Study, pattern: Pattern, group: Group | None) -> Side:
+def _side(study: Study, pattern: Pattern, group: Group | None, measure: Measure) -> Side:
     """A rival with what was measured of it."""
     names = solver_labels(study)
     solvers = [*(entry.cell.solver for entry in study.entries), *(skip.solver for skip in study.skips if skip.solver)]
     name = next((names[solver.written] for solver in solvers if _fits(pattern, solver)), str(pattern))
     good = group.good if group else ()
-    values = tuple(group.values(study.measures[0].label)) if group else ()
+    values = tuple(group.values(measure.label)) if group else ()
     return Side(name, values, tuple(one.seconds or 0.0 for one in good if not one.contended))
 
 
@@ -135,6 +149,14 @@ def _pairs(ours: Group, peer: Group) -> list[tuple[Result, Result]]:
     others = {result.cell.place.repetition: result for result in peer.good if not result.contended}
     pairs = [(one, others.get(one.cell.place.repetition)) for one in ours.good if not one.contended]
     return [(one, two) for one, two in pairs if two and one.machine.fingerprint == two.machine.fingerprint]
+
+
+def _speed(ours: Result, peer: Result, steps: int) -> float | None:
+    """How many times as fast ours is: by the seconds of a step, or of the training if one has a single model."""
+    paces = pace_of(ours), pace_of(peer)
+    if not all(paces) and min(len(ours.curve), len(peer.curve)) == 1:
+        return _ratio(ours.seconds, peer.seconds)
+    return _ratio(steps * (paces[0] or 0.0), paces[1])
 
 
 def _ratio(ours: float | None, peer: float | None) -> float | None:
@@ -149,30 +171,36 @@ def _to_equal_quality(ours: Result, peer: Result, measure: Measure) -> tuple[flo
 
 
 def _reached(result: Result, measure: Measure, target: float) -> float | None:
-    """The seconds until the first evaluated model with at least this value, where higher is better."""
-    points = (one for one in result.curve if measure.sign * result.value_at(one, measure.label) >= target)
-    first = next(points, None)
-    return first.seconds if first else None
+    """The seconds until the first evaluated model with at least this value, where higher is better.
+
+    None if the start of the training is as good already: then the training has not made it so.
+    """
+    reached = [measure.sign * result.value_at(point, measure.label) >= target for point in result.curve]
+    if not any(reached) or (reached[0] and len(reached) > 1):
+        return None
+    return result.curve[reached.index(True)].seconds
 
 
-def _why_not(study: Study, pattern: Pattern) -> str:
-    """Why a rival was not measured."""
+def _why_not(study: Study, pattern: Pattern, members: Iterable[Group]) -> str:
+    """Why a rival was not measured beside these groups."""
+    places = {(group.data.identity, group.split.identity) for group in members}
     for skip in study.skips:
-        if skip.solver and _fits(pattern, skip.solver):
+        here = skip.split is None or (skip.data.identity, skip.split.identity) in places
+        if skip.solver and here and _fits(pattern, skip.solver):
             return f"{skip.reason}; to get it: {skip.remedy}" if skip.remedy else skip.reason
-    failed = (entry for entry in study.entries if _fits(pattern, entry.cell.solver) and entry.status != "pending")
+    failed = (one for group in members if _fits(pattern, group.solver) for one in group.entries if one.reason)
     entry = next(failed, None)
     return f"{pattern} {entry.status}: {entry.reason}" if entry else f"{pattern} has not run"
 
 
-def _line(match: Match) -> tuple[str, ...]:
+def _line(match: Match, metrics: Mapping[str, str]) -> tuple[str, ...]:
     mark = DISTURBED if match.disturbed else ""
-    sides = (
+    sides = [
         (side.name, _with_half(side.values, 4), _with_half(side.seconds, 3) + (mark if side.seconds else ""))
         for side in (match.ours, match.peer)
-    )
-    return (match.where, *(text for side in sides for text in side), *_times(match.ratios), *_times(match.equal),
-            match.left_out)  # fmt: skip
+    ]
+    ratios = (*_times(match.ratios), *_times(match.equal))
+    return (match.where, metrics[match.metric], *sides[0], *sides[1], *ratios, match.left_out)
 
 
 def _with_half(values: tuple[float, ...], digits: int) -> str:

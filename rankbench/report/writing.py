@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rankbench.errors import UserError
-from rankbench.harness.records import Machine, Study
+from rankbench.harness.records import Machine, Study, skip_lines
 from rankbench.harness.store import ResultsFolder, Warn, write_text
 from rankbench.report.costs import cost_tables
 from rankbench.report.differences import differences_page
@@ -160,7 +160,9 @@ def _markdown(section: Section) -> str:
     for number, basis in enumerate(bases(study), 1):
         picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
         lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")
-    lines += [f"{'Failed' if skip.failed else 'Skipped'}: {_without_tags(skip.text)}." for skip in study.skips]
+    for word, failed in (("Skipped", False), ("Failed", True)):
+        told = skip_lines(skip for skip in study.skips if skip.failed == failed)
+        lines += [f"{word}: {_without_tags(line)}." for line in told]
     lines += definitions(study)
     if study.trials:
         table = to_markdown(trial_sheet(trials(study)))

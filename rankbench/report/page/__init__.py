@@ -9,7 +9,7 @@ from string import Template
 
 from plotly.offline import get_plotlyjs
 
-from rankbench.harness.records import Result, Study
+from rankbench.harness.records import Result, Study, skip_lines
 from rankbench.metrics import RULES
 from rankbench.report.costs import cost_tables
 from rankbench.report.evidence import evidence
@@ -165,7 +165,7 @@ def _notes(lines: Iterable[str]) -> str:
 
 def _problems(study: Study) -> str:
     """The list of skipped parts and of cells that did not end well."""
-    lines = [escape(skip.text) for skip in study.skips]
+    lines = [escape(line) for line in skip_lines(study.skips)]
     for entry in study.entries:
         if entry.status not in ("ok", "pending"):
             lines.append(f"{escape(entry.cell.label)}: <b>{escape(entry.status)}</b>, {escape(entry.reason)}")
