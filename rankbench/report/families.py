@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any
 
 from rankbench.data.views import Ratings
+from rankbench.experiments.costs import Rivals
 from rankbench.names import Named
 from rankbench.names.registry import class_at
 from rankbench.names.user_files import is_from_file
@@ -29,6 +30,24 @@ def split_by_family(solvers: Sequence[Named]) -> list[Family]:
         title, members = families[0]
         return [(f"{title}, {class_title(rest[0])}", [*members, *rest]), *families[1:]]
     return [*families, *([("other solvers", rest)] if rest else [])]
+
+
+def split_by_rivals(solvers: Sequence[Named], rivals: Sequence[Rivals]) -> list[Family]:
+    """The solvers in families of those that an experiment names as rivals, directly or by way of others."""
+    parts = [[solver] for solver in solvers]
+    for pair in rivals:
+        met = [part for part in parts if any(_is_one_of(pair, solver) for solver in part)]
+        if len(met) > 1:
+            joined = sorted((solver for part in met for solver in part), key=solvers.index)
+            parts = sorted(
+                [*(part for part in parts if part not in met), joined], key=lambda part: solvers.index(part[0])
+            )
+    titles = ((class_title(part[0]) + (" and its rivals" if len(part) > 1 else ""), part) for part in parts)
+    return list(titles)
+
+
+def _is_one_of(pair: Rivals, solver: Named) -> bool:
+    return any(pattern.fits(solver.names, dict(solver.settings)) for pattern in (pair.ours, pair.peer))
 
 
 def split_by_input(solvers: Sequence[Named]) -> list[Family]:

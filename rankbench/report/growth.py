@@ -32,9 +32,8 @@ class Course:
     @property
     def time(self) -> Ends | None:
         """The exponent of the seconds; None if there are not two sizes with times that can be compared."""
-        known = {
-            size: geometric_mean(found) for size, found in zip(self.sizes, self.seconds, strict=True) if all(found)
-        }
+        measured = ((size, found) for size, found in zip(self.sizes, self.seconds, strict=True) if found and all(found))
+        known = {size: geometric_mean(found) for size, found in measured}
         return exponent(list(known), list(known.values()))
 
     @property

@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 
 from rankbench.harness.records import Group, Study
 from rankbench.report.evidence import verdict_of
-from rankbench.report.families import split_by_family, split_by_input
+from rankbench.report.families import split_by_family, split_by_input, split_by_rivals
 from rankbench.report.growth import Course, courses
 from rankbench.report.labels import (
     axis_label,
@@ -460,7 +460,8 @@ def _in_families(question: _Question, panel: Panel, always: bool) -> list[Panel]
     if len(panel.lines) <= CROWDED and not always:
         return [panel]
     solvers = {question.name(group): group.solver for group in question.good}
-    families = split_by_family([solvers[line.name] for line in panel.lines])
+    shown, rivals = [solvers[line.name] for line in panel.lines], question.study.experiment.rivals
+    families = split_by_rivals(shown, rivals) if rivals else split_by_family(shown)
     if len(families) < 2:
         return [panel]
     names = {solver.written: name for name, solver in solvers.items()}
