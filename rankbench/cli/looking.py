@@ -130,18 +130,15 @@ def table(
     from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
     from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
-    if as_csv and as_latex:
-        raise UserError("--csv and --latex exclude each other: choose one")
-    if of_peaks + of_trials + by_trials + of_costs > 1:
-        raise UserError("--peaks, --trials, --by-trials and --costs exclude each other: choose one")
+    _refuse_both({"--csv": as_csv, "--latex": as_latex})
+    _refuse_both({"--peaks": of_peaks, "--trials": of_trials, "--by-trials": by_trials, "--costs": of_costs})
     if by_trials and as_csv:
         raise UserError("--by-trials has no CSV: --trials --csv has the values that it is made from")
     found = stored_study(out, name, seed, full, machine)
     if (of_trials or by_trials) and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
     if of_costs:
-        _print_costs(cost_tables(found), found, as_csv, as_latex)
-        return
+        return _print_costs(cost_tables(found), found, as_csv, as_latex)
     if as_csv:
         plain = trials_to_csv(trials(found)) if of_trials else to_csv(rows(found))
         sys.stdout.write(peaks_to_csv(found) if of_peaks else plain)
@@ -154,6 +151,13 @@ def table(
         sys.stdout.write(to_latex(wanted))
     else:
         sys.stdout.write("\n".join([to_markdown(wanted), *notes(found), *definitions(found), ""]))
+
+
+def _refuse_both(options: dict[str, bool]) -> None:
+    """Refuse more than one of some options."""
+    if sum(options.values()) > 1:
+        *others, last = options
+        raise UserError(f"{', '.join(others)} and {last} exclude each other: choose one")
 
 
 def _print_costs(tables: "list[CostTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:

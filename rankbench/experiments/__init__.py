@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from rankbench.errors import UserError, unknown
-from rankbench.experiments.costs import Growth, Rivals
+from rankbench.experiments.costs import Growth, Rivals, read_patterns
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
@@ -59,9 +59,7 @@ class Published:
 
     def __post_init__(self) -> None:
         check(self)
-        for name in ("solver", "data", "split", "on"):
-            if isinstance(text := getattr(self, name), str):
-                object.__setattr__(self, name, Pattern.read(text))
+        read_patterns(self, "solver", "data", "split", "on")
         if (self.metric in TIMES) != (self.threads is not None):
             raise UserError(f"threads goes with metric = {' or '.join(TIMES)}, and they with it", subject="Published")
 

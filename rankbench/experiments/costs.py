@@ -23,7 +23,7 @@ class Growth:
 
     def __post_init__(self) -> None:
         check(self)
-        _read(self, "solver")
+        read_patterns(self, "solver")
         for name in ("seconds", "memory"):
             object.__setattr__(self, name, _exponents(name, getattr(self, name)))
         if not self.seconds and not self.memory:
@@ -43,7 +43,7 @@ class Rivals:
 
     def __post_init__(self) -> None:
         check(self)
-        _read(self, "ours", "peer")
+        read_patterns(self, "ours", "peer")
 
 
 def _exponents(name: str, value: object) -> tuple[float, ...]:
@@ -56,7 +56,7 @@ def _exponents(name: str, value: object) -> tuple[float, ...]:
     return tuple(map(float, numbers))
 
 
-def _read(record: object, *names: str) -> None:
+def read_patterns(record: object, *names: str) -> None:
     """Read these fields as patterns, where they are still texts."""
     for name in names:
         if isinstance(text := getattr(record, name), str):
