@@ -410,28 +410,25 @@ def _of_costs(found: Sequence[Course], costs: Sequence[tuple[tuple[float, ...], 
             line = line.at(size, fmean(values), min(values), max(values)) if values and min(values) > 0 else line
         if line.x:
             by_place.setdefault(course.where, {})[course.name] = (course, line)
-    return [panel for where, lines in by_place.items() for panel in _by_input(where, lines, label)]
+    what, several = _capital(label.partition(" (")[0]), len(by_place) > 1
+    titles = {where: f"{what}, {where}" if several else what for where in by_place}
+    return [panel for where, lines in by_place.items() for panel in _by_input(titles[where], lines, label)]
 
 
-def _by_input(where: str, lines: Mapping[str, tuple[Course, Line]], label: str) -> list[Panel]:
+def _by_input(title: str, lines: Mapping[str, tuple[Course, Line]], label: str) -> list[Panel]:
     """The lines of a data set in one panel, or in one for each family of solvers with the others in grey."""
-    whole = Panel(
-        _capital(label.partition(" (")[0]),
-        tuple(line for _, line in lines.values()),
-        values=label,
-        shares=label + where,
-    )
+    whole = Panel(title, tuple(line for _, line in lines.values()), values=label, shares=title)
     if len(lines) <= CROWDED:
         return [whole]
     of = {course.solver.written: line for course, line in lines.values()}
     return [
         replace(
             whole,
-            title=f"{whole.title}: {title}",
+            title=f"{title}: {family}",
             lines=tuple(of[solver.written] for solver in members),
             context=tuple(line for text, line in of.items() if text not in {one.written for one in members}),
         )
-        for title, members in split_by_input([course.solver for course, _ in lines.values()])
+        for family, members in split_by_input([course.solver for course, _ in lines.values()])
     ]
 
 

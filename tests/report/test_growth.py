@@ -18,6 +18,7 @@ from rankbench.harness.store import ResultsFolder
 from rankbench.names import Pattern
 from rankbench.report.costs import cost_tables
 from rankbench.report.exponents import COLUMNS, exponent_sheet, exponents_to_csv
+from rankbench.report.families import split_by_input
 from rankbench.report.figures import draw
 from rankbench.report.growth import courses
 from rankbench.report.page import page
@@ -25,6 +26,7 @@ from rankbench.report.sections import Section
 from rankbench.report.series import drawing, drawings
 from rankbench.report.study import study as stored
 from rankbench.report.writing import write_report
+from rankbench.solvers import SOLVERS
 
 USERS = (20, 40, 80, 160)
 POWERS = {"global": 1.0, "sgd": 2.0}
@@ -93,6 +95,8 @@ def test_times_that_other_cells_disturbed_give_no_exponent_and_other_machines_no
     found = study()
     entries = tuple(replace(entry, result=replace(entry.result, contended=True)) for entry in found.entries)
     assert all(course.time is None and course.memory for course in courses(replace(found, entries=entries)))
+    (row, _) = csv.DictReader(io.StringIO(exponents_to_csv(replace(found, entries=entries))))
+    assert row["seconds"] == "" and isclose(float(row["memory"]), 1)
     elsewhere = replace(MACHINE, cpu="another")
     last = replace(found.entries[-1], result=replace(found.entries[-1].result, machine=elsewhere))
     first, second = courses(replace(found, entries=(*found.entries[:-1], last)))
@@ -242,3 +246,40 @@ def test_parts_that_were_skipped_for_the_same_reason_share_a_line(study):
     assert line == f"{places[0].written} and {len(skips) - 1} more: it needs features"
     assert skip_lines(skips[:1]) == [skips[0].text]
     assert len(skip_lines([skips[0], replace(skips[1], remedy="pip install it")])) == 2
+
+
+def test_crowded_solvers_are_drawn_by_what_they_learn_from_and_large_families_in_parts(tmp_path):
+    (tmp_path / "mine.py").write_text("raise RuntimeError('a report does not run it')\n")
+    texts = ("altsvm", "mf", "frsvm", "sgd", "cornac-mf", "ease")
+    own, gone = (replace(SOLVERS.resolve("mf"), home=home) for home in (f"{tmp_path}/mine.py:Mine", "not_here:Gone"))
+    found = dict(split_by_input([*map(SOLVERS.resolve, texts), own, gone]))
+    names = {title: [solver.name for solver in members] for title, members in found.items()}
+    assert names == {
+        "comparisons": ["altsvm", "sgd"], "ratings": ["mf", "ease"], "features": ["frsvm"],
+        "other packages": ["cornac-mf"], "own files": ["mf"], "others": ["mf"],
+    }  # fmt: skip
+    many = [SOLVERS.resolve(f"mf[rank={rank}]") for rank in range(1, 18)]
+    parts = split_by_input(many)
+    assert [(title, len(members)) for title, members in parts] == [("ratings 1", 6), ("ratings 2", 5), ("ratings 3", 6)]
+    assert [solver for _, members in parts for solver in members] == many
+
+
+def test_a_growth_of_many_solvers_has_a_panel_for_each_family_with_the_others_in_grey(study):
+    solvers = (*(f"global[lam={lam}]" for lam in range(1, 6)), *(f"sgd[lam={lam}]" for lam in range(1, 6)))
+    drawn = drawing(study(solvers=solvers, growth=()))
+    titles = [f"{what}: comparisons {part}" for what in ("Training", "Peak memory") for part in (1, 2)]
+    assert [panel.title for panel in drawn.panels] == titles
+    assert all(len(panel.lines) == len(panel.context) == 5 for panel in drawn.panels)
+
+
+def test_the_data_that_stay_apart_from_the_axis_have_lines_of_their_own(study):
+    data = tuple(f"low-rank[users={users},items={items},per_user=20]" for items in (30, 50) for users in (20, 40))
+    found = study(data=data, growth=())
+    assert len(courses(found)) == 4
+    table = exponent_sheet(found)
+    places = [f"low-rank[items={items},per_user=20] {found.experiment.splits[0]}" for items in (30, 50)]
+    assert table.headings[0] == "data" and [line[0] for line in table.lines] == [
+        place for place in places for _ in "12"
+    ]
+    titles = [f"{what}, {place}" for what in ("Training", "Peak memory") for place in places]
+    assert [panel.title for panel in drawing(found).panels] == titles
