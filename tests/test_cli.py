@@ -94,7 +94,7 @@ def results(tmp_path, monkeypatch, capsys):
         (["list", "solver"], "did you mean 'solvers'?"),
         (["info", "sdg"], "did you mean 'sgd'?"),
         (["table", "tiny", "--csv", "--latex"], "exclude each other"),
-        (["table", "tiny", "--peaks", "--trials"], "--peaks, --trials and --by-trials exclude each other"),
+        (["table", "tiny", "--peaks", "--trials"], "--peaks, --trials, --by-trials and --costs exclude each other"),
         (["table", "tiny", "--by-trials", "--csv"], "--by-trials has no CSV: --trials --csv has the values"),
         (["table", "tiny", "--out", "empty"], "no results under empty"),
         (["report", "--out", "empty"], "no results under empty"),

@@ -48,7 +48,11 @@ def main() -> None:
         parser.error(f"no topic is called {unknown[0]!r}: there are {', '.join(TOPICS)}")
     rows = []
     for topic in options.topics or TOPICS:
-        found = rows_of(topic, options.repeats)
+        try:
+            found = rows_of(topic, options.repeats)
+        except ModuleNotFoundError as error:
+            print(f"{topic} is left out: {error}; to install it: pip install -e .[peers]", flush=True)
+            continue
         print(show(found), flush=True)
         rows += found
     if options.json:

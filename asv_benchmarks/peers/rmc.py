@@ -19,13 +19,17 @@ _LAM = 16.0
 _STILL = 1e-4  # a fit stops when the relative change of X is below this
 _STEPS = 12
 _DENSE_STEPS = 3
+_OF_ITS_SIZE = {
+    "ml-1m": "low-rank[users=6040,items=3706,per_user=166]",
+    "ml-100k": "low-rank[users=943,items=1682,per_user=106]",
+}
 
 
 def rmc(repeats: int) -> Iterator[Row | Measure]:
     """The cost of retargeting per step on MovieLens 1M, and a fit of MovieLens 100K; CPU time on one thread."""
     with single_threaded_blas():
-        yield _per_step(repeats, data_sets.load(_at_hand("ml-1m", "lookalike:ml-1m")))
-        yield _fit(repeats, data_sets.load(_at_hand("ml-100k", "lookalike:ml-100k")))
+        yield _per_step(repeats, data_sets.load(_at_hand("ml-1m")))
+        yield _fit(repeats, data_sets.load(_at_hand("ml-100k")))
 
 
 def _per_step(repeats: int, train: Ratings) -> Row:
@@ -100,9 +104,9 @@ def _dense_step(moved: Floats, train: Ratings, blocks: Blocks) -> Floats:
     return (left * np.maximum(values - _LAM, 0)) @ right
 
 
-def _at_hand(name: str, stand_in: str) -> str:
-    """The name of the data set, or of a lookalike of its shape if it is not available."""
+def _at_hand(name: str) -> str:
+    """The name of the data set, or of generated data of its size if it is not available."""
     missing = data_sets.DATASETS.make(name).origin.missing()
     if missing:
-        print(f"{name} is not at hand ({missing}): measured on {stand_in}")
-    return stand_in if missing else name
+        print(f"{name} is not at hand ({missing}): measured on {_OF_ITS_SIZE[name]}")
+    return _OF_ITS_SIZE[name] if missing else name

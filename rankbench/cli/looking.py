@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rankbench.harness.records import Study
     from rankbench.harness.store import ResultsFolder
     from rankbench.report.comparison import Comparison
+    from rankbench.report.costs import CostTable
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -114,6 +115,9 @@ def table(
     of_peaks: Annotated[
         bool, typer.Option("--peaks", help="The peak memory of each stage, one result per line.")
     ] = False,
+    of_costs: Annotated[
+        bool, typer.Option("--costs", help="How the cost of each solver grows, or compares with its rivals'.")
+    ] = False,
     seed: OfSeed = None,
     full: OfFull = None,
     machine: Machine = "",
@@ -124,19 +128,20 @@ def table(
     Example: rankbench table park2015-table1 --csv
     """
     from rankbench.report.by_trials import by_trials_sheet, standings
+    from rankbench.report.costs import cost_tables
     from rankbench.report.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
     from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
-    if as_csv and as_latex:
-        raise UserError("--csv and --latex exclude each other: choose one")
-    if of_peaks + of_trials + by_trials > 1:
-        raise UserError("--peaks, --trials and --by-trials exclude each other: choose one")
+    _refuse_both({"--csv": as_csv, "--latex": as_latex})
+    _refuse_both({"--peaks": of_peaks, "--trials": of_trials, "--by-trials": by_trials, "--costs": of_costs})
     if by_trials and as_csv:
         raise UserError("--by-trials has no CSV: --trials --csv has the values that it is made from")
     found = stored_study(out, name, seed, full, machine)
     if (of_trials or by_trials) and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
+    if of_costs:
+        return _print_costs(cost_tables(found), found, as_csv, as_latex)
     if as_csv:
         plain = trials_to_csv(trials(found)) if of_trials else to_csv(rows(found))
         sys.stdout.write(peaks_to_csv(found) if of_peaks else plain)
@@ -149,6 +154,26 @@ def table(
         sys.stdout.write(to_latex(wanted))
     else:
         sys.stdout.write("\n".join([to_markdown(wanted), *notes(found), *definitions(found), ""]))
+
+
+def _refuse_both(options: dict[str, bool]) -> None:
+    """Refuse more than one of some options."""
+    if sum(options.values()) > 1:
+        *others, last = options
+        raise UserError(f"{', '.join(others)} and {last} exclude each other: choose one")
+
+
+def _print_costs(tables: "list[CostTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
+    """Print the tables of costs of a study."""
+    from rankbench.report.tables import timing_notes, to_latex, to_markdown
+
+    if not tables:
+        raise UserError(f"{found.name} compares no costs: its figure shows no growth, and it names no rivals")
+    if as_csv or as_latex:
+        sys.stdout.write("\n".join(one.to_csv(found) if as_csv else to_latex(one.sheet) for one in tables))
+        return
+    for one in tables:
+        sys.stdout.write("\n".join([to_markdown(one.sheet), *timing_notes(found), one.legend, ""]))
 
 
 def compare(

@@ -23,7 +23,9 @@ def option(short: str, metavar: str | None, text: str, names: Callable[[str], li
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[all|EXPERIMENT...]", help="Names, or TOML files of your own.", autocompletion=completion.experiments
+        metavar="[all|EXPERIMENT...]",
+        help="Names, first words of names, or TOML files of your own.",
+        autocompletion=completion.experiments,
     ),
 ]
 Out = Annotated[Path, option("--out", "DIR", "The folder of results.")]

@@ -18,7 +18,7 @@ from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.harness.plan import check_named, plan
-from rankbench.harness.records import Cell, Entry, Place, Selection, Study
+from rankbench.harness.records import Cell, Entry, Place, Selection, Study, skip_lines
 from rankbench.harness.run import Conditions, Run
 from rankbench.harness.store import ResultsFolder, Warn
 from rankbench.harness.temporary import own_folder
@@ -287,8 +287,8 @@ class Session:
 
 
 def chosen_experiments(names: list[str], selection: Selection) -> list[Experiment]:
-    """The experiments with these names; `all` means all experiments."""
-    chosen = experiments.names() if "all" in names else names
+    """The experiments with these names; `all` means all, and the first word of several names means those."""
+    chosen = experiments.names() if "all" in names else [one for name in names for one in experiments.members(name)]
     found = [experiments.load(name, selection.full) for name in dict.fromkeys(chosen)]
     if selection.trials and not any(experiment.tune for experiment in found):
         raise UserError(f"--trials={selection.trials}: none of {', '.join(chosen)} tunes anything")
@@ -375,9 +375,8 @@ def _distance(cell: Cell, experiment: Experiment) -> tuple[bool, bool, bool]:
 
 
 def _show_skips(run: Run) -> None:
-    for skip in run.plan.skips:
-        if not skip.failed:
-            show(f"skipped {run.plan.experiment.name}: {skip.text}")
+    for line in skip_lines(skip for skip in run.plan.skips if not skip.failed):
+        show(f"skipped {run.plan.experiment.name}: {line}")
 
 
 def _complain_of_failures(found: Study) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from rankbench.errors import UserError, unknown
+from rankbench.experiments.costs import Growth, Rivals, read_patterns
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
@@ -58,9 +59,7 @@ class Published:
 
     def __post_init__(self) -> None:
         check(self)
-        for name in ("solver", "data", "split", "on"):
-            if isinstance(text := getattr(self, name), str):
-                object.__setattr__(self, name, Pattern.read(text))
+        read_patterns(self, "solver", "data", "split", "on")
         if (self.metric in TIMES) != (self.threads is not None):
             raise UserError(f"threads goes with metric = {' or '.join(TIMES)}, and they with it", subject="Published")
 
@@ -93,9 +92,9 @@ class Curve:
 class Figure:
     """The figure of an experiment: how its results are drawn."""
 
-    kind: Literal["curve", "sweep", "bars", "speedup"] = "bars"
+    kind: Literal["curve", "sweep", "bars", "speedup", "growth"] = "bars"
     metric: str = ""  # empty: the experiment's first metric
-    x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split
+    x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split; growth: also of the solvers
     by: tuple[str, ...] = ()  # sweep: settings with one panel per value
     curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
     others: tuple[str, ...] = ()  # further metrics, each with panels of its own
@@ -127,6 +126,8 @@ class Experiment:
     budget: Budget = field(default_factory=Budget)
     figure: Figure = field(default_factory=Figure)
     published: tuple[Published, ...] = ()
+    growth: tuple[Growth, ...] = ()  # what theory says of the costs that a figure of growth shows
+    rivals: tuple[Rivals, ...] = ()  # whose seconds are compared, repetition by repetition
     differences: str = ""  # why measured numbers differ from the published ones, and what was found besides
     names: Names = field(default_factory=Names)
     tune: Tune | None = None  # how every solver is tuned; None: solvers run with the settings given
@@ -134,6 +135,9 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check(self)
+        if self.growth and self.figure.kind != "growth":
+            problem = f"[[growth]] needs [figure] kind=growth, not kind={self.figure.kind}"
+            raise UserError(problem, subject="Experiment")
 
     @property
     def origin(self) -> str:
@@ -143,17 +147,28 @@ class Experiment:
     @property
     def timed(self) -> bool:
         """Whether seconds are what its figure shows, so that its cells must not disturb each other."""
-        return self.figure.kind == "speedup" or (self.figure.kind == "curve" and self.figure.x == "seconds")
+        return self.figure.kind in ("speedup", "growth") or (self.figure.kind == "curve" and self.figure.x == "seconds")
 
 
 Given = TypeVar("Given")
 _NESTED = {"budget": Budget, "figure": Figure}
+_TABLES = {"published": Published, "growth": Growth, "rivals": Rivals}  # each written as tables: [[published]]
 _TEXTS = (str, Pattern, Pattern | None, Settings)  # the types of fields that are written as text
 
 
 def names() -> list[str]:
     """The names of the experiments that come with the package."""
     return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+
+
+def members(name: str) -> list[str]:
+    """The experiments that a name stands for: the one of this name, or all whose names begin with this word.
+
+    So `scaling` stands for `scaling-users`, `scaling-items` and so on, and `cheng2018` for all of that paper; a name
+    that is neither stands for itself.
+    """
+    known = names()
+    return [name] if name in known else [one for one in known if one.partition("-")[0] == name] or [name]
 
 
 def load(name: str, full: bool = False) -> Experiment:
@@ -248,10 +263,10 @@ def _value(file: str, key: str, value: object) -> Any:
         if not isinstance(value, dict):
             raise UserError(f"{file}: [{key}] must be a table")
         return _of_tune(file, read_tune, value) if key == "tune" else _nested(file, key, value)
-    if key == "published":
+    if cls := _TABLES.get(key):
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise UserError(f"{file}: published must be tables: [[published]]")
-        return tuple(_record(file, "[[published]]", Published, entry) for entry in value)
+            raise UserError(f"{file}: {key} must be tables: [[{key}]]")
+        return tuple(_record(file, f"[[{key}]]", cls, entry) for entry in value)
     if key == "threads":
         return _threads(file, value)
     if key in ("data", "splits", "solvers", "metrics"):

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
@@ -193,8 +193,21 @@ class Skip:
     @property
     def text(self) -> str:
         """One line, safe to show: what was skipped, the reason, and the command that would fix it."""
+        return self.text_beside(0)
+
+    def text_beside(self, others: int) -> str:
+        """The same line for this part and so many others that were skipped for the same reason."""
         parts = " ".join(part.written for part in (self.data, self.split) if part)
-        return safe(f"{parts}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
+        more = f" and {others} more" if others else ""
+        return safe(f"{parts}{more}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
+
+
+def skip_lines(skips: Iterable[Skip]) -> list[str]:
+    """A line for each reason, safe to show, with the first part that was skipped for it and how many more there are."""
+    found: dict[tuple[str, str], list[Skip]] = {}
+    for skip in skips:
+        found.setdefault((skip.reason, skip.remedy), []).append(skip)
+    return [members[0].text_beside(len(members) - 1) for members in found.values()]
 
 
 class Growth(Protocol):

@@ -25,25 +25,23 @@ Counts = Literal["binary", "ratings"]  # what a rating counts: 1, or its value
 _LEVELS = 31  # LightGBM and XGBoost refuse more with the gain 2^level - 1
 
 
-def missing(*modules: str) -> str | None:
+def missing(*modules: str, remedy: str = INSTALL) -> str | None:
     """The command that installs these modules; None if none is missing, and then they are imported."""
     try:
         for module in modules:
             importlib.import_module(module)
     except ImportError:
-        return INSTALL
+        return remedy
     return None
 
 
-def required(module: str, solver: str) -> Any:
+def required(module: str, solver: str, remedy: str = INSTALL) -> Any:
     """The module; an error that says how to install it if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise UserError(
-            f"needs the package {package}, which is not installed", subject=solver, remedy=INSTALL
-        ) from None
+        raise UserError(f"needs the package {package}, which is not installed", subject=solver, remedy=remedy) from None
 
 
 @contextmanager
@@ -91,6 +89,13 @@ def nothing_learned(train: Ratings, rank: int) -> Factors:  # pragma: no cover: 
 def table_of(features: Features) -> Any:  # pragma: no cover: only with the extra peers
     """The features in the kinds of matrix that these packages know: an array, or a CSR matrix of SciPy's older kind."""
     return features.matrix if isinstance(features, DenseFeatures) else scipy.sparse.csr_matrix(features.matrix)
+
+
+def with_zero_row(rows: Any) -> Any:  # pragma: no cover: only with the extra peers
+    """The matrix of one row with a row of zeros below it."""
+    if scipy.sparse.issparse(rows):
+        return scipy.sparse.vstack([rows, scipy.sparse.csr_matrix(rows.shape)], format="csr")
+    return np.concatenate([rows, np.zeros_like(rows)])
 
 
 def levels_of(values: Floats) -> Ints:  # pragma: no cover: only with the extra peers

@@ -57,7 +57,7 @@ def ranks(study: Study) -> Ranks | None:
     measure = next((one for one in study.measures if one.label == figure.metric), study.measures[0])
     values: dict[tuple[object, ...], dict[str, list[float]]] = {}
     names = solver_labels(study)
-    swept = (figure.x, *figure.by) if figure.kind == "sweep" else ()
+    swept = (figure.x, *figure.by) if figure.kind in ("sweep", "growth") else ()
     for group in groups(study):
         fixed = tuple((key, value) for key, value in group.data.settings if key not in swept)
         own = values.setdefault((group.data.base, fixed), {})

@@ -8,7 +8,8 @@ from statistics import fmean, pstdev
 
 from rankbench.harness.records import Group, Study
 from rankbench.report.evidence import verdict_of
-from rankbench.report.families import split_by_family
+from rankbench.report.families import split_by_family, split_by_input, split_by_rivals
+from rankbench.report.growth import Course, courses
 from rankbench.report.labels import (
     axis_label,
     class_title,
@@ -148,8 +149,8 @@ class _Question:
 
 
 def drawings(study: Study) -> dict[str, Drawing]:
-    """The figure by each metric that it can show, its own metric first; a figure of speed-ups has only one."""
-    several = study.experiment.figure.kind != "speedup"
+    """The figure by each metric that it can show, its own metric first; a figure of costs has only one."""
+    several = study.experiment.figure.kind not in ("speedup", "growth")
     labels = [own_metric(study), *(measure.label for measure in study.measures if several)]
     found = ((label, drawing(study, label)) for label in dict.fromkeys(labels))
     return {label: drawn for label, drawn in found if drawn}
@@ -166,6 +167,8 @@ def drawing(study: Study, metric: str = "") -> Drawing | None:
     It has the panels of the figure's own metric, and those of its other ones after them. A single metric may be asked
     for instead; reference lines belong to the figure's own.
     """
+    if study.experiment.figure.kind == "growth":
+        return _growth(study)
     labels = (metric,) if metric else (own_metric(study), *study.experiment.figure.others)
     found = [(label, drawn) for label in labels if (drawn := _by_metric(study, label))]
     if len(found) < 2:
@@ -380,6 +383,55 @@ def _speed_ups(question: _Question) -> list[Panel]:
     return panels
 
 
+def _growth(study: Study) -> Drawing | None:
+    """Each solver's seconds and memory against the axis, on logarithmic axes; None if there are no results to draw."""
+    found = courses(study)
+    seconds = _of_costs(found, [course.seconds for course in found], "training (s)\n(lower is better)")
+    memory = _of_costs(found, [course.megabytes for course in found], "peak memory (MB)\n(lower is better)")
+    panels = (*seconds, *memory)
+    if not panels:
+        return None
+    most = max(len(one) for course in found for one in course.seconds)
+    spread = (
+        f"smallest to largest of {most} repetitions"
+        if any(line.spreads for one in panels for line in one.lines)
+        else ""
+    )
+    x_label = axis_label(study, study.experiment.figure.x)
+    return Drawing("growth", x_label, "seconds and memory", "lower", panels, log_x=True, log_y=True, spread=spread)
+
+
+def _of_costs(found: Sequence[Course], costs: Sequence[tuple[tuple[float, ...], ...]], label: str) -> list[Panel]:
+    """The panels of one kind of cost: one for each data set, or if it is crowded for each family of solvers."""
+    by_place: dict[str, dict[str, tuple[Course, Line]]] = {}
+    for course, each in zip(found, costs, strict=True):
+        line = Line(course.name)
+        for size, values in zip(course.sizes, each, strict=True):
+            line = line.at(size, fmean(values), min(values), max(values)) if values and min(values) > 0 else line
+        if line.x:
+            by_place.setdefault(course.where, {})[course.name] = (course, line)
+    what, several = _capital(label.partition(" (")[0]), len(by_place) > 1
+    titles = {where: f"{what}, {where}" if several else what for where in by_place}
+    return [panel for where, lines in by_place.items() for panel in _by_input(titles[where], lines, label)]
+
+
+def _by_input(title: str, lines: Mapping[str, tuple[Course, Line]], label: str) -> list[Panel]:
+    """The lines of a data set in one panel, or in one for each family of solvers with the others in grey."""
+    whole = Panel(title, tuple(line for _, line in lines.values()), values=label, shares=title)
+    if len(lines) <= CROWDED:
+        return [whole]
+    of = {course.solver.written: line for course, line in lines.values()}
+    return [
+        replace(
+            whole,
+            title=f"{title}: {family}",
+            lines=tuple(of[solver.written] for solver in members),
+            context=tuple(line for text, line in of.items() if text not in {one.written for one in members}),
+        )
+        for family, members in split_by_input([course.solver for course, _ in lines.values()])
+    ]
+
+
 def _published_speed_ups(question: _Question, members: Sequence[Group]) -> list[Line]:
     """The published speed-ups of these groups, a line for each solver."""
     found: dict[str, Line] = {}
@@ -405,7 +457,8 @@ def _in_families(question: _Question, panel: Panel, always: bool) -> list[Panel]
     if len(panel.lines) <= CROWDED and not always:
         return [panel]
     solvers = {question.name(group): group.solver for group in question.good}
-    families = split_by_family([solvers[line.name] for line in panel.lines])
+    shown, rivals = [solvers[line.name] for line in panel.lines], question.study.experiment.rivals
+    families = split_by_rivals(shown, rivals) if rivals else split_by_family(shown)
     if len(families) < 2:
         return [panel]
     names = {solver.written: name for name, solver in solvers.items()}

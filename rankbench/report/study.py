@@ -106,7 +106,7 @@ def speed_ups(study: Study, group: Group, setting_up: bool = False) -> list[floa
 
     Time before the first evaluated step, which the solver spends on setting up, counts only with `setting_up`.
     """
-    pace = _overall_pace if setting_up else _pace
+    pace = _overall_pace if setting_up else pace_of
     fewest = min(study.experiment.threads)
     base = [
         other
@@ -192,7 +192,7 @@ def _group(members: tuple[Entry, ...]) -> Group:
     )
 
 
-def _pace(result: Result) -> float | None:
+def pace_of(result: Result) -> float | None:
     """Seconds per step, measured from the first point after the start; None if unknown."""
     points: list[Point] = [point for point in result.curve if point.step >= 1]
     steps = points[-1].step - points[0].step if points else 0

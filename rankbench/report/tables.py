@@ -44,7 +44,7 @@ COLUMNS = tuple(
 )
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
 _FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
-_DISTURBED = "*"  # marks unreliable times
+DISTURBED = "*"  # marks unreliable times
 _MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
 VERDICTS = (
     "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
@@ -163,7 +163,7 @@ def timing_notes(study: Study) -> list[str]:
     if not any(result.disturbed and not result.contended for result in study.results):
         return []
     return [
-        f"{_DISTURBED} Timed while other processes used more than a quarter of a core on average: "
+        f"{DISTURBED} Timed while other processes used more than a quarter of a core on average: "
         "--retry-disturbed runs these cells again."
     ]
 
@@ -263,7 +263,7 @@ def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
 def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
     seconds: dict[str, Callable[[Row], str]] = {
-        "seconds": lambda row: _rounded(row.seconds, 3) + (_DISTURBED if row.disturbed and row.seconds else ""),
+        "seconds": lambda row: _rounded(row.seconds, 3) + (DISTURBED if row.disturbed and row.seconds else ""),
         "seconds per step": lambda row: _rounded(row.step, 3),
         "published seconds per step": lambda row: _rounded(row.published_step, 2),
         "prepare": lambda row: _rounded(row.prepare, 3),

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rankbench.errors import UserError
-from rankbench.harness.records import Machine, Study
+from rankbench.harness.records import Machine, Study, skip_lines
 from rankbench.harness.store import ResultsFolder, Warn, write_text
+from rankbench.report.costs import cost_tables
 from rankbench.report.differences import differences_page
 from rankbench.report.facts import facts
 from rankbench.report.findings import published_sheet
@@ -69,6 +70,8 @@ def _write_files(section: Section, folder: Path) -> Section:
     write_text(folder / "tables" / f"{name}.tex", to_latex(sheet(study)))
     if study.trials:
         write_text(folder / "tables" / f"{name}-trials.csv", trials_to_csv(trials(study)))
+    for costs in cost_tables(study):
+        write_text(folder / "tables" / f"{name}-{costs.name}.csv", costs.to_csv(study))
     if drawn := drawing(study):
         draw(drawn, folder / "figures", name)
     for number, basis in enumerate(bases(study), 1):
@@ -145,6 +148,7 @@ def _markdown(section: Section) -> str:
     lines += notes(study)
     if section.drawing:
         lines.append(f"![{experiment.title}](figures/{name}.png)")
+    lines += [f"{one.title}:\n\n{to_markdown(one.sheet)}\n{one.legend}" for one in cost_tables(study)]
     if published := published_sheet(study):
         lines.append(f"Measured beside published:\n\n{to_markdown(published).rstrip()}")
     if experiment.differences:
@@ -156,7 +160,9 @@ def _markdown(section: Section) -> str:
     for number, basis in enumerate(bases(study), 1):
         picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
         lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")
-    lines += [f"{'Failed' if skip.failed else 'Skipped'}: {_without_tags(skip.text)}." for skip in study.skips]
+    for word, failed in (("Skipped", False), ("Failed", True)):
+        told = skip_lines(skip for skip in study.skips if skip.failed == failed)
+        lines += [f"{word}: {_without_tags(line)}." for line in told]
     lines += definitions(study)
     if study.trials:
         table = to_markdown(trial_sheet(trials(study)))

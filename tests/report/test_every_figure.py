@@ -180,6 +180,9 @@ def test_the_measured_values_are_those_of_the_study(drawn):
     }  # fmt: skip
     if found.kind == "speedup":
         expected = [fmean(speed_ups(study, group)) for group in groups(study)]
+    elif found.kind == "growth":
+        shown = [group for group in groups(study) if group.threads <= MACHINE.usable_cores]
+        expected = [50.0, *(fmean(result.seconds for result in group.good) for group in shown)]
     elif found.kind == "curve":
         last = [[result.curve for result in group.good] for group in groups(study)]
         every = [measure.label for measure in study.measures]
@@ -195,7 +198,7 @@ def test_the_measured_values_are_those_of_the_study(drawn):
 
 def test_published_numbers_are_open_diamonds_where_there_are_any(drawn):
     study, found, figure = drawn
-    if found.kind == "speedup":
+    if found.kind in ("speedup", "growth"):
         return
     numbers = [beside(study, group, label) for group in groups(study) for label in labels_of(study)]
     diamonds = [line for axis in figure.axes for line in axis.lines if line.get_marker() == "D"]

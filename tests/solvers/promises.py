@@ -37,6 +37,7 @@ PROMISES = {
     "TestConvexERMWithSquaredHinge": LEARNS | DESCENDS | GAP | ENDS,
     "TestConvexERMByProjectionsAlone": LEARNS | DESCENDS | GAP,
     "TestCornacBPR": NOTHING,  # how a user rated an item is nothing to it
+    "TestCornacEASE": ENDS,  # how a user rated an item is nothing to it
     "TestCornacMF": NOTHING,  # learns slowly with its small steps
     "TestEASE": ENDS,  # how a user rated an item is nothing to it
     "TestEASEOfCentredRatings": LEARNS | ENDS,
@@ -56,6 +57,9 @@ PROMISES = {
     "TestItemKNNOfCentredRatings": LEARNS | ENDS,
     "TestLCR": LEARNS | DESCENDS,
     "TestLCRWithoutAnchors": LEARNS | DESCENDS,
+    "TestLIBLINEAR": LEARNS | ENDS,
+    "TestLIBLINEARInTheDual": LEARNS | ENDS,
+    "TestLightFM": NOTHING,  # how a user rated an item is nothing to it
     "TestLightGBMRanker": LEARNS,
     "TestMF": LEARNS | DESCENDS,
     "TestMFByConjugateGradients": LEARNS | DESCENDS,

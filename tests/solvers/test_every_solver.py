@@ -21,9 +21,12 @@ from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.peers.cornac_bpr import CornacBPR
+from rankbench.solvers.peers.cornac_ease import CornacEASE
 from rankbench.solvers.peers.cornac_mf import CornacMF
 from rankbench.solvers.peers.implicit_als import ImplicitALS
 from rankbench.solvers.peers.implicit_bpr import ImplicitBPR
+from rankbench.solvers.peers.liblinear import LIBLINEAR
+from rankbench.solvers.peers.lightfm import LightFM
 from rankbench.solvers.peers.lightgbm_ranker import LightGBMRanker
 from rankbench.solvers.peers.xgboost_ranker import XGBoostRanker
 from rankbench.solvers.popularity import Popularity
@@ -66,9 +69,12 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     SMC(),
     SVRank(),
     CornacBPR(),
+    CornacEASE(),
     CornacMF(),
     ImplicitALS(),
     ImplicitBPR(),
+    LIBLINEAR(),
+    LightFM(),
     LightGBMRanker(),
     XGBoostRanker(),
 )

@@ -13,20 +13,29 @@ import scipy.sparse
 from solvers.contract import SolverContract, ratings
 
 from rankbench.contract import Solver
-from rankbench.data.views import Ratings, offer
+from rankbench.data.views import Comparisons, Ratings, offer
 from rankbench.errors import UserError
 from rankbench.harness.training import fit
 from rankbench.methods import peers
 from rankbench.metrics import evaluate
 from rankbench.solvers import SOLVERS
+from rankbench.solvers.ease import EASE
 from rankbench.solvers.peers.cornac_bpr import CornacBPR
+from rankbench.solvers.peers.cornac_ease import CornacEASE
 from rankbench.solvers.peers.cornac_mf import CornacMF
 from rankbench.solvers.peers.implicit_als import ImplicitALS
 from rankbench.solvers.peers.implicit_bpr import ImplicitBPR
+from rankbench.solvers.peers.liblinear import LIBLINEAR
+from rankbench.solvers.peers.lightfm import LightFM
 from rankbench.solvers.peers.lightgbm_ranker import LightGBMRanker
 from rankbench.solvers.peers.xgboost_ranker import XGBoostRanker
+from rankbench.solvers.ranksvm_joint import RankSVMJoint
 
-EVERY_PEER = ("cornac-bpr", "cornac-mf", "implicit-als", "implicit-bpr", "lightgbm", "xgboost")
+EVERY_PEER = (
+    "cornac-bpr", "cornac-ease", "cornac-mf", "implicit-als", "implicit-bpr",
+    "liblinear", "lightfm", "lightgbm", "xgboost",
+)  # fmt: skip
+PACKAGES = ("cornac", "implicit", "lightfm", "lightgbm", "sklearn", "xgboost")
 
 
 def installed(solver: Any) -> Any:
@@ -59,6 +68,22 @@ class TestCornacMF(Peer):
 
 class TestCornacBPR(Peer):
     solver = CornacBPR(rank=3)
+
+
+class TestCornacEASE(Peer):
+    solver = CornacEASE(lam=5.0)
+
+
+class TestLightFM(Peer):
+    solver = LightFM(rank=3)
+
+
+class TestLIBLINEAR(Peer):
+    solver = LIBLINEAR(C=0.1)
+
+
+class TestLIBLINEARInTheDual(Peer):
+    solver = LIBLINEAR(C=0.1, loss="hinge", form="dual")
 
 
 class TestLightGBMRanker(Peer):
@@ -162,7 +187,46 @@ def test_trees_of_xgboost_are_those_of_one_call(loss):
     np.testing.assert_allclose(difference - difference[0], 0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_the_weights_of_cornacs_ease_are_those_of_ours():
+    solver, train = installed(CornacEASE(lam=5.0)), ratings()
+    ours, theirs = (after(one, train, 1).score(train.users, train.items) for one in (EASE(lam=5.0), solver))
+    np.testing.assert_allclose(theirs, ours, atol=1e-9)
+
+
+def test_liblinear_finds_the_optimum_of_ranksvm_joint():
+    solver, train = installed(LIBLINEAR(C=0.1, tolerance=1e-10)), ratings()
+    ours, theirs = fit(RankSVMJoint(C=0.1), train, steps=100), fit(solver, train, steps=1)
+    items = np.arange(train.n_items)
+    scores = [model.score(np.zeros_like(items), items) for model in (ours, theirs)]
+    np.testing.assert_allclose(scores[1] - scores[1].mean(), scores[0] - scores[0].mean(), atol=1e-5)
+
+
+@pytest.mark.parametrize("features", [np.eye(2), scipy.sparse.csr_array(np.eye(2))])
+def test_liblinear_takes_a_single_comparison(features):
+    solver = installed(LIBLINEAR())
+    model = fit(solver, Comparisons.from_triples([0], [1], [0], 1, 2, features), steps=1)
+    low, high = model.score(np.zeros(2, int), np.arange(2))
+    assert low < high
+
+
+def test_the_hinge_of_liblinear_needs_the_dual():
+    with pytest.raises(UserError, match=r"^LIBLINEAR: loss=hinge has no primal form in LIBLINEAR; add form=dual"):
+        LIBLINEAR(loss="hinge")
+
+
+@pytest.mark.parametrize("loss", ["warp", "bpr"])
+def test_the_epochs_of_lightfm_are_those_of_one_call(loss):
+    solver, train = installed(LightFM(rank=3, loss=loss)), ratings()
+    import lightfm
+
+    theirs = lightfm.LightFM(3, loss=loss, item_alpha=1e-6, user_alpha=1e-6, random_state=peers_seed())
+    theirs.fit(peers.counts_of(train, "binary", None).tocoo(), epochs=3, num_threads=1)
+    items = np.unique(train.items)
+    found = after(solver, train, 3).score(np.full_like(items, 5), items) + theirs.user_biases[5]
+    np.testing.assert_allclose(found, theirs.predict(5, items), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost", "liblinear"])
 def test_unseen_items_are_ranked_by_their_features(name):
     solver, rng = installed(SOLVERS.make(name)), np.random.default_rng(0)
     features = rng.standard_normal((200, 3))
@@ -202,17 +266,16 @@ def test_a_user_with_more_ratings_than_lightgbm_takes_is_named():
 def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
     solver, view = SOLVERS.make(name), ratings()
     for module in [*sys.modules]:
-        if module.partition(".")[0] in ("cornac", "implicit", "lightgbm", "xgboost"):
+        if module.partition(".")[0] in PACKAGES:
             monkeypatch.delitem(sys.modules, module)
-    for package in ("cornac", "implicit", "lightgbm", "xgboost"):
+    for package in PACKAGES:
         monkeypatch.setitem(sys.modules, package, None)
-    assert solver.missing() == 'pip install "rankbench[peers]"'
+    remedy = "pip install lightfm-next" if name == "lightfm" else 'pip install "rankbench[peers]"'
+    assert solver.missing() == remedy
     with pytest.raises(UserError) as error:
         next(solver.steps(offer(solver, view), np.random.default_rng(0)))
-    package = name.partition("-")[0]
-    assert str(error.value) == (
-        f'{type(solver).__name__}: needs the package {package}, which is not installed; pip install "rankbench[peers]"'
-    )
+    package = "sklearn" if name == "liblinear" else name.partition("-")[0]
+    assert str(error.value) == f"{type(solver).__name__}: needs the package {package}, which is not installed; {remedy}"
 
 
 def test_every_peer_is_listed():

@@ -9,8 +9,9 @@ from string import Template
 
 from plotly.offline import get_plotlyjs
 
-from rankbench.harness.records import Result, Study
+from rankbench.harness.records import Result, Study, skip_lines
 from rankbench.metrics import RULES
+from rankbench.report.costs import cost_tables
 from rankbench.report.evidence import evidence
 from rankbench.report.facts import facts
 from rankbench.report.findings import published_sheet
@@ -138,7 +139,7 @@ def _switches(drawn: dict[str, Drawing]) -> str:
 
 
 def _tables(study: Study, labels: Labels) -> str:
-    """The published numbers beside the measured ones, where there are any, and everything measured."""
+    """The costs and the published numbers beside the measured ones, where there are any, and everything measured."""
     published = published_sheet(study)
     title = study.experiment.title
     parts = [("published", "Measured beside published", published), ("all", "All measurements", sheet(study))]
@@ -147,9 +148,14 @@ def _tables(study: Study, labels: Labels) -> str:
         for kind, head, one in parts
         if one
     ]
+    costs = (
+        f'<div class="costs"><h4>{one.title}</h4>{table(one.sheet, f"{title}: {one.title}", labels)}'
+        f'<p class="soft">{prose(one.legend)}</p></div>'
+        for one in cost_tables(study)
+    )
     if text := study.experiment.differences.strip():
         tables.insert(1, f'<h4>Differences from the paper</h4><div class="about">{blocks(text)}</div>')
-    return "".join(tables)
+    return "".join([*costs, *tables])
 
 
 def _notes(lines: Iterable[str]) -> str:
@@ -159,7 +165,7 @@ def _notes(lines: Iterable[str]) -> str:
 
 def _problems(study: Study) -> str:
     """The list of skipped parts and of cells that did not end well."""
-    lines = [escape(skip.text) for skip in study.skips]
+    lines = [escape(line) for line in skip_lines(study.skips)]
     for entry in study.entries:
         if entry.status not in ("ok", "pending"):
             lines.append(f"{escape(entry.cell.label)}: <b>{escape(entry.status)}</b>, {escape(entry.reason)}")

@@ -18,7 +18,7 @@ _SYMBOLS = (  # of plotly, and as a letter
     ("circle", "●"), ("square", "■"), ("triangle-up", "▲"), ("triangle-down", "▼"),
     ("cross", "✚"), ("x", "✖"), ("star", "★"), ("pentagon", "⬟"),
 )  # fmt: skip
-_KINDS = {"curve": "Curves", "sweep": "Lines", "bars": "Points", "speedup": "Lines"}
+_KINDS = {"curve": "Curves", "sweep": "Lines", "bars": "Points", "speedup": "Lines", "growth": "Lines"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ def figure_of(drawn: Drawing, keys: Mapping[str, Key]) -> dict[str, Any]:
         suffix = str(number + 1) if number else ""
         places, values = ("y", "x") if drawn.kind == "bars" else ("x", "y")
         layout[f"{places}axis{suffix}"] = _axis_of_places(drawn, panel)
-        layout[f"{values}axis{suffix}"] = _axis_of_values(drawn, shared.setdefault(panel.shares, f"{values}{suffix}"))
+        layout[f"{values}axis{suffix}"] = _axis_of_values(
+            drawn, panel, shared.setdefault(panel.shares, f"{values}{suffix}")
+        )
         if not panel.shares or shared[panel.shares] == f"{values}{suffix}":
             layout[f"{values}axis{suffix}"].pop("matches")
         layout["annotations"].append(_title(panel.title, suffix))
@@ -144,9 +146,9 @@ def _axis_of_places(drawn: Drawing, panel: Panel) -> dict[str, Any]:
     return axis | ({"type": "log"} if drawn.log_x else {})
 
 
-def _axis_of_values(drawn: Drawing, like: str) -> dict[str, Any]:
+def _axis_of_values(drawn: Drawing, panel: Panel, like: str) -> dict[str, Any]:
     """The axis of the metric, which has the same range as the axis `like`."""
-    title = {"text": _broken(drawn.y_label, _AXIS)}
+    title = {"text": _broken(panel.values or drawn.y_label, _AXIS)}
     axis: dict[str, Any] = {"title": title, "matches": like, "zeroline": False}
     return axis | ({"type": "log"} if drawn.log_y else {})
 
