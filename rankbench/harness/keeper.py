@@ -53,7 +53,7 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
         for end in (lifeline, verdict, home):
             end.close()
         _guard(keeper)
-    _keep(guard, lifeline, verdict, home, task)
+    _keep(guard, lifeline, verdict, home, task)  # pragma: no cover: after a fork, coverage sees only later calls
 
 
 def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
@@ -62,7 +62,7 @@ def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connectio
     _control(_SUBREAPER, 1)  # a child does not inherit this
     keeper = os.getpid()
     solver = os.fork()
-    if not solver:
+    if not solver:  # pragma: no cover: after a fork, coverage sees only later calls
         for end in (lifeline, verdict):
             end.close()
         _train(keeper, home, task)

@@ -226,7 +226,7 @@ def test_workers_are_not_waited_for_once_one_is_gone_or_the_run_is_stopped(drive
 def test_parts_are_not_sent_between_workers_whose_connections_would_not_be_encrypted(driver, worker):
     found, _ = driver(Client())
     secret = replace(worker, address="tls://here:1")
-    with pytest.raises(UserError, match="tls://here:1: .* not be encrypted; run with partitions=1, or on a cluster"):
+    with pytest.raises(UserError, match=r"tls://here:1: .* not be encrypted; run with partitions=1, or on a cluster"):
         found._seated([secret], "team", b"key", threading.Event())
 
 
