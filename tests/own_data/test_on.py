@@ -120,12 +120,33 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
     assert "| solver | chosen | NDCG@10 | 95 % | verdict | pairwise error |" in shown
     again = shlex.split(shown.rpartition("to change it: ")[2])
     assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "--trials", "2", "-j", "2"]
+    report = ("--report", "--out", "results", "--seed=0")
+    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:-3], "-j", "2", *report) == 0
+    shown = capsys.readouterr().out
+    assert f"report: {tmp_path / 'results' / 'report' / 'index.html'}\n" in shown
+    assert shlex.split(shown.rpartition("to change it: ")[2]) == again
     assert rankbench(monkeypatch, *again[1:]) == 0
     assert capsys.readouterr().out == "on-ratings.toml: run it with rankbench run on-ratings.toml\n"
     assert rankbench(monkeypatch, "run", "on-ratings.toml", "--no-report", "-j", "2") == 0
     assert "on-ratings: 4 of 4 cells are stored already" in capsys.readouterr().out
     assert rankbench(monkeypatch, *again[1:]) == 1
     assert "on-ratings.toml exists already; choose another file with --to" in capsys.readouterr().err
+
+
+def test_what_looks_wrong_in_the_data_is_noted_and_a_comparison_that_is_stopped_says_how_to_go_on(
+    monkeypatch, capsys, tmp_path
+):
+    def stopped(self, run):
+        raise KeyboardInterrupt
+
+    path = written(tmp_path)
+    path.write_text(path.read_text() + "".join(f"alone,j{item},3\n" for item in range(9)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rankbench.cli.session.Session._execute", stopped)
+    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 130
+    told = capsys.readouterr()
+    assert "note: constant users: 1 of 13 users rate all their items alike" in told.out.replace("\n", " ")
+    assert "resume with: rankbench on ratings.csv" in told.err and "to change it" not in told.out
 
 
 @pytest.mark.slow
