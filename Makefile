@@ -54,7 +54,7 @@ trust: .venv/.extra-test
 coverage: .venv/.extra-test
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m coverage run -m pytest -n auto -m "not packaging and not trust" $(ARGS)
-	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python .ci/combine_coverage.py
 	$(BIN)/python -m coverage report
 
 kernel-coverage: .venv/.extra-test
