@@ -1,6 +1,7 @@
 """`rankbench on`: the experiment that it chooses, the answer, and `init`, which writes the same experiment."""
 
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -75,6 +76,27 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     chosen = choose(data_named("btl"), clicks, Wishes())
     floors = ["random", "popularity", "global"]
     assert [text.partition("[")[0] for text in chosen.solvers] == [*floors, "bpr", "sgd", "altsvm", "ease"]
+
+
+def test_a_split_that_was_asked_for_has_the_validation_part_that_suits_it():
+    facts = of_counts(*[100] * 8)
+    assert protocol_of(facts, Wishes(split="binary[C=10]")).validation == "again"
+    assert protocol_of(facts, Wishes(split="leave-one-out")).validation == "entries[test=0.2]"
+
+
+def test_small_data_gets_short_factors_large_data_the_usual_ones_and_features_a_solver_of_them():
+    def solvers(facts):
+        return choose(data_named("btl"), facts, Wishes()).solvers[3:]
+
+    assert solvers(of_counts(*[20] * 8)) == ("mf[rank=5]", "sgd[rank=5]", "altsvm[rank=5]")
+    assert solvers(of_counts(*[40] * 8)) == ("mf", "sgd", "altsvm")
+    assert solvers(replace(of_counts(*[40] * 8), features=3)) == ("mf", "sgd", "altsvm", "frsvm")
+
+
+@pytest.mark.parametrize(("rows", "users", "draws"), [(10, 4, 200), (100, 4, 1000), (100, 50_000, 100)])
+def test_the_comparisons_that_are_drawn_from_positives_are_limited(rows, users, draws):
+    clicks = replace(of_counts(*[rows] * 4), kind="positives", users=users)
+    assert protocol_of(clicks, Wishes()).split == f"binary[C={draws}]"
 
 
 def test_the_time_is_divided_equally_over_all_trainings_and_trials_are_equal():
