@@ -44,6 +44,13 @@ class Answer:
         self.status = "cancelled"
 
 
+class Unheard(Answer):
+    """A future whose connection breaks while it is waited for."""
+
+    def exception(self, timeout=None):
+        raise OSError("closed")
+
+
 INTRODUCED = Answer(Introduction(machine.describe(), True))
 
 
@@ -128,7 +135,15 @@ def test_a_run_that_is_stopped_waits_for_no_worker(driver, task, stopped):
         found.run(task, Caps(), stopped)
 
 
-@pytest.mark.parametrize("lost", [CANCELLED, OSError("closed"), Answer(status="lost"), Answer(status="cancelled")])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        CANCELLED,
+        OSError("closed"),
+        *(Answer(status=status) for status in ("lost", "cancelled")),
+        Unheard(status="pending"),
+    ],
+)
 def test_a_worker_whose_introduction_was_lost_is_asked_again(driver, lost):
     found, said = driver(Client(lost, INTRODUCED))
     with found._change:
