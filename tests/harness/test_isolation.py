@@ -17,9 +17,10 @@ import pytest
 from helpers import SOLVER_HEAD, tiny, with_solver
 
 from rankbench.contract import Step
+from rankbench.distributed.teams import Entrance, Member, PartsLost
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
-from rankbench.harness import isolation, worker
+from rankbench.harness import isolation, memory, worker
 from rankbench.harness.isolation import Caps, Interrupted, run_isolated, server
 from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
@@ -409,6 +410,53 @@ def test_a_package_that_is_missing_where_the_cell_runs_is_named_with_the_remedy(
     removed.touch()
     with pytest.raises(UserError, match=r"Mine needs a package that is not installed; pip install it"):
         worker.work(pipe[1], task)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (MemoryError(), "memory", "out of memory"),
+        (PartsLost("a member is gone"), "lost", "a member is gone"),
+        (ValueError("boom"), "failed", "ValueError: boom"),
+    ],
+)
+def test_the_last_message_of_a_cell_that_an_error_ended_says_what_it_was(error, status, reason):
+    found = worker._failure(error)
+    assert (found.status, found.reason, bool(found.trace)) == (status, reason, status == "failed")
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "reason", "stored"),
+    [
+        ("yield Step(ItemScores(np.full(train.n_items, np.nan)))", "diverged", "NaN for ", True),
+        (
+            "yield Step(ItemScores(np.ones(train.n_items)), lambda: float('inf'))",
+            "diverged",
+            "its objective is inf",
+            True,
+        ),
+        ("pass", "ok", "", True),
+        ("yield Step(type('Bare', (), {'score': lambda self, users, items: np.ones(len(users))})())", "ok", "", False),
+    ],
+)
+def test_the_last_message_of_a_cell_says_what_is_wrong_with_its_model(tmp_path, pipe, line, status, reason, stored):
+    found = worker.work(pipe[1], task_of(tmp_path, line))
+    assert (found.status, bool(found.model)) == (status, stored) and (found.reason or "").startswith(reason)
+    assert (found.reason is None) == (status == "ok")
+
+
+def test_a_cell_whose_parts_others_hold_gives_the_same_bits_and_counts_their_memory(tmp_path, pipe, monkeypatch):
+    monkeypatch.setattr(memory, "_peak_bytes", lambda: 0)  # of this process
+    task = task_with(tmp_path, "frsvm[rank=2,features=none,partitions=3]")
+    member, key = Member("127.0.0.1", b"key"), b"key"
+    thread = threading.Thread(target=member.serve, args=(0, [member.address]))
+    thread.start()
+    found = worker.work(pipe[1], replace(task, team=Entrance(member.address, key, 1)))
+    member.close()
+    thread.join(SOON)
+    assert found.status == "ok" and found.model == worker.work(pipe[1], task).model != ""
+    assert {peak.stage: peak.megabytes > 0 for peak in found.peaks}["train"]
+    assert sum(peak.megabytes > 0 for peak in found.peaks) == 1
 
 
 def test_a_solver_that_yields_no_model_is_a_failure(tmp_path, pipe):
