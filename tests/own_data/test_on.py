@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -11,6 +12,9 @@ from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, rankben
 from rankbench import experiments
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
+from rankbench.harness.isolation import Caps
+from rankbench.harness.run import Conditions
+from rankbench.own_data import comparing
 from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
 from rankbench.own_data.comparing import on
 from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
@@ -294,6 +298,23 @@ def test_an_error_in_a_data_frame_is_about_the_data_frame():
     frame = pandas.DataFrame({"user": [1, 1], "item": [1, 2], "rating": [3, None]})
     with pytest.raises(UserError, match=r"^the DataFrame as CSV, line 3: rating '' is no number$"):
         on(frame)
+
+
+def test_a_comparison_from_python_has_the_time_limit_the_seed_and_the_jobs_that_follow_from_its_settings(
+    monkeypatch, tmp_path
+):
+    class Asked(Exception):
+        pass
+
+    def of(experiment, selection, store, conditions):
+        raise Asked(selection.seed, conditions)
+
+    path = str(written(tmp_path))
+    monkeypatch.setattr(comparing, "Run", SimpleNamespace(of=of))
+    with pytest.raises(Asked) as asked:
+        on(path, solvers=["popularity"], seconds=100.0, seed=7, jobs=2)
+    limit = choice_for(path, Wishes(solvers=("popularity",), seconds=100.0, jobs=2)).limit
+    assert asked.value.args == (7, Conditions(2, Caps(limit), retry_failed=True)) and 10 < limit < 100
 
 
 @pytest.mark.slow
