@@ -57,7 +57,7 @@ trust: .venv/.extra-test
 coverage: .venv/.extra-test
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m coverage run -m pytest -n auto -m "not packaging and not trust" $(ARGS)
-	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python .ci/combine_coverage.py
 	$(BIN)/python -m coverage report
 
 kernel-coverage: .venv/.extra-test
@@ -115,7 +115,7 @@ locked:
 	$(BIN)/python -m pip install --require-hashes --requirement .ci/lock/dev.txt
 	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
 	touch .venv/.package
-	touch .venv/.extra-data .venv/.extra-test .venv/.extra-lint .venv/.extra-bench
+	touch .venv/.extra-data .venv/.extra-test .venv/.extra-lint .venv/.extra-bench .venv/.extra-docs
 
 lock: .venv/tools/.installed
 	$(TOOLS)/python .ci/build_requires.py | $(LOCK) --extra test --extra lint --extra bench --extra docs \

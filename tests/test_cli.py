@@ -15,7 +15,7 @@ from html import escape as html_of
 from zipfile import ZipFile
 
 import pytest
-from helpers import TINY, TUNE_TOML, made_up, prepared, rankbench, tiny_toml, with_solver
+from helpers import TINY, TUNE_TOML, absent_data, made_up, prepared, rankbench, tiny_toml, with_solver
 from rich.console import Console
 
 from rankbench.cli import options
@@ -27,6 +27,7 @@ from rankbench.harness.records import Selection
 from rankbench.harness.run import Conditions, Event, Run
 from rankbench.metrics import RULES
 from rankbench.report.tables import Sheet, to_latex, to_markdown
+from rankbench.solvers import SOLVERS
 
 COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
 LATER = "users,left_out,unscored,published_on,computed,prepare,load,low,high,p,effect"  # columns that came at the end
@@ -333,6 +334,9 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert rankbench(monkeypatch, "table", "tiny", "--trials", "--csv", "--out", str(tmp_path / "out")) == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [line["solver"] for line in lines] == ["global"] * 3 + ["sgd"] * 3
+    assert rankbench(monkeypatch, "table", "tiny", "--by-trials", "--out", str(tmp_path / "out")) == 0
+    printed = capsys.readouterr().out
+    assert "| data | metric | trials | global | sgd | leader |" in printed and "| NDCG@5 | 3 | " in printed.upper()
 
 
 def test_status_counts_trials_with_their_run(monkeypatch, capsys, tmp_path):
@@ -794,6 +798,19 @@ def test_the_best_solver_for_which_no_experiment_has_a_place_is_only_named(monke
     assert _using(cell).startswith("to use it: rankbench run ")
     monkeypatch.setattr("rankbench.cli.session.experiments.names", lambda: [])
     assert _using(cell) == f"the best: {cell.solver_text}"
+
+
+def test_the_best_solver_is_named_for_no_experiment_whose_data_it_cannot_learn_from(tmp_path):
+    cell = prepared(tmp_path, TINY).plan.cells[0]
+    unsuited = replace(cell, solver=SOLVERS.resolve("frsvm[rank=2]"))  # it needs item features, this data has none
+    assert _using(unsuited) == "the best: frsvm[rank=2]"
+
+
+def test_what_is_skipped_is_said_with_the_command_that_gets_it(monkeypatch, capsys, tmp_path):
+    data = f"['{absent_data(tmp_path)}', 'low-rank[users=20,items=30,per_user=20]']"
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, data=data), "--dry-run", "--out", "out") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("run  low-rank") == 4 and "skipped tiny: " in printed and "ask its owner" in printed
 
 
 def test_an_export_tells_its_rows_and_hash(monkeypatch, capsys, tmp_path):

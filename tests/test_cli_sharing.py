@@ -235,6 +235,23 @@ def test_an_experiment_of_the_users_own_file_is_archived(call, tmp_path):
     assert call("table", "own.zip", "--csv")[1] == call("table", toml, "--csv", "--out", tmp_path / "r")[1] != ""
 
 
+def test_a_run_without_a_result_has_no_archive(call, tmp_path):
+    prepared(tmp_path / "r", TINY).open()
+    code, _, said = call("archive", "tiny", "--out", tmp_path / "r")
+    assert (code, said) == (1, "rankbench: no cell of tiny has a result yet: rankbench run tiny\n")
+
+
+def test_of_own_data_an_archive_tells_the_hash_and_nothing_else(call, tmp_path):
+    (tmp_path / "r.csv").write_text("".join(f"u{i},i{j},{(i * j) % 5}\n" for i in range(12) for j in range(20)))
+    kept(tmp_path / "r", tiny(data=(f"csv:{tmp_path / 'r.csv'}",)))
+    assert call("archive", "tiny", "--out", tmp_path / "r")[0] == 0
+    with zipfile.ZipFile("tiny.zip") as archive:
+        graph = json.loads(archive.read("ro-crate-metadata.json"))["@graph"]
+    (data,) = (node for node in graph if node["@id"] == "#data-1")
+    assert data["description"] == "A data set of the author's own" and "license" not in data
+    assert data["identifier"].startswith("csv:sha256-")
+
+
 def test_an_unfinished_run_says_how_much_is_there(call, tmp_path):
     kept(tmp_path / "r")
     sorted((tmp_path / "r" / "tiny" / "cells").glob("*.json"))[0].unlink()
@@ -268,6 +285,18 @@ def test_two_machines_are_merged_and_shown(call, tmp_path):
     )
     _, rows, _ = call("table", "tiny", "--csv", "--out", "all")
     assert {row["seconds"] for row in csv.DictReader(io.StringIO(rows))} == {""}  # of two machines there is no mean
+
+
+def test_results_that_give_way_to_better_ones_are_counted(call, tmp_path):
+    bad = {"status": "timeout", "reason": "10 s", "curve": (), "counted": ()}
+    kept(tmp_path / "a", arrays=lambda cell, value: {}, **bad)
+    kept(tmp_path / "b")
+    for more, added, are in ((("--dry-run",), "would be added", "would be "), ((), "added", "are ")):
+        _, said, _ = call("merge", tmp_path / "b", "--out", tmp_path / "a", *more)
+        assert said.splitlines()[0] == (
+            f"tiny: 4 results {added}, 4 of them in place of results that did not end well, which {are}kept beside, "
+            "0 there already"
+        )
 
 
 def test_one_machines_times_can_be_shown(call, tmp_path):

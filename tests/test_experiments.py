@@ -10,7 +10,7 @@ from rankbench import experiments
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.errors import UserError
-from rankbench.experiments import TIMES
+from rankbench.experiments import TIMES, Curve, Figure
 from rankbench.solvers import SOLVERS
 
 
@@ -98,3 +98,18 @@ def test_a_tuned_experiment_gives_every_solver_as_many_trials(name, full):
     rng = np.random.default_rng(0)
     trials = {text: len(found.tune.candidates(text, rng)) for text in found.solvers if found.tune.space_of(text)}
     assert set(trials.values()) == {found.tune.trials}
+
+
+def test_curves_beside_a_figure_that_has_no_place_for_them_are_refused():
+    with pytest.raises(UserError, match="curves need kind=sweep or kind=speedup, not kind=bars"):
+        Figure("bars", curves=(Curve("theory", [8, 9], [0.3, 0.2]),))
+
+
+def test_an_experiment_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    def sealed(path, **how):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "mine.toml").touch()
+    monkeypatch.setattr(experiments.Path, "read_text", sealed)
+    with pytest.raises(UserError, match=r"^mine\.toml: cannot be read: Permission denied$"):
+        experiments.load(str(tmp_path / "mine.toml"))

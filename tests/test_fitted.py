@@ -114,6 +114,11 @@ def test_ranking_has_all_items_that_were_asked_for_with_those_without_a_score_la
     assert np.isnan(ranked["score"].iloc[2])
 
 
+def test_many_items_of_equal_score_are_ranked_in_the_order_of_the_data():
+    ranked = Fitted(ItemScores(np.arange(500) % 2.0)).rank(0, range(500))
+    assert ranked["item"].tolist() == [*range(1, 500, 2), *range(0, 500, 2)]
+
+
 def test_one_id_goes_with_several_in_scoring():
     assert MODEL.score_ids(10, ["a", "d"]).tolist() == [5.0, 1.0]
     assert MODEL.score_ids([10, 12], "a").tolist() == [5.0, 1.0]

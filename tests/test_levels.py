@@ -87,6 +87,15 @@ def test_levels_that_the_processor_lacks_are_not_used():
     assert level.usable(lambda level: True)[-1] == "baseline"
 
 
+def test_of_several_levels_the_fastest_that_the_processor_has_comes_first(monkeypatch, tmp_path):
+    for name in ("x86-64-v3", "x86-64-v4"):
+        (tmp_path / name / "solvers").mkdir(parents=True)
+        (tmp_path / name / "solvers" / "sgd.so").touch()
+    monkeypatch.setattr(level, "_FOLDER", tmp_path)
+    assert level.usable(lambda level: True) == ["x86-64-v4", "x86-64-v3", "baseline"]
+    assert level.usable(lambda level: level == "x86-64-v3") == ["x86-64-v3", "baseline"]
+
+
 def test_names_that_are_no_level_are_not_what_a_processor_has():
     assert not build_info.processor_has(level="x86-64-v9") and not build_info.processor_has(level="")
 

@@ -125,11 +125,21 @@ def _shown(name: str) -> list[tuple[str, str]]:
 
 
 def variants(name: str) -> Iterator[str]:
-    """The solver with each word that a setting can be, the other settings at their defaults."""
+    """The solver with each word that a setting can be while the other settings have their defaults."""
     hints = get_type_hints(SOLVERS.find(name), include_extras=True)
     for setting in settings_in(SOLVERS.find(name)):
         if get_origin(hints[setting.name]) is Literal:
-            yield from (f"{name}[{setting.name}={word}]" for word in get_args(hints[setting.name]))
+            texts = (f"{name}[{setting.name}={word}]" for word in get_args(hints[setting.name]))
+            yield from filter(_allowed, texts)
+
+
+def _allowed(text: str) -> bool:
+    """Whether a solver takes these settings; some need another one changed, too."""
+    try:
+        SOLVERS.make(text)
+    except UserError:
+        return False
+    return True
 
 
 def _by_setting(name: str, told: Callable[[str], str]) -> str:

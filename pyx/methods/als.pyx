@@ -32,7 +32,9 @@ cdef struct Memory:
     double *gathered  # _BLOCK x rank, vectors that are summed into it
 
 cdef struct Iterate:
-    # Scratch memory of one thread for conjugate gradients, three vectors.
+    # Conjugate gradients of one thread: the penalty, how often, and scratch memory of three vectors.
+    double lam
+    int iterations
     double *residual  # of the system of a ridge regression, divided by two: minus its gradient
     double *direction
     double *image  # the system's matrix times the direction
@@ -78,13 +80,13 @@ def improve_ridge(
     cdef Py_ssize_t row, rank = out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
-    cdef Iterate memory = _lay_out_iterate(&arena, rank)
+    cdef Iterate memory = _lay_out_iterate(&arena, rank, lam, iterations)
     cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        memory = _lay_out_iterate(&arena, rank)
+        memory = _lay_out_iterate(&arena, rank, lam, iterations)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, lam, iterations, memory, &out[row, 0])
+            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -157,14 +159,13 @@ cdef int _ridge_row(
     return 0
 
 
-cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank) noexcept nogil:
+cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank, double lam, int iterations) noexcept nogil:
     """Room for one row's conjugate gradients."""
-    return Iterate(floats(arena, rank), floats(arena, rank), floats(arena, rank))
+    return Iterate(lam, iterations, floats(arena, rank), floats(arena, rank), floats(arena, rank))
 
 
 cdef int _improve_row(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, double lam, int iterations,
-    Iterate memory, double *out,
+    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, Iterate memory, double *out
 ) noexcept nogil:
     """Conjugate gradients on (sum v v^T + lam I) out = sum y v from `out`; zero for a row without entries.
 
@@ -179,15 +180,15 @@ cdef int _improve_row(
         return 0
     _add_products(rows, row, vectors, rank, out, True, memory.residual)
     for a in range(rank):
-        memory.residual[a] -= lam * out[a]
+        memory.residual[a] -= memory.lam * out[a]
         memory.direction[a] = memory.residual[a]
     squared = dot_any(memory.residual, memory.residual, rank)
-    for iteration in range(iterations):
+    for iteration in range(memory.iterations):
         if squared == 0.0:
             break
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
         for a in range(rank):
-            memory.image[a] += lam * memory.direction[a]
+            memory.image[a] += memory.lam * memory.direction[a]
         length = squared / dot_any(memory.direction, memory.image, rank)
         for a in range(rank):
             out[a] += length * memory.direction[a]

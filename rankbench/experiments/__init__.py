@@ -233,8 +233,6 @@ def _of_tune(file: str, make: Callable[[Given], Tune], given: Given) -> Tune:
         return make(given)
     except UserError as error:
         raise error.within(f"{file}: [tune]", instead_of="Tune") from None
-    except TypeError as error:
-        raise UserError(str(error), subject=f"{file}: [tune]") from None
 
 
 def _nameable(file: str, profiles: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:

@@ -50,7 +50,7 @@ def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task
         for end in (lifeline, verdict, home):
             end.close()
         _guard(keeper)
-    _keep(guard, lifeline, verdict, home, task)
+    _keep(guard, lifeline, verdict, home, task)  # pragma: no cover: after a fork, coverage sees only later calls
 
 
 def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
@@ -59,7 +59,7 @@ def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connectio
     adopt_orphans()  # a child does not inherit this
     keeper = os.getpid()
     solver = os.fork()
-    if not solver:
+    if not solver:  # pragma: no cover: after a fork, coverage sees only later calls
         for end in (lifeline, verdict):
             end.close()
         _train(keeper, home, task)

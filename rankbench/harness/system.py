@@ -186,7 +186,7 @@ def peak_bytes() -> int:
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    except OSError:  # pragma: no cover: only on systems without /proc
+    except OSError:
         pass
     return int(psutil.Process().memory_info().rss)
 

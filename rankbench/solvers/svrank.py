@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -160,12 +161,7 @@ def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
 
 def _over_pairs_for_a_while(run: _Run, users: Int32s) -> Iterator[bool]:
     """Coordinate ascent on the pair dual for some steps, then Newton's method for users who have not converged."""
-    pairs = _over_pairs(run, users)
-    for _ in range(_PATIENCE):
-        more = next(pairs)
-        yield more
-        if not more:
-            return
+    yield from islice(_over_pairs(run, users), _PATIENCE)
     yield from _over_residuals(run, run.not_done(users))
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas
 import pytest
-from helpers import SPACES, TINY
+from helpers import SPACES, TINY, made_up, prepared
 
 import rankbench
+from rankbench.api.experiments import Outcome
 from rankbench.arrays import fingerprint
 from rankbench.data import load as load_data
 from rankbench.data.splits import split
@@ -58,6 +59,8 @@ def test_the_tables_of_an_outcome_agree(out):
     assert sorted(found.table()["measured"]) == pytest.approx(sorted(means))
     last = found.curves().groupby(["solver", "repetition", "metric"], sort=False)["value"].last()
     assert sorted(last) == sorted(found.results()["value"])
+    seconds = found.curves().groupby(["solver", "repetition", "metric"], sort=False)["seconds"].last()
+    assert sorted(seconds) == sorted(found.results()["seconds"])
     compared = rankbench.compare(found)
     pandas.testing.assert_frame_equal(compared, rankbench.compare("tiny", out=out))
     assert compared["difference"].tolist() == pytest.approx((compared["other"] - compared["one"]).tolist())
@@ -72,6 +75,15 @@ def test_an_outcome_is_shown_as_its_table(out):
     result = found.study.results[0]
     assert repr(result).startswith(f"Result({result.cell.label}: ok, pairwise-error 0.") and "\n" not in repr(result)
     assert found._repr_html_().startswith("<table><caption>A tiny experiment</caption><thead><tr><th>data</th>")
+
+
+def test_an_outcome_is_ok_only_if_every_cell_ended_well(tmp_path):
+    made = prepared(tmp_path, TINY)
+    made.open()
+    for number, cell in enumerate(made.plan.cells):
+        assert not Outcome(made.study()).ok
+        made.keep(made_up(cell, 0.5 + number / 10), {})
+    assert Outcome(made.study()).ok
 
 
 def test_what_cannot_run_is_shown_with_its_reason(tmp_path):
@@ -179,6 +191,7 @@ def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
          "a SGD is no name; pass its name with its settings, such as 'sgd[rank=5]'"),
         (lambda out: rankbench.run(TINY, solvers="sdg"), "unknown solver 'sdg'; did you mean 'sgd'?"),
         (lambda out: rankbench.run(TINY, jobs=0), "jobs=0 is not valid; give a whole number of at least 1"),
+        (lambda out: rankbench.run(TINY, timeout=0), "timeout=0 is not valid; give seconds above 0, or None"),
         (lambda out: rankbench.run(TINY, timeout="10m"), "timeout='10m' is not valid; give seconds above 0, or None"),
         (lambda out: rankbench.run(TINY, progress=True, callback=print), "progress and callback exclude each other"),
         (lambda out: rankbench.tune("sgd", 5, {"lam": [1.0]}, out=out),

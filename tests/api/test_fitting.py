@@ -1,5 +1,7 @@
 """Training and evaluating from Python: names, records, splits and classes work, or one line says what to pass."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,22 @@ def test_a_split_has_the_training_part_that_some_metrics_need():
         rankbench.evaluate(model, SPLIT.test, name)
 
 
+def test_what_a_split_counts_as_seen_is_no_candidate():
+    split = rankbench.split(NAMED, "binary", C=5, test=0.3)
+    model, name = rankbench.fit("popularity", split), "recall@2[candidates=catalogue,relevant=any]"
+    expected, other = (rankbench.evaluate(model, split.test, name, train=part) for part in (split.seen, split.train))
+    assert rankbench.evaluate(model, split, name) == expected != other
+
+
+def test_a_model_that_has_learned_of_more_items_is_evaluated_on_those_of_the_data():
+    features = np.random.default_rng(0).standard_normal((len(NAMED.item_ids) + 2, 3))
+    known, new = np.split(features, [len(NAMED.item_ids)])
+    parts = rankbench.split(replace(NAMED, item_features=known), "per-user", test=0.3)
+    model = rankbench.fit("frsvm[rank=2]", parts, steps=2)
+    more = model.with_items(new, [100, 101])
+    assert rankbench.evaluate(more, parts, "pairwise-error") == rankbench.evaluate(model, parts, "pairwise-error")
+
+
 def test_a_callback_is_told_of_each_step_with_the_curve_and_can_end_the_training():
     seen = []
     rankbench.fit(Counting(), VIEW, callback=seen.append)
@@ -78,6 +96,8 @@ def test_a_callback_is_told_of_each_step_with_the_curve_and_can_end_the_training
     assert seen[3].objective == 7.0 and seen[3].seconds == seen[-1].curve[3].seconds
     model = rankbench.fit(Counting(), VIEW, callback=lambda progress: progress.objective <= 7)
     assert model.model.scores[0] == 3
+    model = rankbench.fit(Counting(), VIEW, callback=lambda progress: "true, but not True")
+    assert model.model.scores[0] == 8
 
 
 def test_without_a_callback_no_objective_is_computed():

@@ -19,7 +19,7 @@ import rankbench
 from rankbench.arrays import fingerprint
 from rankbench.contract import Executor
 from rankbench.data.views import offer
-from rankbench.distributed import channels
+from rankbench.distributed import channels, teams
 from rankbench.distributed.channels import PeerGone, accepted, connected_to, listening_at, read, written
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, Member, PartsLost, Team, below, parts_below, parts_of_member
@@ -289,3 +289,21 @@ def test_arrays_travel_as_they_are():
         np.testing.assert_array_equal(found, content)
         assert content is not sealed or not found.flags.writeable
     assert read([bytearray(blob) for blob in written(sealed.copy())]).flags.writeable
+
+
+def test_a_member_that_was_closed_while_somebody_connected_lets_him_go(monkeypatch):
+    class Connected:
+        closed = False
+
+        def close(self):
+            self.closed = True
+
+    member, channel = Member("127.0.0.1", KEY), Connected()
+
+    def accepting(listener, key):
+        member.close()
+        return channel
+
+    monkeypatch.setattr(teams, "accepted", accepting)
+    member.serve(0, [member.address])
+    assert channel.closed

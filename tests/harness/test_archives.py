@@ -160,6 +160,14 @@ def test_a_bomb_that_declares_less_than_it_holds_is_noticed_while_unpacking(tmp_
     assert "damaged" in refused(path, Limits(size=10**7))
 
 
+def test_a_file_that_is_shorter_than_declared_is_noticed_while_unpacking(tmp_path, parts, alone):
+    path = zipped(tmp_path / "a.zip", described(parts, short=bytes(10**5)))
+    whole = path.read_bytes()
+    assert whole.count(struct.pack("<L", 10**5)) == 2  # in the local header and in the directory
+    path.write_bytes(whole.replace(struct.pack("<L", 10**5), struct.pack("<L", 10**5 + 1)))
+    assert "declares 100001 bytes for 'short', and there are others" in refused(path)
+
+
 def test_a_disk_without_room_is_one_line(tmp_path, parts, alone, monkeypatch):
     path = zipped(tmp_path / "a.zip", parts)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 10})())

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -633,3 +634,11 @@ def test_a_claim_that_could_not_be_given_back_is_given_back_at_the_exit(folder, 
 def full(*arguments, **more):
     """A disk without room."""
     raise OSError(28, "No space left on device")
+
+
+def test_a_name_that_somebody_else_has_just_taken_is_left_to_him(folder):
+    with Claims(folder) as ours:
+        path = folder / "mine"
+        assert claims._create(path, ours._me) and not claims._create(path, replace(ours._me, token="other"))
+        assert content(path)["token"] == ours._me.token
+        path.unlink()

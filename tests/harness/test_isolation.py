@@ -9,21 +9,24 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import psutil
 import pytest
-from helpers import tiny, with_solver
+from helpers import SOLVER_HEAD, tiny, with_solver
 
 from rankbench.contract import Step
+from rankbench.distributed.teams import Entrance, Member, PartsLost
+from rankbench.errors import UserError
 from rankbench.experiments import Budget
-from rankbench.harness import isolation
+from rankbench.harness import isolation, memory, worker
 from rankbench.harness.isolation import Caps, Interrupted, run_isolated, server
 from rankbench.harness.materials import Materials
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Selection
 from rankbench.harness.training import checkpoints
-from rankbench.harness.worker import Task
+from rankbench.harness.worker import Ending, Task
 from rankbench.models import ItemScores
 
 pytestmark = pytest.mark.slow
@@ -340,6 +343,128 @@ def test_a_server_that_is_ending_is_asked_again(tmp_path, monkeypatch, error):
     monkeypatch.setattr("multiprocessing.popen_forkserver.forkserver.connect_to_new_process", refusing_once)
     assert outcome_of(tmp_path, "yield Step(ItemScores(np.ones(train.n_items)))").status == "ok"
     assert len(asked) == 2
+
+
+def test_a_server_that_never_answers_is_asked_so_often_and_its_error_is_raised(monkeypatch):
+    class Refusing:
+        asked = 0
+
+        def start(self):
+            self.asked += 1
+            raise ConnectionRefusedError(self.asked)
+
+    monkeypatch.setattr(isolation, "_WATCH", 0.0)
+    with pytest.raises(ConnectionRefusedError, match=str(isolation._ATTEMPTS + 1)):
+        isolation._begin(Refusing())
+
+
+# ---- a cell's own process, without one ----
+
+
+@pytest.fixture
+def pipe():
+    """The driver's end and the cell's end of a pipe."""
+    home, away = multiprocessing.Pipe(duplex=False)
+    with home, away:
+        yield home, away
+
+
+@pytest.fixture
+def unlimited(monkeypatch):
+    """Lets this process keep its own way of taking Ctrl-C."""
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+
+
+def test_what_is_no_message_of_a_cell_is_its_failure(pipe):
+    home, away = pipe
+    away.send({"status": "ok"})
+    assert isolation._received(home) == Ending("failed", "the cell sent a dict, which is not a valid message")
+
+
+def test_a_cell_whose_driver_has_gone_leaves_without_a_word(tmp_path, monkeypatch, pipe, unlimited):
+    def leaving(code):
+        raise SystemExit(code)
+
+    home, away = pipe
+    task = replace(task_of(tmp_path), parts=tmp_path / "gone.npz")
+    home.close()
+    monkeypatch.setattr(os, "_exit", leaving)
+    with pytest.raises(SystemExit, match="1"):
+        worker.main(away, task)
+
+
+def test_an_error_in_a_process_that_the_solver_forked_is_not_sent(tmp_path, monkeypatch, pipe, unlimited):
+    home, away = pipe
+    task, pids = replace(task_of(tmp_path), parts=tmp_path / "gone.npz"), iter([1])
+    monkeypatch.setattr(worker.os, "getpid", lambda: next(pids, 2))
+    with pytest.raises(FileNotFoundError, match="gone"):
+        worker.main(away, task)
+    assert not home.poll()
+
+
+def test_a_package_that_is_missing_where_the_cell_runs_is_named_with_the_remedy(tmp_path, pipe):
+    removed, path = tmp_path / "removed", tmp_path / "mine.py"
+    missing = f"    def missing(self): return 'pip install it' if os.path.exists({str(removed)!r}) else None\n"
+    path.write_text(SOLVER_HEAD + missing)
+    task = task_with(tmp_path, f"{path}:Mine")
+    removed.touch()
+    with pytest.raises(UserError, match=r"Mine needs a package that is not installed; pip install it"):
+        worker.work(pipe[1], task)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (MemoryError(), "memory", "out of memory"),
+        (PartsLost("a member is gone"), "lost", "a member is gone"),
+        (ValueError("boom"), "failed", "ValueError: boom"),
+    ],
+)
+def test_the_last_message_of_a_cell_that_an_error_ended_says_what_it_was(error, status, reason):
+    found = worker._failure(error)
+    assert (found.status, found.reason, bool(found.trace)) == (status, reason, status == "failed")
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "reason", "stored"),
+    [
+        ("yield Step(ItemScores(np.full(train.n_items, np.nan)))", "diverged", "NaN for ", True),
+        (
+            "yield Step(ItemScores(np.ones(train.n_items)), lambda: float('inf'))",
+            "diverged",
+            "its objective is inf",
+            True,
+        ),
+        ("pass", "ok", "", True),
+        ("yield Step(type('Bare', (), {'score': lambda self, users, items: np.ones(len(users))})())", "ok", "", False),
+    ],
+)
+def test_the_last_message_of_a_cell_says_what_is_wrong_with_its_model(tmp_path, pipe, line, status, reason, stored):
+    found = worker.work(pipe[1], task_of(tmp_path, line))
+    assert (found.status, bool(found.model)) == (status, stored) and (found.reason or "").startswith(reason)
+    assert (found.reason is None) == (status == "ok")
+
+
+def test_a_cell_whose_parts_others_hold_gives_the_same_bits_and_counts_their_memory(tmp_path, pipe, monkeypatch):
+    monkeypatch.setattr(memory, "_peak_bytes", lambda: 0)  # of this process
+    task = task_with(tmp_path, "frsvm[rank=2,features=none,partitions=3]")
+    member, key = Member("127.0.0.1", b"key"), b"key"
+    thread = threading.Thread(target=member.serve, args=(0, [member.address]))
+    thread.start()
+    found = worker.work(pipe[1], replace(task, team=Entrance(member.address, key, 1)))
+    member.close()
+    thread.join(SOON)
+    assert found.status == "ok" and found.model == worker.work(pipe[1], task).model != ""
+    assert {peak.stage: peak.megabytes > 0 for peak in found.peaks}["train"]
+    assert sum(peak.megabytes > 0 for peak in found.peaks) == 1
+
+
+def test_a_solver_that_yields_no_model_is_a_failure(tmp_path, pipe):
+    path = tmp_path / "mine.py"
+    path.write_text(SOLVER_HEAD.replace("yield Step(", "return; yield Step("))
+    task = task_with(tmp_path, f"{path}:Mine")
+    with pytest.raises(RuntimeError, match="the solver yielded no model"):
+        worker.work(pipe[1], task)
 
 
 # ---- what is measured ----

@@ -23,8 +23,10 @@ from rankbench.harness.merging import (
     survey,
 )
 from rankbench.harness.records import Selection, Skip
+from rankbench.harness.selecting import select
 from rankbench.harness.store import ResultsFolder, values_of
 from rankbench.report.study import groups, mean_seconds, study
+from rankbench.solvers import SOLVERS
 
 OTHER = replace(MACHINE, cpu="another processor")
 
@@ -206,6 +208,24 @@ def test_a_damaged_source_is_named_and_left_as_it_is(tmp_path, damage):
     assert len(told) == 1 and victim.name in told[0] and "cannot be read" in told[0] and "\n" not in told[0]
 
 
+def test_a_folder_in_the_place_of_a_result_is_named_and_left_out(tmp_path):
+    kept(tmp_path / "a")
+    victim, told = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.json"))[0], []
+    victim.unlink()
+    victim.mkdir()
+    (merge,) = merged(tmp_path / "all", tmp_path / "a", warn=told.append)
+    assert merge.count("new") == 3 and told == [f"{victim} cannot be read (Is a directory): left out"]
+
+
+def test_of_one_machines_results_those_that_cannot_be_read_are_left_out(tmp_path):
+    kept(tmp_path / "a")
+    victim = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.json"))[0]
+    victim.write_text("{")
+    select(folder(tmp_path / "a"), MACHINE.fingerprint, tmp_path / "chosen")
+    chosen = {path.name for path in (tmp_path / "chosen" / "tiny" / "cells").glob("*.json")}
+    assert len(chosen) == 3 and victim.name not in chosen
+
+
 def test_values_for_users_that_cannot_be_read_leave_the_result_out(tmp_path):
     kept(tmp_path / "a")
     victim = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.npz"))[0]
@@ -301,6 +321,19 @@ def test_what_one_machine_lacked_is_no_longer_skipped(tmp_path):
     merged(tmp_path / "a", tmp_path / "b")
     found = study(folder(tmp_path / "a"), "tiny")
     assert len(found.entries) == 8 and not found.skips
+
+
+def test_a_solver_that_one_machine_lacked_is_no_longer_skipped(tmp_path):
+    kept(tmp_path / "b")
+    kept(tmp_path / "a", selection=Selection(solvers=("global[lam=10]",)))
+    store, (other, *_) = store_in(tmp_path / "a"), store_in(tmp_path / "b").plans()
+    (cell, *_) = (entry.cell for entry in other.entries if entry.cell.solver.name == "sgd")
+    place = (cell.place.data, cell.place.split)
+    absent = Skip(*place, SOLVERS.resolve("svrank"), "svrank needs item features")
+    store.write_plan(replace(store.plans()[0], skips=(Skip(*place, cell.solver, "not here", "install it"), absent)))
+    merged(tmp_path / "a", tmp_path / "b")
+    found = study(folder(tmp_path / "a"), "tiny")
+    assert len(found.entries) == 4 and found.skips == (absent,)
 
 
 def test_an_experiment_file_at_two_paths_stays_one_experiment(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from helpers import MACHINE, TINY, prepared, ran, store_in, tiny, tuned
 
 from rankbench.arrays import write_npz
+from rankbench.harness.merging import carry_out, survey
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Counted, RankingFunction, Selection, Weight
 from rankbench.harness.store import ResultsFolder
@@ -147,6 +148,17 @@ def test_nothing_of_format_2_is_run_again_and_all_of_it_is_shown(tmp_path):
     found = study(ResultsFolder(tmp_path, print), "tiny")
     assert {row.measured for row in rows(found) if row.metric == "ndcg@5"} == {0.75}
     assert len(list(run.store.summaries())) == 4 and run.store.set_aside() == []
+
+
+def test_results_of_format_2_are_merged_with_the_cells_of_the_plan(tmp_path):
+    cells = plan(TINY, Selection()).cells
+    stored_then(tmp_path / "old", cells)
+    prepared(tmp_path / "old", TINY).open()
+    target, source = ResultsFolder(tmp_path / "all", print), ResultsFolder(tmp_path / "old", print)
+    (merge,) = survey(target, [("old", source)], print)
+    carry_out(target, merge, print)
+    assert merge.count("new") == 4
+    assert {prepared(tmp_path / "all", TINY).result(cell).value("ndcg@5") for cell in cells} == {0.75}
 
 
 def test_trials_of_format_2_decide_still(tmp_path):

@@ -104,6 +104,17 @@ def test_every_result_is_told_in_brief(tmp_path):
     assert first.machine.startswith("a processor, 2 cores, Python 3.12.0")
 
 
+def test_a_result_whose_cell_has_no_seed_is_set_aside_from_the_brief_list(tmp_path):
+    told = []
+    cells, store = plan(TINY, Selection()).cells, opened(tmp_path, told.append)
+    for cell in cells:
+        store.save(made_up(cell, 0.5), {})
+    path = store.path(cells[0])
+    path.write_text(json.dumps({**json.loads(path.read_text()), "cell": {"seed": "none"}}))
+    assert {stored.name for stored in store.summaries()} == {store.path(cell).name for cell in cells[1:]}
+    assert told == [f"{path} cannot be read (not a result: its cell has no seed): set aside as {path.name}.broken"]
+
+
 def test_a_folder_of_results_names_what_is_in_it(tmp_path):
     folder = ResultsFolder(tmp_path, silent)
     assert folder.names() == [] and folder.store("tiny").plans() == [] and list(folder.store("tiny").files()) == []

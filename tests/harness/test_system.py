@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 import rankbench
-from rankbench.harness import machine, system
+from rankbench.harness import machine, memory, system
+from rankbench.harness.records import Peak
 
 PACKAGE = Path(rankbench.__file__).parent
 GONE = 2**22 + 1  # more than any process's number
@@ -43,6 +45,32 @@ def test_what_has_ended_has_no_children_takes_no_memory_and_can_be_killed_again(
     assert not system.exceed([GONE], 0)
     system.kill(GONE, signal.SIGKILL)
     system.kill_group(GONE)
+
+
+def test_a_process_that_ends_while_it_is_looked_at_has_no_children(monkeypatch):
+    def gone(path, **how):
+        raise ProcessLookupError(3, "No such process")
+
+    monkeypatch.setattr(system.Path, "read_text", gone)
+    assert system.descendants(os.getpid()) == []
+
+
+@pytest.mark.parametrize("status", ["Name: python\nVmRSS: 5 kB\n", None])
+def test_where_the_system_keeps_no_peak_the_memory_taken_now_stands_for_it(monkeypatch, status):
+    def told(path, **how):
+        if status is None:
+            raise FileNotFoundError(2, "No such file or directory")
+        return status
+
+    def sealed(path, text, **how):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(system.Path, "read_text", told)
+    monkeypatch.setattr(system.Path, "write_text", sealed)
+    monkeypatch.setattr(system.psutil.Process, "memory_info", lambda process: SimpleNamespace(rss=7_000_000))
+    found = memory.PeakMemory()
+    assert found.note("train") == 7.0
+    assert found.peaks == (Peak("train", 7.0),)
 
 
 def test_shared_memory_counts_once_where_the_system_says_so(family, monkeypatch):

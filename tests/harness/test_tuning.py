@@ -1,5 +1,6 @@
 """Tuning: equally many trials, choices that depend only on stored results, and a test part that no trial uses."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
@@ -487,6 +488,12 @@ def test_one_solver_is_an_experiment_of_its_own():
 def test_nothing_to_tune_alone_is_an_error_that_shows_how():
     with pytest.raises(UserError, match=r"like --space lam=0\.01\.\.1:log"):
         alone("sgd", "low-rank", "entries", Tune({"sgd": {}}, metric="kendall"), 5)
+
+
+def test_where_no_setting_has_a_range_around_its_value_the_example_is_a_list(tmp_path):
+    for solver, shown in (("popularity", "setting=a|b"), (with_solver(tmp_path), "mode=a|b")):
+        with pytest.raises(UserError, match=re.escape(f"like --space '{shown}'")):
+            alone(solver, "low-rank", "entries", Tune({}, metric="kendall"), 5)
 
 
 def test_data_loads_once_for_all_trials_of_it(monkeypatch):

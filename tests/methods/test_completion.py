@@ -177,3 +177,14 @@ def test_a_penalty_may_be_a_share_of_the_largest_one():
 def test_the_largest_singular_value_of_zeros_is_zero():
     entries = Entries.of(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), 2, 1)
     assert norm(entries.holding(np.zeros(3)), np.zeros((2, 1))) == 0.0
+
+
+def test_a_norm_that_arpack_does_not_find_is_bounded_by_that_of_all_entries(monkeypatch):
+    observed, values, matrix = problem(rows=200, columns=150)
+
+    def lost(*arguments, **options):
+        raise scipy.sparse.linalg.ArpackNoConvergence("lost", np.array([]), np.array([]))
+
+    monkeypatch.setattr(scipy.sparse.linalg, "eigsh", lost)
+    largest = np.linalg.norm(matrix.toarray(), 2)
+    assert largest <= norm(observed.holding(values)) <= np.sqrt(2) * np.linalg.norm(matrix.toarray())

@@ -1,6 +1,8 @@
 """`rankbench on`: the experiment that it chooses, the answer, and `init`, which writes the same experiment."""
 
 import shlex
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -11,6 +13,9 @@ from rankbench import experiments
 from rankbench.api.loading import load
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
+from rankbench.harness.isolation import Caps
+from rankbench.harness.run import Conditions
+from rankbench.own_data import comparing
 from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
 from rankbench.own_data.comparing import on
 from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
@@ -78,6 +83,27 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     assert [text.partition("[")[0] for text in chosen.solvers] == [*floors, "bpr", "sgd", "altsvm", "ease"]
 
 
+def test_a_split_that_was_asked_for_has_the_validation_part_that_suits_it():
+    facts = of_counts(*[100] * 8)
+    assert protocol_of(facts, Wishes(split="binary[C=10]")).validation == "again"
+    assert protocol_of(facts, Wishes(split="leave-one-out")).validation == "entries[test=0.2]"
+
+
+def test_small_data_gets_short_factors_large_data_the_usual_ones_and_features_a_solver_of_them():
+    def solvers(facts):
+        return choose(data_named("btl"), facts, Wishes()).solvers[3:]
+
+    assert solvers(of_counts(*[20] * 8)) == ("mf[rank=5]", "sgd[rank=5]", "altsvm[rank=5]")
+    assert solvers(of_counts(*[40] * 8)) == ("mf", "sgd", "altsvm")
+    assert solvers(replace(of_counts(*[40] * 8), features=3)) == ("mf", "sgd", "altsvm", "frsvm")
+
+
+@pytest.mark.parametrize(("rows", "users", "draws"), [(10, 4, 200), (100, 4, 1000), (100, 50_000, 100)])
+def test_the_comparisons_that_are_drawn_from_positives_are_limited(rows, users, draws):
+    clicks = replace(of_counts(*[rows] * 4), kind="positives", users=users)
+    assert protocol_of(clicks, Wishes()).split == f"binary[C={draws}]"
+
+
 def test_the_time_is_divided_equally_over_all_trainings_and_trials_are_equal():
     chosen = choose(data_named("low-rank"), of_counts(*[100] * 8), Wishes(seconds=60.0, jobs=2))
     assert chosen.trainings == 6 + 2 + 4 * 8
@@ -121,12 +147,33 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
     assert "| solver | chosen | NDCG@10 | 95 % | verdict | pairwise error |" in shown
     again = shlex.split(shown.rpartition("to change it: ")[2])
     assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "--trials", "2", "-j", "2"]
+    report = ("--report", "--out", "results", "--seed=0")
+    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:-3], "-j", "2", *report) == 0
+    shown = capsys.readouterr().out
+    assert f"report: {tmp_path / 'results' / 'report' / 'index.html'}\n" in shown
+    assert shlex.split(shown.rpartition("to change it: ")[2]) == again
     assert rankbench(monkeypatch, *again[1:]) == 0
     assert capsys.readouterr().out == "on-ratings.toml: run it with rankbench run on-ratings.toml\n"
     assert rankbench(monkeypatch, "run", "on-ratings.toml", "--no-report", "-j", "2") == 0
     assert "on-ratings: 4 of 4 cells are stored already" in capsys.readouterr().out
     assert rankbench(monkeypatch, *again[1:]) == 1
     assert "on-ratings.toml exists already; choose another file with --to" in capsys.readouterr().err
+
+
+def test_what_looks_wrong_in_the_data_is_noted_and_a_comparison_that_is_stopped_says_how_to_go_on(
+    monkeypatch, capsys, tmp_path
+):
+    def stopped(self, run):
+        raise KeyboardInterrupt
+
+    path = written(tmp_path)
+    path.write_text(path.read_text() + "".join(f"alone,j{item},3\n" for item in range(9)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rankbench.cli.session.Session._execute", stopped)
+    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 130
+    told = capsys.readouterr()
+    assert "note: constant users: 1 of 13 users rate all their items alike" in told.out.replace("\n", " ")
+    assert "resume with: rankbench on ratings.csv" in told.err and "to change it" not in told.out
 
 
 @pytest.mark.slow
@@ -254,6 +301,23 @@ def test_an_error_in_a_data_frame_is_about_the_data_frame():
     frame = pandas.DataFrame({"user": [1, 1], "item": [1, 2], "rating": [3, None]})
     with pytest.raises(UserError, match=r"^the DataFrame as CSV, line 3: rating '' is no number$"):
         on(frame)
+
+
+def test_a_comparison_from_python_has_the_time_limit_the_seed_and_the_jobs_that_follow_from_its_settings(
+    monkeypatch, tmp_path
+):
+    class Asked(Exception):
+        pass
+
+    def of(experiment, selection, store, conditions):
+        raise Asked(selection.seed, conditions)
+
+    path = str(written(tmp_path))
+    monkeypatch.setattr(comparing, "Run", SimpleNamespace(of=of))
+    with pytest.raises(Asked) as asked:
+        on(path, solvers=["popularity"], seconds=100.0, seed=7, jobs=2)
+    limit = choice_for(path, Wishes(solvers=("popularity",), seconds=100.0, jobs=2)).limit
+    assert asked.value.args == (7, Conditions(2, Caps(limit), retry_failed=True)) and 10 < limit < 100
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The winner against the number of trials, from made-up trials."""
 
+from dataclasses import replace
+
 import pytest
 from helpers import SPACES, made_up, prepared, silent, tuned
 
@@ -78,3 +80,12 @@ def test_a_space_with_fewer_values_keeps_its_last(tmp_path):
         ("0.7000", "0.5000", "global"),
         ("0.7000", "0.8000", "sgd[step=0.1]"),
     ]
+
+
+def test_a_repetition_with_fewer_trials_keeps_its_last_value(tmp_path):
+    found = told(tmp_path, RISING)
+    last = [one for one in found.trials if one.cell.solver_text == "sgd[step=0.1,lam=3]"][1]
+    assert last.cell.place.repetition == 1
+    fewer = tuple(one for one in found.trials if one is not last)
+    by_solver = {one.solver: one for one in standings(replace(found, trials=fewer))}
+    assert by_solver["sgd[step=0.1]"].values == pytest.approx((0.5, 0.6, (0.9 + 0.6) / 2))

@@ -66,6 +66,12 @@ def test_what_cannot_be_judged_says_why(study):
     }
 
 
+def test_without_a_measured_number_there_is_no_difference(study):
+    failed = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
+    lines = published_sheet(study(changes=failed)).lines
+    assert [line[3:6] for line in lines] == [("0.5000 ± 0.2500", "", ""), ("0.9000 ± 0.2500", "", "")]
+
+
 def test_without_published_numbers_there_is_no_table_of_them(study):
     assert published_sheet(study(())) is None
 

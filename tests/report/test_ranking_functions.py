@@ -1,13 +1,15 @@
 """Where the strongest features of basic ranking functions are shown."""
 
 import pytest
-from helpers import colours, made_up, prepared, rankbench, tiny
+from helpers import colours, made_up, prepared, rankbench, silent, tiny
 
 from rankbench.errors import UserError
 from rankbench.harness.records import RankingFunction, Weight
+from rankbench.harness.store import ResultsFolder
 from rankbench.report.page import page
 from rankbench.report.ranking_functions import bases, chosen, described, draw_basis
 from rankbench.report.sections import Section
+from rankbench.report.writing import write_report
 
 LEARNED = (
     RankingFunction((Weight("war", 2.0), Weight("drama", 0.5)), (Weight("comedy", -1.0), Weight("noir", -0.25))),
@@ -74,3 +76,11 @@ def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, caps
     second = (tmp_path / "own-basis-1.png").read_bytes()
     assert rankbench(monkeypatch, "plot", "basis", "own", "--to", str(tmp_path), "--out", out) == 0
     assert second != (tmp_path / "own-basis-1.png").read_bytes()  # of the first too
+
+
+def test_the_report_draws_them_and_shows_the_picture(study, tmp_path):
+    write_report(ResultsFolder(tmp_path, silent), silent)
+    assert colours(tmp_path / "report" / "figures" / "tiny-basis-1.png") > 1
+    text = (tmp_path / "report" / "tiny.md").read_text()
+    assert "Basic ranking functions of sgd[rank=2] on low-rank" in text
+    assert "![Basic ranking functions](figures/tiny-basis-1.png)" in text

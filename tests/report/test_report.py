@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from helpers import MACHINE, TINY, absent_data, around, made_up, prepared, silent, tiny
 
@@ -13,7 +14,7 @@ from rankbench.errors import UserError
 from rankbench.experiments import Curve, Figure, Published, read
 from rankbench.harness.store import ResultsFolder
 from rankbench.names import Pattern
-from rankbench.report import figures
+from rankbench.report import figures, writing
 from rankbench.report.figures import COLOURS, draw
 from rankbench.report.page import page
 from rankbench.report.sections import Section
@@ -260,6 +261,18 @@ def test_only_curves_over_seconds_have_a_logarithmic_axis(study, axes_of, figure
     assert (shown.get("type", "linear"), shown["title"]["text"]) == (scale, label)
 
 
+def test_dots_over_many_decades_have_a_logarithmic_axis(study, axes_of):
+    found = study((0.01, 0.6, 0.01, 0.6), figure=Figure("bars", metric="ndcg@5"), published=(), arrays=False)
+    (axis,) = axes_of(drawing(found))
+    assert axis.get_xscale() == "log"
+
+
+@pytest.mark.parametrize("most", [2, 3, 5])
+def test_an_axis_over_more_decades_than_it_has_ticks_leaves_some_out_evenly(most):
+    ticks = figures._Decades(most).tick_values(1e-6, 1e6)
+    assert 1 < len(ticks) <= most and len(set(np.diff(np.log10(ticks)).round(9))) <= 1
+
+
 def test_published_points_are_drawn_in_the_colour_of_their_solver_and_curves_of_nobody_in_the_last(study, axes_of):
     figure = Figure("sweep", metric="ndcg@5", x="n", curves=(Curve("theory", [8, 9], [0.3, 0.2]),))
     found = study(figure=figure)
@@ -376,6 +389,22 @@ def test_the_markdown_says_what_was_left_out_and_what_its_numbers_mean(study, tm
         "Failed",
     ]
     assert all(line in text for line in definitions(found))
+
+
+@pytest.mark.parametrize("part", ["folder", "files"])
+def test_a_report_that_cannot_be_written_is_one_line(study, tmp_path, monkeypatch, part):
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    study([0.5] * 4)
+    to, reason = tmp_path / "report", "No space left on device"
+    if part == "folder":
+        (tmp_path / "file").touch()
+        to, reason = tmp_path / "file" / "report", "Not a directory"
+    else:
+        monkeypatch.setattr(writing, "write_text", full)
+    with pytest.raises(UserError, match=re.escape(f"cannot write the report to {to}: {reason}")):
+        write_report(ResultsFolder(tmp_path, silent), silent, to)
 
 
 def test_a_report_on_nothing_is_an_error(tmp_path):

@@ -82,6 +82,13 @@ def test_many_choices_are_shown_as_a_range(tmp_path):
     assert [line[2] for line in table.lines] == ["lam=10..30", "lam=1"]
 
 
+def test_many_choices_of_a_word_are_listed_once_each(tmp_path):
+    words = Tune({name: {"loss": ("squared-hinge", "logistic")} for name in ("global", "sgd")}, "grid", 2, "ndcg@5")
+    winners = {("global", repetition): repetition % 2 for repetition in range(4)}
+    table = sheet(stored(tmp_path, words, winners=winners, repetitions=4))
+    assert [line[2] for line in table.lines] == ["loss=squared-hinge / logistic", "loss=squared-hinge"]
+
+
 def test_the_best_of_a_column_is_marked_in_its_place(tmp_path):
     table = sheet(stored(tmp_path, value=lambda cell: 0.9 if cell.solver.name == "sgd" else 0.5))
     assert {(number, table.headings[column]) for number, column in table.best} == {(0, "pairwise error"), (1, "NDCG@5")}

@@ -132,3 +132,9 @@ def test_without_features_it_says_what_to_do():
 def test_ratings_are_learned_as_the_comparisons_they_imply():
     by_rating, by_pair = (fit(FM(rank=2), each, steps=3) for each in (ratings(), ratings().comparisons()))
     assert by_rating.users.tobytes() == by_pair.users.tobytes()
+
+
+def test_without_comparisons_there_is_only_the_start():
+    nothing = Comparisons.from_triples(*np.zeros((3, 0), int), USERS, ITEMS, np.eye(ITEMS))
+    (step,) = islice(FM(rank=2).steps(nothing, np.random.default_rng(0)), 5)
+    assert np.isfinite(step.model.items).all() and not step.model.users[:, :-1].any()

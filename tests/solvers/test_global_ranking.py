@@ -15,7 +15,7 @@ from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.losses import CODES
-from rankbench.solvers.global_ranking import GlobalRanking
+from rankbench.solvers.global_ranking import GlobalRanking, _Problem
 
 LOSSES = {
     "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
@@ -255,3 +255,10 @@ def test_without_comparisons_there_is_one_step_and_nothing_to_gain(loss):
         np.full((3, 50), 7.0)  # memory that an unfilled array would show
         (step,) = GlobalRanking(0.3, loss).steps(nothing, np.random.default_rng(0))
         assert (step.objective(), step.gap()) == (0, 0)
+
+
+@each_loss
+def test_it_ends_where_no_length_of_a_step_is_accepted(train, loss, monkeypatch):
+    monkeypatch.setattr(_Problem, "newton_direction", lambda *_: np.full(train.n_items, np.nan))
+    (step,) = GlobalRanking(lam=0.5, loss=loss).steps(train, np.random.default_rng(0))
+    assert not np.nan_to_num(step.model.scores).any()

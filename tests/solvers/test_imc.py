@@ -153,3 +153,10 @@ def test_columns_beyond_the_number_of_users_cost_no_fit():
     view = FeatureLowRank(users=3, items=40, features=31, rank=2, per_user=9).view(np.random.default_rng(1))
     few, many = (list(islice(IMC(rank=rank).steps(view, np.random.default_rng(0)), 60))[-1] for rank in (3, 10))
     assert many.objective() == pytest.approx(few.objective(), rel=1e-3)
+
+
+def test_without_ratings_there_is_one_step_whatever_the_rank(train):
+    silent = train.take(np.arange(0))
+    for rank in (2, 9):
+        (step,) = IMC(rank=rank).steps(silent, np.random.default_rng(0))
+        assert step.model.basis.shape[1] == min(rank, 6) and not step.model.users.any()

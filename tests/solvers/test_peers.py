@@ -281,3 +281,10 @@ def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
 def test_every_peer_is_listed():
     homes = SOLVERS.entries.items()
     assert tuple(sorted(name for name, home in homes if home.startswith("rankbench.solvers.peers."))) == EVERY_PEER
+
+
+def test_packages_that_are_there_are_imported_and_one_that_is_not_is_told_with_the_command(monkeypatch, tmp_path):
+    (tmp_path / "there_it_is.py").write_text("found = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert peers.missing("there_it_is") is None and sys.modules.pop("there_it_is").found
+    assert peers.missing("json", "no_such_package") == peers.INSTALL

@@ -16,7 +16,7 @@ from rankbench.data.views import Ratings, offer
 from rankbench.errors import UserError
 from rankbench.metrics import evaluate
 from rankbench.models import Stumps
-from rankbench.solvers.rankboost import RankBoost
+from rankbench.solvers.rankboost import RankBoost, _best_rounds
 from rankbench.streams import stream
 
 
@@ -255,3 +255,9 @@ def test_it_learns_magnitudes_it_never_saw():
     *_, step = islice(RankBoost().steps(train, stream(0)), 60)
     assert isinstance(step.model, Stumps)
     assert evaluate(step.model, test, ["pairwise-error"])["pairwise-error"] < 0.38  # 0.32 by MPRank
+
+
+def test_validated_rounds_stay_where_what_is_left_to_train_on_has_no_threshold_to_offer():
+    alike, apart = np.zeros((4, 1)), np.arange(4.0)[:, None]
+    train, held = (Ratings([0, 4], np.arange(4), np.arange(4.0), 4, features) for features in (alike, apart))
+    assert list(islice(_best_rounds(train, held, "half", 1), 5)) == [0] * 5

@@ -15,6 +15,7 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
 from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
+from rankbench.methods import newton
 from rankbench.metrics import evaluate
 from rankbench.solvers.ranksvm_joint import RankSVMJoint
 from rankbench.solvers.ranksvm_separate import RankSVMSeparate
@@ -235,3 +236,9 @@ def test_many_tasks_give_the_same_bytes_on_any_number_of_threads(solver, threads
     one, more = (fit(solver, many, steps=2, threads=n) for n in (1, threads))
     every = np.indices((40, 50)).reshape(2, -1)
     assert one.score(*every).tobytes() == more.score(*every).tobytes()
+
+
+def test_it_ends_where_no_length_of_a_step_is_accepted(train, monkeypatch):
+    monkeypatch.setattr(newton, "_direction", lambda point, linear, C: np.full(linear.size, np.nan))
+    (step,) = RankSVMJoint(C=0.1).steps(train, np.random.default_rng(0))
+    assert step.gap() > 0 and not step.model.score(np.arange(8), np.arange(8)).any()

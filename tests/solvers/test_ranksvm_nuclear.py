@@ -169,3 +169,10 @@ def test_features_that_are_all_zero_are_refused(kind):
 def test_a_weight_of_the_losses_that_is_not_positive_is_refused(C):
     with pytest.raises(UserError, match="C="):
         RankSVMNuclear(C=C)
+
+
+def test_it_ends_where_no_length_of_a_step_is_accepted(train, monkeypatch):
+    monkeypatch.setattr(ranksvm_nuclear, "sufficient", lambda *_: False)
+    monkeypatch.setattr(ranksvm_nuclear, "_newton", lambda *_: None)
+    (step,) = RankSVMNuclear(C=0.1).steps(train, np.random.default_rng(0))
+    assert not matrix(step).any() and step.gap() > 0

@@ -234,6 +234,13 @@ def test_auto_leaves_pairs_that_are_slow():
     assert slow.gap() > 1e-3 * slow.objective()
 
 
+def test_auto_takes_five_steps_on_pairs_before_it_leaves_them():
+    train, solver = one_user(60, features=4, levels=True), SVRank(C=1e5, eps=0.0)
+    courses = (one.steps(train, stream(0)) for one in (solver, replace(solver, form="pairs")))
+    same = [auto.objective() == pairs.objective() for auto, pairs, _ in zip(*courses, range(6), strict=False)]
+    assert same == [True] * 5 + [False]
+
+
 def test_huge_features_do_not_break_the_newton_system():
     train = one_user(40)
     huge = replace(train, item_features=1e3 * train.item_features)

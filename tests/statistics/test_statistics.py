@@ -394,3 +394,13 @@ def test_a_sample_of_nothing_or_of_other_users_is_refused_and_nothing_known_has_
             Sample.of(values)
     assert np.isnan(bca(0.5, np.full(9, np.nan), np.ones(3))).all()
     assert np.isnan(bca(np.nan, np.ones(9), np.ones(3))).all()
+
+
+def test_bold_is_decided_by_the_p_value_that_is_adjusted_for_the_number_of_solvers():
+    rng = np.random.default_rng(3)
+    best = rng.standard_normal(60)
+    below = {f"below {place}": sample(best - 0.4 - 1.5 * rng.standard_normal(60)) for place in range(4)}
+    found = statistics.verdicts({"best": sample(best + 0.1), **below}, "higher")
+    others = [one for one in found.values() if one.against_best]
+    assert any(one.against_best.p < 0.05 <= one.p and one.bold for one in others)
+    assert all(one.bold == (one.p >= 0.05) for one in others)

@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from rankbench.data.files import File
 from rankbench.data.sources import brain
-from rankbench.data.sources.brain import Peaks, Terms
+from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.errors import UserError
 
 CENTRES = np.array(list(itertools.product(range(-90, 91, 10), range(-126, 85, 10), range(-72, 109, 10))))
@@ -299,3 +299,15 @@ def test_another_matrix_than_the_published_one_is_refused(tmp_path):
         wrong = written(tmp_path / "wrong.npz", sparse_npz(scipy.sparse.csr_matrix([[1, weight]])))
         with pytest.raises(UserError, match="negative or not finite"):
             brain.read_matrix(wrong, (1, 2), None)
+
+
+def test_data_of_several_publications_fetches_each_of_them():
+    class Part:
+        name = "first"
+
+        def fetch(self, tell):
+            tell("fetched")
+
+    told = []
+    Joint("joint", "", "", "", (Part(), Part())).fetch(told.append)
+    assert told == ["fetched", "fetched"]

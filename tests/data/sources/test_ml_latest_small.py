@@ -162,11 +162,18 @@ def test_the_later_edition_is_read_out_of_its_archive_beside_files_of_the_earlie
     assert [held.path.name for held in source.origin.held()] == ["ml-latest-small.zip"]
 
 
+def test_a_file_beside_no_ratings_belongs_to_no_edition(no_package):
+    put("ml-latest-small", {"movies.csv": MOVIES})
+    for edition in ("2016", "2018"):
+        assert MovieLensLatestSmall(edition=edition).origin.held() == []
+
+
 def test_the_later_edition_is_downloaded_even_where_the_earlier_lies(monkeypatch, tmp_path):
     put("ml-latest-small", {"ratings.csv": OLD, "movies.csv": MOVIES})
     asked = []
     monkeypatch.setattr("rankbench.data.fetching.fetch", lambda *how: asked.append(how))
     origin = MovieLensLatestSmall(edition="2018").origin
+    assert origin.held() == []
     origin.fetch(print)
     (download, folder, _, by_hand) = asked[0]
     assert download.urls == ("https://files.grouplens.org/datasets/movielens/ml-latest-small.zip",)

@@ -17,7 +17,7 @@ from rankbench.data import building
 from rankbench.data.building import Counts, expect, numbered, ratings
 from rankbench.data.features import Features, decade, kinds, title_words
 from rankbench.data.files import File
-from rankbench.data.tables import Layout, identified, lines, read, records
+from rankbench.data.tables import Layout, Watched, identified, lines, read, records
 from rankbench.errors import UserError
 
 CSV = Layout()
@@ -152,6 +152,17 @@ def test_what_is_written_is_what_is_read(folder, rows, separator, end):
     assert view.user_ids.tolist() == sorted(set(table["u"])) and view.item_ids.tolist() == sorted(set(table["i"]))
 
 
+def test_a_separator_of_two_letters_is_seen_where_they_arrive_one_at_a_time():
+    class Slow(io.BytesIO):
+        def read(self, size=-1):
+            return super().read(min(size, 1))
+
+    watched, found = Watched(Slow(b"1::20:::3"), Layout(separator="::")), b""
+    while piece := watched.read(16):
+        found += piece
+    assert found == b"1\x1f20\x1f:3"
+
+
 # ---- what is refused ----
 
 TWO = "1,2,3\n1,4,5\n"
@@ -191,6 +202,7 @@ MISTAKES = {
     "a rating that overflows": (CSV, TWO + "1,5,-1e999\n", "line 3: rating -inf is out of range: must be finite"),
     "below the scale": (STARS, "1,2,3\n1,4,0\n", "line 2: rating 0 is out of range: must be from 0.5 to 5"),
     "above the scale": (STARS, "1,2,3\n\n1,4,5.5\n", "line 3: rating 5.5 is out of range: must be from 0.5 to 5"),
+    "infinity above a line with too few fields": (CSV, "1,5,inf\n1,5\n", "line 1: rating inf is out of range: must be"),
     "infinity off a scale": (Layout(scale=(0, np.inf)), "1,2,inf\n", "line 1: rating inf is out of range: must be at"),
     "between two steps": (
         STARS,
