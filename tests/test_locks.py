@@ -44,7 +44,9 @@ def test_what_is_needed_is_locked_in_a_version_that_is_allowed():
     extras = PROJECT["project"]["optional-dependencies"]
     needed = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
     needed += [
-        text for extra in ("data", "sklearn", "xls", "partition", "test", "lint", "bench", "docs") for text in extras[extra]
+        text
+        for extra in ("data", "sklearn", "xls", "partition", "test", "lint", "bench", "docs")
+        for text in extras[extra]
     ]
     for requirement in map(Requirement, needed):
         if requirement.name != "rankbench":
