@@ -15,7 +15,7 @@ import gc, sys, tracemalloc
 from itertools import islice
 import numpy as np
 from rankbench.data.views import Ratings, offer
-from rankbench.harness.threads import single_threaded_blas
+from rankbench.blas import one_blas_thread
 from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
 
@@ -36,7 +36,7 @@ settings = "[rank=2]" if sys.argv[1] in ("frsvm", "imc") else ""
 solver = SOLVERS.make(sys.argv[1] + settings)
 train = offer(solver, ratings)
 first, later = int(sys.argv[2]), int(sys.argv[3])
-with single_threaded_blas():
+with one_blas_thread():
     for seed in range(first):
         fit(seed)
     gc.collect()

@@ -13,11 +13,11 @@ import pytest
 from test_versions import CASES, absent, problem
 
 import rankbench
+from rankbench.blas import one_blas_thread
 from rankbench.data import load
 from rankbench.data.splits import Split, split
 from rankbench.data.views import offer
 from rankbench.harness.machine import describe
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.kernels import LEVEL, LEVELS, build_info, level
 from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
@@ -45,7 +45,7 @@ def scores() -> dict[str, str]:
     longer = split(load("low-rank[users=60,items=80,per_user=40]"), "n-per-user[n=20,least=5]")
     given = {f"{text} on {name}": (text, problem(name)) for name, texts in CASES.items() for text in texts}
     given |= {text: (text, longer) for text in LONGER}
-    with single_threaded_blas():
+    with one_blas_thread():
         return {name: scores_of(text, parts) for name, (text, parts) in given.items() if not absent(text)}
 
 

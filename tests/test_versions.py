@@ -20,11 +20,11 @@ from data.splits.small import EVERY_SPLIT, by_hand
 from helpers import OWN_SOLVERS
 
 from rankbench.arrays import fingerprint, pack
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Ints
 from rankbench.data import DATASETS, load
 from rankbench.data.splits import SPLITS, Split, split
 from rankbench.data.views import Comparisons, View, offer
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.metrics import METRICS, mean, metric, per_user, unusable
 from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
@@ -201,7 +201,7 @@ def scores_of(text: str, parts: Split) -> list[float | None]:
     solver, test = SOLVERS.make(text), parts.test
     rows = np.linspace(0, len(test) - 1, PAIRS).astype(int)
     items = test.better if isinstance(test, Comparisons) else test.items
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in islice(solver.steps(offer(solver, parts.train), stream(0, "pinned")), STEPS):
             model = step.model
         return rounded(model.score(test.users[rows], items[rows]))

@@ -2,10 +2,10 @@
 
 from math import inf, nan
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Step
 from rankbench.data.splits import Split
 from rankbench.data.views import offer
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Budget, checkpoints
 from rankbench.metrics import evaluate
 from rankbench.streams import stream
@@ -48,7 +48,7 @@ def _curve(problem: Problem) -> Curve:
         return []
     halves = parts(problem)
     steps = learner.steps(offer(learner, halves.train), stream(0, "asv", problem.solver), 1)
-    with single_threaded_blas():
+    with one_blas_thread():
         return [(point.seconds, _error(point.step, halves)) for point in checkpoints(steps, Budget(problem.steps))]
 
 

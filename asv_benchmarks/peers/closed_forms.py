@@ -8,10 +8,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 from turns import Row, Run, in_turns, seconds
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Ints
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.kernels.solvers import mprank as mprank_kernel
 from rankbench.models import KernelScores
 from rankbench.solvers.mprank import MPRank
@@ -101,7 +101,7 @@ def _rate(blas_threads: int, work: Callable[[], object]) -> float:
 def _check_agreement(ratings: Ratings, gram: Floats) -> None:
     """Exit unless both give the same scores for the items that each user rated."""
     expected = _ridge_scores(ratings, gram)
-    with single_threaded_blas():
+    with one_blas_thread():
         models = {"given": mprank_given(ratings, gram, 1), "made": mprank_whole(ratings, 2)}
     for reading, model in models.items():
         difference = np.abs(model.score(ratings.users, ratings.items) - expected).max()

@@ -9,12 +9,12 @@ import numpy as np
 from turns import Measure, Row, in_turns, seconds
 
 from rankbench import load
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
 from rankbench.data import DATASETS
 from rankbench.data.splits import split
 from rankbench.data.synthetic import FeatureLowRank, Lookalike
 from rankbench.data.views import Ratings
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.frsvm import FRSVM
 
@@ -27,7 +27,7 @@ _LENGTHS = {
 
 def frsvm(repeats: int) -> Iterator[Row | Measure]:
     """The growth of the cost, then epochs at the sizes of Tables 2 and 4, of PrimalCR++ on ML-1M, and of ML-20M."""
-    with single_threaded_blas():
+    with one_blas_thread():
         yield from _exponents()
         yield from _naive(repeats)
         yield from _small_epochs(repeats)

@@ -25,12 +25,12 @@ from turns import Measure
 
 import rankbench
 from rankbench import load
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Partitioned, Sums
 from rankbench.data.views import Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, Team
 from rankbench.harness.machine import describe
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.methods.factors import whole_lanes
 from rankbench.solvers.altsvm import AltSVM
 from rankbench.solvers.frsvm import FRSVM
@@ -53,10 +53,10 @@ MEMBER = """
 import json, sys
 from rankbench.distributed.teams import Member
 from rankbench.harness.machine import describe
-from rankbench.harness.threads import single_threaded_blas
+from rankbench.blas import one_blas_thread
 member = Member("127.0.0.1", bytes.fromhex(sys.argv[2]))
 print(json.dumps(member.address), flush=True)
-with single_threaded_blas():
+with one_blas_thread():
     member.serve(int(sys.argv[1]), [tuple(address) for address in json.loads(input())])
 """
 
@@ -139,14 +139,14 @@ def _steps_in(solver: Partitioned, epochs: int) -> int:
 
 
 def _digest_in_process(solver: Partitioned, train: View, epochs: int) -> str:
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in islice(solver.steps_on(InProcess(), train, stream(0)), 1 + _steps_in(solver, epochs)):
             model = step.model
         return model.digest()
 
 
 def _measured(problem: str, solver: Partitioned, train: View, workers: int, epochs: int) -> Measured:
-    with _team(workers) as team, single_threaded_blas():
+    with _team(workers) as team, one_blas_thread():
         steps = solver.steps_on(team, train, stream(0))
         step = next(steps)
         before, calls, driven, times = team.cost, team.calls, thread_time(), []
@@ -390,7 +390,7 @@ epochs: on these data it is lower with parts than without.
 
 
 def _objectives(solver: Any, train: View, halves: int) -> list[str]:
-    with single_threaded_blas():
+    with one_blas_thread():
         steps = solver.steps(offer(solver, train), stream(0))
         wanted = {halves * epochs for epochs in (1, 5, 20)}
         return [

@@ -8,9 +8,9 @@ import numpy as np
 from turns import Measure, Row, Run, in_turns
 
 from rankbench import data as data_sets
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
 from rankbench.data.views import Ratings
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.isotonic import Blocks
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.smc import SMC
@@ -27,7 +27,7 @@ _OF_ITS_SIZE = {
 
 def rmc(repeats: int) -> Iterator[Row | Measure]:
     """The cost of retargeting per step on MovieLens 1M, and a fit of MovieLens 100K; CPU time on one thread."""
-    with single_threaded_blas():
+    with one_blas_thread():
         yield _per_step(repeats, data_sets.load(_at_hand("ml-1m")))
         yield _fit(repeats, data_sets.load(_at_hand("ml-100k")))
 

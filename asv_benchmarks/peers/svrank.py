@@ -10,12 +10,12 @@ from sklearn.svm import SVR
 from threadpoolctl import threadpool_limits
 from turns import Measure, Row, in_turns, seconds
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Step
 from rankbench.data.splits import Split
 from rankbench.data.splits import split as cut
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.methods.residuals import FeatureSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
@@ -94,7 +94,7 @@ def ours_on_table(found: Split, threads: int) -> Floats:
 
 
 def _check_agreement(found: Split) -> None:
-    with single_threaded_blas():
+    with one_blas_thread():
         difference = float(np.abs(ridge_loop(found) - ours_on_table(found, 2)).max())
     print(f"mprank : KernelRidge loop, 300 users of Table 1: largest difference of a score {difference:.1e}")
     if not difference <= 1e-8:
@@ -167,7 +167,7 @@ def _last(solver: SVRank, view: Ratings) -> Step:
 
 def _growth() -> Iterator[Measure]:
     """The seconds to a relative gap of 1e-4 with 300 features and one BLAS thread, and how they grow with m."""
-    with single_threaded_blas():
+    with one_blas_thread():
         times = [min(_seconds_for(m) for _ in range(2)) for m in _SIZES]
     exponent = float(np.polyfit(np.log(_SIZES), np.log(times), 1)[0])
     yield Measure("svrank over residuals, exponent in m, 300 features", "", exponent, at_most=1.3)

@@ -24,7 +24,7 @@ from machine import Meter, described
 from pages import with_section
 from shares import as_csv, lines, section, table
 
-from rankbench.harness.threads import single_threaded_blas
+from rankbench.blas import one_blas_thread
 from rankbench.kernels import build_info
 
 CASES = (*descents.CASES, *products.CASES, *orders.CASES)
@@ -62,7 +62,7 @@ def main(words: list[str]) -> None:
         return
     if build_info.debug():
         sys.exit("the kernels are built with all checks, which take most of the time: install without them first")
-    with tempfile.TemporaryDirectory() as folder, single_threaded_blas():
+    with tempfile.TemporaryDirectory() as folder, one_blas_thread():
         meter = Meter(compiled(Path(folder)), asked.least)
         found, machine = lines(chosen, meter.look, asked.repeats, asked.least, asked.share)
     if asked.csv:

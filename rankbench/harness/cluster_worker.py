@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from distributed import Event, get_client, get_worker
 from distributed.comm import parse_host_port
 
+from rankbench.blas import one_blas_thread
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Member
 from rankbench.errors import UserError
@@ -21,7 +22,6 @@ from rankbench.harness.isolation import Caps, Interrupted, Outcome, run_isolated
 from rankbench.harness.materials import Materials, read_split
 from rankbench.harness.records import Cell, Machine, Measure
 from rankbench.harness.temporary import own_folder
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.worker import Task
 from rankbench.names import Named
 
@@ -90,7 +90,7 @@ def take_seat(token: str, key: bytes) -> Address:
 def serve_seat(token: str, number: int, addresses: list[Address]) -> None:
     """Hold parts of the users, until the team ends or the driver sets the event of this token."""
     member = _SEATS.pop(token)
-    with single_threaded_blas(), _on_event(token, member.close):
+    with one_blas_thread(), _on_event(token, member.close):
         member.serve(number, addresses)
 
 

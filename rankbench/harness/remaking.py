@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import isnan
 from statistics import fmean
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Solver
 from rankbench.data.views import offer
 from rankbench.errors import UserError
@@ -20,7 +21,6 @@ from rankbench.harness.codec import Unreadable
 from rankbench.harness.materials import Materials
 from rankbench.harness.records import Group, Measure, Result
 from rankbench.harness.store import BESIDE, ResultsFolder
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import checkpoints
 from rankbench.harness.verification import basis_change, races
 from rankbench.harness.worker import digest_of, rng_of
@@ -54,7 +54,7 @@ def remade(result: Result) -> Remade:
     solver: Solver = cell.solver.record
     train = offer(solver, split.train_for(solver))
     budget, model = Budget(steps=result.curve[-1].step), None
-    with single_threaded_blas():
+    with one_blas_thread():
         for checkpoint in checkpoints(solver.steps(train, rng_of(cell), cell.threads), budget):
             model = checkpoint.step.model
     if model is None or MODELS.get(type(model).__name__) is not type(model):

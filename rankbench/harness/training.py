@@ -8,11 +8,11 @@ from time import perf_counter
 
 import numpy as np
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Model, Solver, Step
 from rankbench.data.views import Ratings, View, offer
 from rankbench.errors import UserError
 from rankbench.experiments import Budget
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.names import checked_threads
 from rankbench.streams import stream
 
@@ -102,7 +102,7 @@ def trained(
     threads = checked_threads(threads)  # built-in solvers check it themselves, but a user's solver may not
     rng = stream(seed, "fit", type(solver).__name__)
     step = None
-    with single_threaded_blas():
+    with one_blas_thread():
         for checkpoint in checkpoints(solver.steps(offer(solver, train), rng, threads), budget):
             step = checkpoint.step
             if tell is not None and tell(checkpoint) is True:

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankbench import metrics, models
 from rankbench.arrays import Arrays, fingerprint, pack
+from rankbench.blas import one_blas_thread
 from rankbench.contract import (
     Executor,
     Flags,
@@ -39,7 +40,6 @@ from rankbench.harness.memory import PeakMemory
 from rankbench.harness.own_lines import with_own_line
 from rankbench.harness.records import Cell, Counted, Peak, Point, RankingFunction, Status, pairs_of
 from rankbench.harness.strongest_features import leading_functions
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import Checkpoint, checkpoints
 from rankbench.metrics import Metric, PerUser
 from rankbench.streams import stream
@@ -137,7 +137,7 @@ def work(home: Home, task: Task) -> Ending:
     memory.note("prepare")
     scored, last = -1, None
     imported: tuple[str, ...] = ()
-    with single_threaded_blas():
+    with one_blas_thread():
         for checkpoint in checkpoints(_steps(solver, task, executor, train, rng), cell.budget):
             memory.note("train")
             last, imported = checkpoint, (*imported, *checkpoint.imported)

@@ -17,6 +17,7 @@ from solvers.contract import STEPS, ratings, scores
 
 import rankbench
 from rankbench.arrays import fingerprint
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Executor
 from rankbench.data.views import offer
 from rankbench.distributed import channels, teams
@@ -24,7 +25,6 @@ from rankbench.distributed.channels import PeerGone, accepted, connected_to, lis
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, Member, PartsLost, Team, below, parts_below, parts_of_member
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.solvers.altsvm import AltSVM
 from rankbench.solvers.frsvm import FRSVM
 from rankbench.streams import stream
@@ -35,10 +35,10 @@ KEY = b"a key of a test"
 MEMBER = """
 import json, sys
 from rankbench.distributed.teams import Member
-from rankbench.harness.threads import single_threaded_blas
+from rankbench.blas import one_blas_thread
 member = Member("127.0.0.1", sys.argv[2].encode())
 print(json.dumps(member.address), flush=True)
-with single_threaded_blas():
+with one_blas_thread():
     member.serve(int(sys.argv[1]), [tuple(address) for address in json.loads(input())])
 """
 
@@ -176,7 +176,7 @@ SOLVERS = {
 def course(solver, executor, threads=1):
     """The hash, the objective and all scores of the first models."""
     train = offer(solver, ratings())
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in islice(solver.steps_on(executor, train, stream(0), threads), STEPS):
             yield step.model.digest(), step.objective(), scores(step.model, train).tobytes()
 
@@ -201,7 +201,7 @@ def test_processes_compute_what_threads_do(name):
 def test_gathered_and_scattered_models_are_the_same():
     solver = SOLVERS["frsvm"]
     train = offer(solver, ratings())
-    with team_of_threads(2) as (team, _), single_threaded_blas():
+    with team_of_threads(2) as (team, _), one_blas_thread():
         model = next(solver.steps_on(team, train, stream(0))).model
         assert fingerprint(model.gathered()) == model.digest()
         np.testing.assert_allclose(model.ranking_functions()[1], model.gathered().users.mean(axis=0), rtol=1e-12)

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.methods.completion import Completion, LowRankMatrix, Pull, descend, norm
 from rankbench.methods.entries import Entries, Sparse
 
 
 @pytest.fixture(autouse=True)
-def one_blas_thread() -> Iterator[None]:
+def as_in_the_harness() -> Iterator[None]:
     """As in the harness."""
-    with single_threaded_blas():
+    with one_blas_thread():
         yield
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import isotonic_regression
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Step
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
-from rankbench.harness.threads import single_threaded_blas
 
 
 def some_ratings() -> Ratings:
@@ -20,13 +20,13 @@ def some_ratings() -> Ratings:
 
 def last(solver: Any, train: Any, threads: int = 1) -> Step:
     """Where the solver ends by itself."""
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in solver.steps(train, np.random.default_rng(0), threads):
             found = step
     return found
 
 
-@single_threaded_blas()
+@one_blas_thread()
 def dense_optimum(
     train: Ratings, lam: float, nearest: Callable[[Floats], Floats], steps: int = 250
 ) -> tuple[float, Floats]:

@@ -14,6 +14,7 @@ from solvers.promises import DESCENDS, ENDS, GAP, LEARNS, PROMISES, Promise
 
 from rankbench import models
 from rankbench.arrays import fingerprint
+from rankbench.blas import one_blas_thread
 from rankbench.contract import DECLARATIONS, Determinism
 from rankbench.data.views import Comparisons, View, offer
 from rankbench.distributed.in_process import InProcess
@@ -21,7 +22,6 @@ from rankbench.errors import UserError
 from rankbench.harness.checks.given import edge
 from rankbench.harness.checks.kit import OF_SOLVERS
 from rankbench.harness.checks.material import EDGES, STEPS, Subject, accepted, course, print_of, ratings, run, scores
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.names import Limits, build, changed_settings, settings_of, show
 from rankbench.solvers import SOLVERS
 from rankbench.streams import stream
@@ -108,7 +108,7 @@ class SolverContract:
         if LEARNS not in self.promises:
             pytest.skip("promises.py has no promise that it learns")
         pairs = ratings().comparisons()
-        with single_threaded_blas():
+        with one_blas_thread():
             for step in run(self.solver, train, steps=20):
                 model = step.model
             ahead = model.score(pairs.users, pairs.better) - model.score(pairs.users, pairs.worse)
@@ -131,7 +131,7 @@ class SolverContract:
             assert (objectives - objectives.min() <= gaps + rounding).all()
 
     def test_it_ends_where_that_is_promised_and_its_last_model_stays(self, train):
-        with single_threaded_blas():
+        with one_blas_thread():
             steps = self.solver.steps(train, stream(0))
             prints = [(step.model, print_of(step.model, train)) for step in islice(steps, MANY)]
             assert (next(steps, None) is None) == (ENDS in self.promises)
@@ -184,7 +184,7 @@ class InParts:
             list(run(self.solver, offer(self.solver, EDGES["one-user"]())))
 
     def test_on_an_executor_the_models_score_alike_and_have_the_same_hash(self, train):
-        with single_threaded_blas():
+        with one_blas_thread():
             plain = [(fingerprint(s.model), s.objective(), scores(s.model, train)) for s in run(self.solver, train)]
             steps = islice(self.solver.steps_on(InProcess(), train, stream(0)), STEPS)
             for step, (digest, objective, expected) in zip(steps, plain, strict=True):
@@ -195,13 +195,13 @@ class InParts:
                 np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-14)
 
     def test_a_scattered_model_is_gathered_to_be_saved(self, train, tmp_path):
-        with single_threaded_blas():
+        with one_blas_thread():
             step = next(self.solver.steps_on(InProcess(), train, stream(0)))
             models.save(step.model, tmp_path / "model.npz")
             assert fingerprint(models.load(tmp_path / "model.npz")) == step.model.digest()
 
     def test_a_user_or_item_that_is_not_there_is_named(self, train):
-        with single_threaded_blas():
+        with one_blas_thread():
             model = next(self.solver.steps_on(InProcess(), train, stream(0))).model
             for users, items in (([train.n_users], [0]), ([0], [train.n_items]), ([-1], [0])):
                 with pytest.raises(UserError, match="is out of range: ids run from 0 to"):

@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 from solvers.contract import SolverContract
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.solvers.convex_erm import ConvexERM
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ each_loss = pytest.mark.parametrize("loss", list(LOSSES))
 
 @pytest.fixture(autouse=True)
 def as_the_harness_does() -> Iterator[None]:
-    with single_threaded_blas():
+    with one_blas_thread():
         yield
 
 

@@ -10,12 +10,12 @@ import scipy.sparse
 from scipy.optimize import minimize
 from solvers.contract import InParts, SolverContract, ratings
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
 from rankbench.kernels.methods import entries
 from rankbench.kernels.shared.rows import SparseRows
@@ -54,7 +54,7 @@ def small(**settings) -> Ratings:
 def run(solver: FRSVM, train: View, steps: int, threads: int = 1):
     """The start and the last of so many steps, each as (U, V, objective)."""
     shown = []
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in islice(solver.steps(train, np.random.default_rng(1), threads), steps + 1):
             model = step.model
             basis = model.basis if solver.needs_features else model.items
@@ -165,7 +165,7 @@ def test_unseen_items_are_scored_by_their_features():
     train = small()
     unseen = int(np.flatnonzero(np.bincount(train.items[train.indptr[1] :], minlength=60))[0])
     kept = np.flatnonzero(train.items != unseen)
-    with single_threaded_blas():
+    with one_blas_thread():
         model = list(islice(FRSVM(rank=2).steps(train.take(kept), np.random.default_rng(0)), 30))[-1].model
     rows = np.flatnonzero(train.items == unseen)
     scores = model.score(train.users[rows], train.items[rows])
@@ -220,7 +220,7 @@ def test_its_description_says_how_such_a_task_is_scored():
 
 
 def test_items_in_no_pair_score_nan_without_features():
-    with single_threaded_blas():
+    with one_blas_thread():
         *_, last = islice(FRSVM(rank=2, features="none").steps(lonely(), np.random.default_rng(0)), 3)
     assert np.isnan(last.model.score(np.array([3, 3]), np.array([3, 4]))).all()
     assert np.isfinite(last.model.score(np.array([3, 3]), np.array([0, 2]))).all()
@@ -261,7 +261,7 @@ def test_products_with_the_features_are_those_of_numpy(n, threads):
         indptr=sparse.indptr.astype(np.int64), columns=sparse.indices.astype(np.int32), values=sparse.data
     )
     outs = np.empty((3, n, 8))
-    with single_threaded_blas():
+    with one_blas_thread():
         kernel.dense_times(features=features, matrix=matrix, out=outs[0], threads=threads)
         entries.times(matrix=rows, dense=matrix, out=outs[1], threads=threads)
         for out in outs[:2]:
@@ -314,14 +314,14 @@ def put(part, users):
 @pytest.mark.parametrize("partitions", [2, 7])
 def test_with_users_in_parts_every_epoch_does_what_it_does_without(view, features, partitions):
     solver = FRSVM(rank=3, C=0.3, features=features, newton=2, partitions=partitions)
-    with single_threaded_blas():
+    with one_blas_thread():
         whole, parts = from_the_same_start(solver, VIEWS[view](), 5)
     np.testing.assert_allclose(parts, whole, rtol=1e-8)
 
 
 def test_features_as_many_as_items_stay_with_the_driver():
     wide = small(features=80)
-    with single_threaded_blas():
+    with one_blas_thread():
         whole, parts = from_the_same_start(FRSVM(rank=3, C=0.3, partitions=3), wide, 3)
     np.testing.assert_allclose(parts, whole, rtol=1e-8)
 
@@ -330,7 +330,7 @@ def test_features_as_many_as_items_stay_with_the_driver():
 def test_a_rank_above_that_of_the_product_keeps_the_product(view):
     """A weak fit, whose smaller singular values vanish: balancing must not amplify rounding errors."""
     solver = FRSVM(rank=5, C=1e-4, partitions=3)
-    with single_threaded_blas():
+    with one_blas_thread():
         objectives = [step.objective() for step in islice(solver.steps(VIEWS[view](), np.random.default_rng(0)), 60)]
     assert (np.diff(objectives) <= 1e-12 * np.abs(objectives[:-1])).all()
 

@@ -8,11 +8,11 @@ import pytest
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Step
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.metrics import evaluate
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.lcr import LCR
@@ -20,7 +20,7 @@ from rankbench.solvers.lcr import LCR
 
 @pytest.fixture(autouse=True)
 def as_the_harness_does() -> Iterator[None]:
-    with single_threaded_blas():
+    with one_blas_thread():
         yield
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from solvers.contract import ratings
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import NeedsMore, Solver
 from rankbench.data.views import Ratings, offer
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
 from rankbench.names import Limits, show
 from rankbench.solvers import SOLVERS
@@ -128,7 +128,7 @@ def test_steps_are_silent_at_ordinary_settings(name):
     train = small()
     solver = solver_of(name, {})
     skip_without_its_package(solver)
-    with warnings.catch_warnings(), single_threaded_blas():
+    with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("error")
         for step in islice(solver.steps(offer(solver, train), stream(0)), STEPS):
             assert step.objective is None or isfinite(step.objective())

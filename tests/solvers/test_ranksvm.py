@@ -9,11 +9,11 @@ import scipy.sparse
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Step
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
 from rankbench.methods import newton
 from rankbench.metrics import evaluate
@@ -78,7 +78,7 @@ def value(weights: Floats, rows: Floats, C: float) -> float:
 
 def last(solver: Any, view: View, threads: int = 1) -> Step:
     """Where the solver ends."""
-    with single_threaded_blas():
+    with one_blas_thread():
         *_, step = solver.steps(view, np.random.default_rng(0), threads)
     return step
 

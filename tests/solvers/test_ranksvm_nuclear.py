@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse
 from solvers.contract import SolverContract
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Step
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
 from rankbench.metrics import evaluate
 from rankbench.solvers import ranksvm_nuclear
@@ -95,7 +95,7 @@ def matrix(step: Step) -> Floats:
 
 def last(solver: Any, view: View) -> Step:
     """Where the solver ends."""
-    with single_threaded_blas():
+    with one_blas_thread():
         *_, step = solver.steps(view, np.random.default_rng(0))
     return step
 

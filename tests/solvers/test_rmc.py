@@ -9,11 +9,11 @@ import pytest
 from solvers.completion import dense_optimum, last, slow_projection, some_ratings
 from solvers.contract import SolverContract, ratings
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
 from rankbench.data.synthetic import LowRank, PartialOrders
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import fit
 from rankbench.solvers.rmc import RMC
 
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def one_blas_thread() -> Iterator[None]:
+def as_in_the_harness() -> Iterator[None]:
     """As in the harness."""
-    with single_threaded_blas():
+    with one_blas_thread():
         yield
 
 

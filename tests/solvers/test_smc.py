@@ -8,18 +8,18 @@ import pytest
 from solvers.completion import dense_optimum, last, some_ratings
 from solvers.contract import SolverContract
 
+from rankbench.blas import one_blas_thread
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.solvers.smc import SMC
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def one_blas_thread() -> Iterator[None]:
+def as_in_the_harness() -> Iterator[None]:
     """As in the harness."""
-    with single_threaded_blas():
+    with one_blas_thread():
         yield
 
 

@@ -10,11 +10,11 @@ import scipy.sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from solvers.contract import SolverContract
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.methods import kernel_matrices
 from rankbench.solvers import svrank
 from rankbench.solvers.svrank import SVRank
@@ -47,7 +47,7 @@ def one_user(m: int, features: int = 6, seed: int = 0, levels: bool = False) -> 
 
 def last(solver: SVRank, train: Ratings, threads: int = 1):
     """The last step."""
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in solver.steps(train, stream(0), threads):
             found = step
     return found

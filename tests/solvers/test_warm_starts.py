@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from solvers.completion import last, some_ratings
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import GoesOn, Step
 from rankbench.data.synthetic import PartialOrders
 from rankbench.data.views import View
 from rankbench.errors import UserError
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.models import Factors, ItemScores
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.global_ranking import GlobalRanking
@@ -32,9 +32,9 @@ OF_RATINGS = {"smc", "smc-centred"}
 
 
 @pytest.fixture(autouse=True)
-def one_blas_thread() -> Iterator[None]:
+def as_in_the_harness() -> Iterator[None]:
     """As in the harness."""
-    with single_threaded_blas():
+    with one_blas_thread():
         yield
 
 

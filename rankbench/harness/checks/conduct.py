@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from rankbench.blas import one_blas_thread
 from rankbench.experiments import Budget
 from rankbench.harness.checks.material import STEPS, Subject, course
 from rankbench.harness.findings import Finding, failed, passed
 from rankbench.harness.system import descendants
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.training import checkpoints
 from rankbench.streams import stream
 
 
 def imports(subject: Subject) -> Finding:
     """Whether a training imports packages, whose loading would count as training time."""
-    with single_threaded_blas():
+    with one_blas_thread():
         steps = checkpoints(subject.solver.steps(subject.train, stream(0), 1), Budget(steps=STEPS))
         loaded = dict.fromkeys(module for checkpoint in steps for module in checkpoint.imported)
     if loaded:
@@ -31,7 +31,7 @@ def imports(subject: Subject) -> Finding:
 def budgets(subject: Subject) -> Finding:
     """Whether a training can be left after any step, without threads or processes that stay behind."""
     name, threads, processes = "budgets", threading.active_count(), set(descendants(os.getpid()))
-    with single_threaded_blas():
+    with one_blas_thread():
         steps = subject.solver.steps(subject.train, stream(0), 1)
         indices = [checkpoint.index for checkpoint in checkpoints(steps, Budget(steps=1))]
         try:

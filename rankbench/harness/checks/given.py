@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from rankbench.arrays import fingerprint
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.harness.checks.material import EDGES, Subject, accepted, course, must_score, run, scores
 from rankbench.harness.findings import Finding, failed, not_applicable, passed
-from rankbench.harness.threads import single_threaded_blas
 
 _REPEAT = "draw every random number from `rng`, and let `objective` and `gap` change nothing"
 
@@ -45,7 +45,7 @@ def writing(subject: Subject) -> Finding:
     """Whether the training data is the same after a training."""
     name, train = "writing", subject.train
     before = fingerprint(train)
-    with single_threaded_blas():
+    with one_blas_thread():
         for _ in run(subject.solver, train):
             pass
     if fingerprint(train) != before:
@@ -81,7 +81,7 @@ def edge(subject: Subject, name: str, view: Ratings) -> Finding:
 def scored(subject: Subject, train: View, name: str, where: str, threads: int = 1) -> Finding:
     """Whether each of the first models has a number where user and item are in some comparison, elsewhere also NaN."""
     wanted = must_score(train)
-    with single_threaded_blas():
+    with one_blas_thread():
         shown = [scores(step.model, train) for step in run(subject.solver, train, threads=threads)]
     if not shown:
         return failed(name, f"{where}`steps` yields nothing", "yield a Step with a model at least once")

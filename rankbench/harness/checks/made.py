@@ -8,10 +8,10 @@ from time import perf_counter
 import numpy as np
 
 from rankbench import models
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats, Ints, Model, Step
 from rankbench.harness.checks.material import STEPS, Subject, all_pairs, print_of, run, scores
 from rankbench.harness.findings import Finding, failed, not_applicable, passed
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.streams import stream
 
 _MANY = 40  # steps after which a training is left
@@ -40,7 +40,7 @@ def shapes(subject: Subject) -> Finding:
     name = "shapes"
     users, items = all_pairs(subject.train)
     chosen = np.random.default_rng(0).permutation(len(users))[:100]
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in run(subject.solver, subject.train):
             whole = step.model.score(users, items)
             part = step.model.score(users[chosen].astype(np.int64), items[chosen].astype(np.int64))
@@ -69,7 +69,7 @@ def direction(subject: Subject) -> Finding:
 def objective(subject: Subject) -> Finding:
     """Whether objective and gap, if there are any, are finite numbers, and the gap bounds the distance to the best."""
     name = "objective"
-    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):  # numbers that run away are found below
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # numbers that run away are found below
         found = [
             (step.objective() if step.objective else None, step.gap() if step.gap else None)
             for step in run(subject.solver, subject.train, _MANY)
@@ -90,7 +90,7 @@ def objective(subject: Subject) -> Finding:
 def last_model(subject: Subject) -> Finding:
     """Whether the last model stays as it was when it was yielded, for a solver that ends by itself."""
     name, train = "last model", subject.train
-    with single_threaded_blas():
+    with one_blas_thread():
         steps = subject.solver.steps(train, stream(0))
         model, told = None, ""
         for step in islice(steps, _MANY):
@@ -107,7 +107,7 @@ def last_model(subject: Subject) -> Finding:
 def saving(subject: Subject) -> Finding:
     """Whether models can be saved and score the same after they were loaded."""
     name = "saving"
-    with single_threaded_blas(), tempfile.TemporaryDirectory() as folder:
+    with one_blas_thread(), tempfile.TemporaryDirectory() as folder:
         for step in run(subject.solver, subject.train):
             if models.MODELS.get(type(step.model).__name__) is not type(step.model):
                 known = ", ".join(models.MODELS)
@@ -136,7 +136,7 @@ def speed_of_score(subject: Subject) -> Finding:
 
 def _last(subject: Subject, steps: int) -> Model:
     """The model after some steps."""
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in run(subject.solver, subject.train, steps):
             model = step.model
     return model

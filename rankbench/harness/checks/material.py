@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 
 from rankbench.arrays import fingerprint
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Flags, Floats, Ints, Model, Solver, Step
 from rankbench.data.views import Comparisons, Ratings, View, offer
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.harness.worker import digest_of
 from rankbench.models import ItemScores
 from rankbench.streams import stream
@@ -83,7 +83,7 @@ def course(solver: Solver, train: View, threads: int = 1, seed: int = 0, look: b
     With `look`, the objective and the gap of each step are asked for, as an evaluation does.
     """
     prints = []
-    with single_threaded_blas():
+    with one_blas_thread():
         for step in run(solver, train, STEPS, threads, seed):
             prints.append(print_of(step.model, train))
             if look:

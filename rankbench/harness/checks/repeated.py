@@ -2,11 +2,11 @@
 
 from itertools import islice, zip_longest
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism
 from rankbench.harness.checks.given import scored
 from rankbench.harness.checks.material import STEPS, Subject, course, print_of
 from rankbench.harness.findings import Finding, failed, not_applicable, passed
-from rankbench.harness.threads import single_threaded_blas
 from rankbench.streams import stream
 
 _DRAW = "draw every random number from `rng`, and never depend on times, on `id` or on the order of a set"
@@ -58,7 +58,7 @@ def side_by_side(subject: Subject) -> Finding:
     name, solver, train = "side by side", subject.solver, subject.train
     if solver.determinism is Determinism.RACY:
         return not_applicable(name, "declared racy: it repeats nothing")
-    with single_threaded_blas():
+    with one_blas_thread():
         runs = [islice(solver.steps(train, stream(seed)), STEPS) for seed in (0, 1)]
         pairs = [[print_of(step.model, train) if step else "" for step in pair] for pair in zip_longest(*runs)]
     for seed in (0, 1):
