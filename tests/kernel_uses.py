@@ -52,6 +52,7 @@ SETTINGS = (
     "item-knn[values=centred,shrink=0]",
     "lcr[rank=1,anchors=2,prior_rank=1]",
     "mf[rank=3]",
+    "mf[rank=3,inner=2]",
     "mprank",
     "mprank[form=dual]",
     "mprank[kernel=gaussian]",

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from helpers import rankbench
-from test_readme import example
+from test_docs import DOCS, blocks
 
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.errors import UserError
@@ -33,6 +33,7 @@ class Gap:
         return scores[good].mean() - scores[~good].mean() if 0 < good.sum() < len(good) else np.nan
 
 
+FIRST = next(one.text for one in blocks(DOCS / "howto" / "your-metric.md") if one.file == "first.py")
 MODEL = ItemScores(np.array([0.0, 1.0, 5.0]))
 TEST = Ratings.from_triples([0, 0, 0, 1, 3, 3], [0, 1, 2, 2, 0, 2], [1, 5, 4, 5, 3, 5.0], 4, 3)
 
@@ -59,13 +60,13 @@ def test_a_plug_in_is_found_by_its_name(monkeypatch):
 def test_a_file_is_known_by_its_content_and_shown_as_it_was_written(tmp_path, monkeypatch):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "first.py").write_text(example("metric"))
+        (tmp_path / folder / "first.py").write_text(FIRST)
     monkeypatch.chdir(tmp_path)
     here, there = (metric(f"{folder}/first.py:First[places=2]") for folder in ("a", "b"))
     assert here.identity == there.identity != here.label
     assert (here.label, there.label) == ("a/first.py:First[places=2]", "b/first.py:First[places=2]")
     assert metric("a/first.py:First").identity != here.identity
-    (tmp_path / "b" / "first.py").write_text(example("metric") + "# edited\n")
+    (tmp_path / "b" / "first.py").write_text(FIRST + "# edited\n")
     assert metric("b/first.py:First[places=2]").identity != here.identity
     assert metric("ndcg@10[users=all]").identity == "ndcg@10[users=all]"
 
@@ -91,7 +92,7 @@ def test_what_a_metric_does_not_say_is_asked_for(tmp_path):
 
 
 def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys):
-    (tmp_path / "first.py").write_text(example("metric"))
+    (tmp_path / "first.py").write_text(FIRST)
     (tmp_path / "mine.toml").write_text(
         'title = "Mine"\npaper = "none"\nabout = "A metric of my own."\n'
         'data = ["low-rank[users=30,items=30,per_user=20]"]\nsplits = ["n-per-user[n=8]"]\n'
@@ -113,9 +114,10 @@ def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys)
     assert "no file 'first.py' to take the metric 'First' from" in capsys.readouterr().err
 
 
-def test_readmes_metric_computes_what_it_says():
+def test_the_metric_of_the_documentation_computes_what_it_says():
     space: dict[str, object] = {}
-    exec(example("metric"), space)
+    exec(FIRST, space)
     scores, values = np.array([3.0, 1.0, 2.0]), np.array([2.0, 5.0, 3.0])
     assert space["First"](places=2).of_user(scores, values) == 2.5
     assert space["First"](places=9).of_user(scores, values) == pytest.approx(10 / 3)
+    assert space["First"](places=1).of_user(np.array([3.0, 3.0, np.nan]), values) == 3.5  # tied with the last

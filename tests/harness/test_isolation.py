@@ -446,7 +446,7 @@ def test_the_last_message_of_a_cell_says_what_is_wrong_with_its_model(tmp_path, 
 
 
 def test_a_cell_whose_parts_others_hold_gives_the_same_bits_and_counts_their_memory(tmp_path, pipe, monkeypatch):
-    monkeypatch.setattr(memory, "_peak_bytes", lambda: 0)  # of this process
+    monkeypatch.setattr(memory.system, "peak_bytes", lambda: 0)  # of this process
     task = task_with(tmp_path, "frsvm[rank=2,features=none,partitions=3]")
     member, key = Member("127.0.0.1", b"key"), b"key"
     thread = threading.Thread(target=member.serve, args=(0, [member.address]))
