@@ -444,6 +444,16 @@ def test_several_data_sets_need_a_choice(call, tmp_path):
     assert code == 1 and "is not the stored one" in said  # the results are made up, and have no hash
 
 
+def test_several_splits_need_a_choice(call, tmp_path):
+    kept(tmp_path / "a", tiny(splits=(*TINY.splits, "entries[test=0.2]")))
+    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
+    assert code == 1 and "choose one with --split: entries[test=0.2], n-per-user[n=8,least=5]" in said
+    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entries")
+    assert code == 1 and "is not the stored one" in said  # the results are made up, and have no hash
+    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entires")
+    assert code == 1 and "unknown split of tiny 'entires'" in said
+
+
 def test_an_ambiguous_key_lists_the_cells(tmp_path):
     kept(tmp_path / "a")
     results = ResultsFolder(tmp_path / "a", silent)

@@ -14,7 +14,7 @@ from rankbench.errors import UserError
 from rankbench.leftovers import partial_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import TextIO
 
     import pandas
@@ -141,6 +141,7 @@ def model(
         str, option("--metric", "METRIC", "Best by this metric, instead of the first.", completion.metrics)
     ] = "",
     data: Annotated[str, option("-d/--data", "DATA", "Only on this data set.", completion.data_sets)] = "",
+    split: Annotated[str, option("--split", "SPLIT", "Only on this split.", completion.splits)] = "",
     solver: Annotated[str, option("-s/--solver", "SOLVER", "Only of this solver.", completion.solvers)] = "",
     anyway: Annotated[bool, typer.Option("--anyway", help="Write a model too that is not the stored one.")] = False,
     out: Stored = RESULTS,
@@ -157,9 +158,10 @@ def model(
     from rankbench.harness.remaking import remade
     from rankbench.harness.store import file_name
 
-    if not best and (metric or data or solver):
-        raise UserError("--metric, -d and -s choose among the solvers of an experiment: give --best with them")
-    result = _best(out, what, metric, (data, solver)) if best else _of_key(out, what)
+    asked = {"data": data, "split": split, "solver": solver}
+    if not best and (metric or any(asked.values())):
+        raise UserError("--metric, -d, --split and -s choose among the cells of an experiment: give --best with them")
+    result = _best(out, what, metric, asked) if best else _of_key(out, what)
     path = to or Path(file_name(result.cell).replace(".json", ".npz"))
     if path.exists():
         raise UserError(f"{path} exists already: choose another file with -o, or remove it first")
@@ -235,8 +237,8 @@ def _of_key(out: Path, digits: str) -> "Result":
     return by_key(stored_in(out), digits)
 
 
-def _best(out: Path, name: str, metric: str, asked: tuple[str, str]) -> "Result":
-    """The result that is meant by `--best`; `asked` is the data set and the solver, or empty texts."""
+def _best(out: Path, name: str, metric: str, asked: "Mapping[str, str]") -> "Result":
+    """The result that is meant by `--best`; `asked` has the data set, the split and the solver, or empty texts."""
     from rankbench.cli.looking import stored_study
     from rankbench.errors import unknown
     from rankbench.harness.remaking import best_of
@@ -247,7 +249,7 @@ def _best(out: Path, name: str, metric: str, asked: tuple[str, str]) -> "Result"
     if metric and metric not in measures:
         raise unknown(f"metric of {study.name}", metric, measures)
     found = groups(study)
-    for kind, text in zip(("data", "solver"), asked, strict=True):
+    for kind, text in asked.items():
         known = {group: getattr(group, kind) for group in found}
         found = [group for group, of in known.items() if text in ("", of.written, *of.names)]
         if not found:

@@ -106,10 +106,11 @@ def best_of(groups: Sequence[Group], measure: Measure) -> Result:
 
     Single cells are not compared, because repetitions have other users and rows.
     """
-    places = {(group.data.written, group.split.written) for group in groups}
-    if len(places) > 1:
-        named = ", ".join(sorted(" ".join(place) for place in places))
-        raise UserError(f"values on different data cannot be compared: choose one with -d: {named}")
+    for kind, option in (("data", "-d"), ("split", "--split")):
+        places = sorted({getattr(group, kind).written for group in groups})
+        if len(places) > 1:
+            named = ", ".join(places)
+            raise UserError(f"values on different {kind} cannot be compared: choose one with {option}: {named}")
     means = [(fmean(values), group) for group in groups if (values := group.values(measure.label))]
     known = [(measure.sign * mean, group) for mean, group in means if not isnan(mean)]
     if not known:
