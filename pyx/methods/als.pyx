@@ -172,7 +172,7 @@ cdef int _improve_row(
     Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + lam I) out.
     """
     cdef Py_ssize_t a
-    cdef int iteration
+    cdef int _iteration
     cdef double squared, before, length
     if rows.indptr[row] == rows.indptr[row + 1]:
         for a in range(rank):
@@ -183,7 +183,7 @@ cdef int _improve_row(
         memory.residual[a] -= memory.lam * out[a]
         memory.direction[a] = memory.residual[a]
     squared = dot_any(memory.residual, memory.residual, rank)
-    for iteration in range(memory.iterations):
+    for _iteration in range(memory.iterations):
         if squared == 0.0:
             break
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)

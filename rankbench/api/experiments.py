@@ -12,7 +12,7 @@ from rankbench import experiments
 from rankbench.api.progress import cell_display
 from rankbench.brief import brief_table
 from rankbench.errors import UserError, unknown
-from rankbench.experiments import Experiment
+from rankbench.experiments import Budget, Experiment
 from rankbench.experiments.spaces import Tune, read_space
 from rankbench.harness.isolation import Caps
 from rankbench.harness.plan import check_named
@@ -157,6 +157,7 @@ def tune(
     validation: str = "entries[test=0.2]",
     trials: int = 8,
     steps: int = 20,
+    patience: int | None = None,
     seed: int = 0,
     threads: int = 1,
     out: str | Path = RESULTS,
@@ -180,6 +181,9 @@ def tune(
         How many settings to try.
     steps : int
         Steps of each training.
+    patience : int, optional
+        Stop early: a trial ends after so many steps in a row without a better value, and the last training takes as
+        many steps as the best trial took to its best value.
     seed : int
         Decides all random numbers.
     threads : int
@@ -205,7 +209,7 @@ def tune(
     selection = Selection(seed=seed, threads=threads)
     given = handed(data, Path(out))
     with given.errors():
-        chosen = alone(solver, named(given), split, wanted, steps)
+        chosen = alone(solver, named(given), split, wanted, Budget(steps, patience=patience))
         found = _run(chosen, selection, out, Conditions(caps=Caps(TIMEOUT)), _listener(progress, None))
         if found.study.skips:
             raise UserError(found.study.skips[0].text)

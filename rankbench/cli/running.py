@@ -158,6 +158,9 @@ def tune(
     method: Method = "random",
     draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
+    patience: Annotated[
+        int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")
+    ] = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     threads: Threads = 1,
@@ -174,6 +177,7 @@ def tune(
     from dataclasses import replace
 
     from rankbench.cli.session import Session, results_in
+    from rankbench.experiments import Budget
     from rankbench.experiments.spaces import Tune, read_space
     from rankbench.harness.isolation import Caps
     from rankbench.harness.records import Selection
@@ -185,6 +189,6 @@ def tune(
         selection = Selection(seed=seed, threads=threads)
         spaces = {solver: read_space(space or ())}
         wanted = replace(kind, space=spaces, trials=trials, metric=metric, validation=validation)
-        experiment = alone(solver, data, split, wanted, steps)
+        experiment = alone(solver, data, split, wanted, Budget(steps, patience=patience))
     conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout)), force, retry_failed)
     raise typer.Exit(Session(results_in(out), selection, conditions, quiet).tune_one(experiment))

@@ -25,12 +25,15 @@ class Budget:
     """When to stop a solver: after a number of steps or seconds, or when the objective changes less than a tolerance.
 
     Step 0 is the start, so `steps=20` asks for 20 steps after it. `tolerance` compares the objectives
-    of successive steps; computing them does not count as training time.
+    of successive steps; computing them does not count as training time. `patience` stops early: a trial of a search
+    ends after so many evaluations in a row without a better value on its validation part, and the solver is then
+    trained for as many steps as the best trial took to its best value.
     """
 
     steps: Annotated[int, STEPS] | None = 20
     seconds: Annotated[float, Limits(above=0)] | None = None
     tolerance: Annotated[float, Limits(above=0)] | None = None
+    patience: Annotated[int, Limits(low=1, high=STEPS.high)] | None = None
 
     def __post_init__(self) -> None:
         check(self)
@@ -137,6 +140,9 @@ class Experiment:
         check(self)
         if self.growth and self.figure.kind != "growth":
             problem = f"[[growth]] needs [figure] kind=growth, not kind={self.figure.kind}"
+            raise UserError(problem, subject="Experiment")
+        if self.budget.patience is not None and (self.tune is None or self.tune.method == "halving"):
+            problem = "patience needs the trials of [tune], by another method than halving, which has steps of its own"
             raise UserError(problem, subject="Experiment")
 
     @property

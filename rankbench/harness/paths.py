@@ -70,7 +70,7 @@ def _steps(search: Search) -> Iterator[tuple[Cell, Cell]]:
     """Each trial that starts from another one, after that one."""
     solver = search.trials[0].solver.record
     along = [name for name in solver.path if name in search.cell.tuned] if isinstance(solver, GoesOn) else []
-    if len(along) != 1:
+    if len(along) != 1 or search.cell.budget.patience is not None:  # whose steps are counted from the usual start
         return
     (name,) = along
     sign = -1 if solver.path[name] == "falls" else 1

@@ -195,10 +195,15 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
             place=place,
             split_hash=hashes[place],
             measures=(measure,),
-            every=cell.budget.steps or cell.every,  # a trial is evaluated only at its end
+            every=_between_evaluations(cell),
             objective=False,
         )
         yield _search(waiting, tuple(_trials(trial, cell.solver, tune)), cell.solver, tune)
+
+
+def _between_evaluations(cell: Cell) -> int:
+    """The steps between two evaluations of a trial, which is evaluated only at its end unless it has patience."""
+    return cell.every if cell.budget.patience is not None else cell.budget.steps or cell.every
 
 
 def _search(waiting: Cell, trials: tuple[Cell, ...], solver: Named, tune: Tune) -> Search:

@@ -111,6 +111,7 @@ class Cell:
     def content(self) -> dict[str, object]:
         """What goes into the key: everything that decides the numbers, independent of how names were spelled."""
         place, budget = self.place, self.budget
+        limits = {"steps": budget.steps, "seconds": budget.seconds, "tolerance": budget.tolerance}
         return {
             "data": place.data.identity,
             "split": place.split.identity,
@@ -123,7 +124,7 @@ class Cell:
             "determinism": self.determinism.value,
             "metrics": [measure.identity for measure in self.measures],
             "metric_versions": [measure.version for measure in self.measures],
-            "budget": {"steps": budget.steps, "seconds": budget.seconds, "tolerance": budget.tolerance},
+            "budget": limits if budget.patience is None else limits | {"patience": budget.patience},
             "every": self.every,
             "objective": self.objective,
             "threads": self.threads,
@@ -411,8 +412,24 @@ class Result:
         return last.gap / abs(last.objective) if last and last.gap is not None and last.objective else None
 
     def value(self, label: str) -> float:
-        """A metric's value for the last model, or NaN if there is none."""
-        return self.value_at(self.curve[-1], label) if self.curve else nan
+        """A metric's value for the last model, or for the best one of a trial with patience; NaN if there is none."""
+        return self.value_at(self._counting_point, label) if self.curve else nan
+
+    @property
+    def chosen_budget(self) -> Budget:
+        """The budget of a cell with this trial's settings: after patience, the steps to the trial's best value."""
+        budget = self.cell.budget
+        return budget if budget.patience is None else replace(budget, steps=self._counting_point.step, patience=None)
+
+    @property
+    def _counting_point(self) -> Point:
+        """The last point of the curve; of a trial with patience the first one with the best value."""
+        if self.cell.budget.patience is None:
+            return self.curve[-1]
+        measure = self.cell.measures[0]
+        values = [measure.sign * self.value_at(point, measure.label) for point in self.curve]
+        known = [value for value in values if not isnan(value)]
+        return self.curve[values.index(max(known))] if known else self.curve[-1]
 
     def value_at(self, point: Point, label: str) -> float:
         """A metric's value at a point of the curve, or NaN if there is none."""

@@ -42,7 +42,7 @@ def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
     )
 
 
-def alone(solver: str, data: str, split: str, tune: Tune, steps: int) -> Experiment:
+def alone(solver: str, data: str, split: str, tune: Tune, budget: Budget) -> Experiment:
     """An experiment that tunes one solver on one data set, and runs it with the best settings."""
     named, data_set = SOLVERS.resolve(solver), DATASETS.resolve(data)
     if not tune.space_of(solver):
@@ -60,7 +60,7 @@ def alone(solver: str, data: str, split: str, tune: Tune, steps: int) -> Experim
         solvers=(solver,),
         metrics=(label,),
         repetitions=1,
-        budget=Budget(steps=steps),
+        budget=budget,
         tune=replace(tune, metric=label).fitted((solver,)),
     )
 
@@ -89,7 +89,8 @@ def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure 
     measure, last = search.trials[0].measures[0], finals(search.trials)
     index = best([results[place] for place in last], measure)
     if index is not None:
-        return replace(search.cell, solver=search.trials[last[index]].solver)
+        best_of_all = results[last[index]]
+        return replace(search.cell, solver=best_of_all.cell.solver, budget=best_of_all.chosen_budget)
     first = results[0]
     why = f"{measure.label} has no value" if first.status == "ok" else f"{first.status}, {first.reason}"
     several = f"none of its {len(results)} trials ended well; the first: {why}"

@@ -5,7 +5,7 @@ import signal
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
@@ -135,7 +135,7 @@ def work(home: Home, task: Task) -> Ending:
     prepare = perf_counter() - started
     rng = rng_of(cell)
     memory.note("prepare")
-    scored, last = -1, None
+    scored, last, patience = -1, None, Patience(cell)
     imported: tuple[str, ...] = ()
     with one_blas_thread():
         for checkpoint in checkpoints(_steps(solver, task, executor, train, rng), cell.budget):
@@ -144,6 +144,9 @@ def work(home: Home, task: Task) -> Ending:
             if checkpoint.index % cell.every == 0:
                 found = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
+                if patience.ends(metrics.mean(next(iter(found.values.values())))):
+                    last = replace(last, spent=True)
+                    break
             memory.note("evaluate")
         if last is None:
             raise RuntimeError("the solver yielded no model")
@@ -155,6 +158,21 @@ def work(home: Home, task: Task) -> Ending:
             memory.at_least("train", executor.cost.memory / 1e6)
     memory.note("evaluate")
     return replace(ending, prepare=prepare, imported=imported, peaks=memory.peaks, arrays=arrays)
+
+
+class Patience:
+    """Says when a trial ends early: after so many evaluations in a row without a better value."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._sign, self._patience = cell.measures[0].sign, cell.budget.patience
+        self._best, self._without = -inf, 0
+
+    def ends(self, value: float) -> bool:
+        """Whether this value is the last one; NaN is never better."""
+        better = self._sign * value > self._best
+        self._best = self._sign * value if better else self._best
+        self._without = 0 if better else self._without + 1
+        return self._without == self._patience
 
 
 def _steps(solver: Solver, task: Task, executor: Executor, train: View, rng: np.random.Generator) -> Iterator[Step]:

@@ -154,8 +154,19 @@ def notes(study: Study) -> list[str]:
     lines = remarks(study)
     if tune := study.experiment.tune:
         labels = [measure.label for measure in study.measures]
-        lines.append(f"Tuned equally: {described_tuning(tune, labels)}.")
+        lines.append(f"Tuned equally: {described_tuning(tune, labels)}.{_patience(study)}")
     return [*lines, *_lookalikes(study), *verdict_notes(study), *timing_notes(study), *study.notes]
+
+
+def _patience(study: Study) -> str:
+    """What is said of trials that ended early."""
+    patience = study.experiment.budget.patience
+    if patience is None:
+        return ""
+    return (
+        f" A trial ends after {patience} evaluations without a better value; each solver takes as many steps as its"
+        " best trial took to its best value."
+    )
 
 
 def timing_notes(study: Study) -> list[str]:
@@ -512,7 +523,10 @@ def _chosen(study: Study, group: Group) -> str:
     if study.experiment.tune is None:
         return ""
     values = settings_of(group)
-    return ", ".join(f"{name}={_brief(values[name])}" for name in group.tuned if name in values) or "nothing to tune"
+    chosen = [f"{name}={_brief(values[name])}" for name in group.tuned if name in values]
+    if study.experiment.budget.patience is not None and group.good:
+        chosen.append(f"steps={_brief([result.cell.budget.steps for result in group.good])}")
+    return ", ".join(chosen) or "nothing to tune"
 
 
 def _brief(values: list[Any]) -> str:

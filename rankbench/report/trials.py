@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 
 from rankbench.harness.records import Cell, Entry, Measure, Study
@@ -35,7 +35,7 @@ class Trial:
 def trials(study: Study) -> list[Trial]:
     """All trials of a study, in the order of the plan."""
     chosen = {_choice(entry.cell) for entry in study.entries if not entry.failure}
-    return [_trial(study.name, entry, _choice(entry.cell) in chosen) for entry in study.trials]
+    return [_trial(study.name, entry, _choice(_as_chosen(entry)) in chosen) for entry in study.trials]
 
 
 def best_first(found: Iterable[Trial]) -> list[Trial]:
@@ -68,6 +68,12 @@ def trials_to_csv(found: Iterable[Trial]) -> str:
     for trial in found:
         writer.writerow(_exact(getattr(trial, name)) for name in COLUMNS)
     return out.getvalue()
+
+
+def _as_chosen(entry: Entry) -> Cell:
+    """The cell of a trial, with the budget that the cell with its settings gets."""
+    result = entry.good
+    return entry.cell if result is None else replace(entry.cell, budget=result.chosen_budget)
 
 
 def _choice(cell: Cell) -> tuple[object, ...]:
