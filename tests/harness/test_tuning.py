@@ -475,7 +475,7 @@ def test_a_solver_that_gives_nothing_to_measure_cannot_be_chosen(tmp_path):
 
 def test_one_solver_is_an_experiment_of_its_own():
     tune = Tune({"sgd[rank=2]": {"lam": Range(1, 100, "log")}}, trials=4, metric="kendall")
-    found = alone("sgd[rank=2]", TINY.data[0], "entries", tune, 5)
+    found = alone("sgd[rank=2]", TINY.data[0], "entries", tune, Budget(steps=5))
     assert (found.name, found.metrics, found.budget.steps, found.repetitions) == (
         "tune-sgd-low-rank",
         ("kendall",),
@@ -487,13 +487,13 @@ def test_one_solver_is_an_experiment_of_its_own():
 
 def test_nothing_to_tune_alone_is_an_error_that_shows_how():
     with pytest.raises(UserError, match=r"like --space lam=0\.01\.\.1:log"):
-        alone("sgd", "low-rank", "entries", Tune({"sgd": {}}, metric="kendall"), 5)
+        alone("sgd", "low-rank", "entries", Tune({"sgd": {}}, metric="kendall"), Budget(steps=5))
 
 
 def test_where_no_setting_has_a_range_around_its_value_the_example_is_a_list(tmp_path):
     for solver, shown in (("popularity", "setting=a|b"), (with_solver(tmp_path), "mode=a|b")):
         with pytest.raises(UserError, match=re.escape(f"like --space '{shown}'")):
-            alone(solver, "low-rank", "entries", Tune({}, metric="kendall"), 5)
+            alone(solver, "low-rank", "entries", Tune({}, metric="kendall"), Budget(steps=5))
 
 
 def test_data_loads_once_for_all_trials_of_it(monkeypatch):
