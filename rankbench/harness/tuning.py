@@ -89,8 +89,8 @@ def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure 
     measure, last = search.trials[0].measures[0], finals(search.trials)
     index = best([results[place] for place in last], measure)
     if index is not None:
-        best_of_all = results[last[index]]
-        return replace(search.cell, solver=best_of_all.cell.solver, budget=best_of_all.chosen_budget)
+        place = last[index]
+        return replace(search.cell, solver=search.trials[place].solver, budget=results[place].chosen_budget)
     first = results[0]
     why = f"{measure.label} has no value" if first.status == "ok" else f"{first.status}, {first.reason}"
     several = f"none of its {len(results)} trials ended well; the first: {why}"

@@ -31,7 +31,7 @@ PEAK = (
 
 
 def patient(folder, patience=3, **changes):
-    """An experiment with trials of a solver that is best after two or five steps, and then gets worse."""
+    """An experiment with trials of a solver that is best after three or six steps, and then gets worse."""
     solver = with_solver(folder, *PEAK)
     tune = Tune({solver: {"mode": ("early", "late")}}, "grid", 2, "pairwise-error")
     budget = Budget(steps=25, patience=patience)
@@ -101,17 +101,17 @@ def test_a_solver_takes_as_many_steps_as_its_best_trial_took_to_its_best_value(t
     run = ran(tmp_path / "results", patient(tmp_path))
     study = run.study()
     first, second = (entry.result for entry in study.trials)
-    for trial, best in ((first, 2), (second, 5)):
+    for trial, best in ((first, 3), (second, 6)):
         values = [point.values[0] for point in trial.curve]
         assert int(np.argmin(values)) == best
         assert trial.curve[-1].step == best + 3 and trial.stopped == "budget"
     (entry,) = study.entries
-    assert dict(entry.cell.solver.settings)["mode"] == "late" and entry.cell.budget == Budget(steps=5)
-    assert entry.result.curve[-1].step == 5
+    assert dict(entry.cell.solver.settings)["mode"] == "late" and entry.cell.budget == Budget(steps=6)
+    assert entry.result.curve[-1].step == 6
     listed = trials(study)
     assert [trial.chosen for trial in listed] == [False, True]
     assert listed[1].value == pytest.approx(min(point.values[0] for point in second.curve))
-    assert {row.chosen for row in rows(study)} == {"mode=late, steps=5"}
+    assert {row.chosen for row in rows(study)} == {"mode=late, steps=6"}
     assert any("A trial ends after 3 evaluations without a better value" in note for note in notes(study))
 
 
