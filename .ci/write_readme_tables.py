@@ -79,6 +79,18 @@ TABLES = {
             (f"N = {n}", _of(data=rf"^ml-1m.*n-per-user\[n={n},", metric="^ndcg@10$")) for n in (20, 50, 100)
         ),
     ),
+    "park2015-table2": Table(
+        "park2015-table2",
+        "Precision@1, precision@10 on MovieLens 1M (Park et al. 2015, Table 2)",
+        rows=(
+            ("`altsvm`, rank 100, lam 1000", _of(solver="^altsvm$", settings="^rank=100,lam=1000,")),
+            ("`altsvm`, rank 40, lam by validation", _of(solver="^altsvm$", settings="^rank=40,")),
+            ("`robirank`", _of(solver="^robirank$")),
+            ("`sgd`", _of(solver="^sgd$")),
+            ("`popularity`", _of(solver="^popularity$")),
+        ),
+        columns=tuple((f"C = {c:,}", _of(data=rf"C={c},", metric=r"^precision@10?\[")) for c in (1000, 2000, 5000)),
+    ),
     "gunasekar2016-table2": Table(
         "gunasekar2016-table2",
         "MovieLens 100K's five folds (Gunasekar et al. 2016, Table 2)",
