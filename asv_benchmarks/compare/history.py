@@ -65,7 +65,7 @@ def measured(commits: list[str], names: list[str], turns: int) -> list[Point]:
     counts = [counted(tree, names) for tree in trees]
     if unfit := [commit for commit, found in zip(commits, counts, strict=False) if not found]:
         sys.exit(f"the benchmarks of the checkout cannot run with {', '.join(unfit)}: name later commits")
-    seconds = [timed((trees[0], tree), names, turns) for tree in trees[1:]]
+    seconds = [timed((trees[0], tree), names, turns) if turns else {} for tree in trees[1:]]
     before: dict[str, int] = {}
     for found in counts:
         before = found | before
@@ -161,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("commits", nargs="*", metavar="COMMIT", help="the commits, the oldest first; default: the last")
     parser.add_argument("--last", type=int, default=5, help="how many commits that changed kernels; default: 5")
-    parser.add_argument("--turns", type=int, default=7, help="turns in which CPU time is taken; default: 7")
+    parser.add_argument("--turns", type=int, default=7, help="turns in which CPU time is taken, 0 for none; default: 7")
     parser.add_argument("--to", type=Path, metavar="PAGE", help="write the section History of this page")
     options = parser.parse_args()
     if lacking := missing():
