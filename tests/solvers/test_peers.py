@@ -3,6 +3,7 @@
 They are tested where the packages are installed (`pip install "rankbench[peers]"`, or `"rankbench[lenskit]"`).
 """
 
+import subprocess
 import sys
 from itertools import islice
 from typing import Any
@@ -245,6 +246,18 @@ def test_the_epochs_of_lenskit_predict_what_one_call_does():
     users, items = np.unique(train.users), np.unique(train.items)
     expected = [theirs(RecQuery(user_id=user), ItemList(item_ids=items)).scores() for user in users]
     np.testing.assert_allclose(after(solver, train, 3).score_all(users)[:, items], expected, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_lenskit_gives_the_same_bytes_with_any_number_of_threads():
+    installed(LensKitMF())
+    program = (
+        "import sys, rankbench; from rankbench.arrays import fingerprint\n"
+        "train = rankbench.load('low-rank')\n"
+        "print(fingerprint(rankbench.fit(rankbench.LensKitMF(), train, steps=3, threads=int(sys.argv[1])).model))\n"
+    )  # in processes of their own, as LensKit keeps the number of threads that a process first had
+    runs = [subprocess.run([sys.executable, "-c", program, n], capture_output=True, check=True) for n in "128"]
+    assert runs[0].stdout.strip() and len({run.stdout for run in runs}) == 1
 
 
 def test_a_panic_inside_lenskit_is_one_line():
