@@ -35,6 +35,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "KernelScores": "rankbench.models",
     "LCR": "rankbench.solvers.lcr",
     "LIBLINEAR": "rankbench.solvers.peers.liblinear",
+    "LensKitMF": "rankbench.solvers.peers.lenskit_mf",
     "LightFM": "rankbench.solvers.peers.lightfm",
     "LightGBMRanker": "rankbench.solvers.peers.lightgbm_ranker",
     "MF": "rankbench.solvers.mf",

@@ -34,6 +34,7 @@ _EXTRAS = {
     "test": "pytest",
     "bench": "asv",
     "peers": "implicit",
+    "lenskit": "lenskit",
 }
 _KINDS = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "none"}
 

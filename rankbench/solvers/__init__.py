@@ -36,6 +36,7 @@ SOLVERS = Registry(
         "cornac-mf": "rankbench.solvers.peers.cornac_mf:CornacMF",
         "implicit-als": "rankbench.solvers.peers.implicit_als:ImplicitALS",
         "implicit-bpr": "rankbench.solvers.peers.implicit_bpr:ImplicitBPR",
+        "lenskit-mf": "rankbench.solvers.peers.lenskit_mf:LensKitMF",
         "liblinear": "rankbench.solvers.peers.liblinear:LIBLINEAR",
         "lightfm": "rankbench.solvers.peers.lightfm:LightFM",
         "lightgbm": "rankbench.solvers.peers.lightgbm_ranker:LightGBMRanker",

@@ -59,6 +59,7 @@ PROMISES = {
     "TestLCRWithoutAnchors": LEARNS | DESCENDS,
     "TestLIBLINEAR": LEARNS | ENDS,
     "TestLIBLINEARInTheDual": LEARNS | ENDS,
+    "TestLensKitMF": LEARNS,
     "TestLightFM": NOTHING,  # how a user rated an item is nothing to it
     "TestLightGBMRanker": LEARNS,
     "TestMF": LEARNS | DESCENDS,

@@ -25,6 +25,7 @@ from rankbench.solvers.peers.cornac_ease import CornacEASE
 from rankbench.solvers.peers.cornac_mf import CornacMF
 from rankbench.solvers.peers.implicit_als import ImplicitALS
 from rankbench.solvers.peers.implicit_bpr import ImplicitBPR
+from rankbench.solvers.peers.lenskit_mf import LensKitMF
 from rankbench.solvers.peers.liblinear import LIBLINEAR
 from rankbench.solvers.peers.lightfm import LightFM
 from rankbench.solvers.peers.lightgbm_ranker import LightGBMRanker
@@ -73,6 +74,7 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     CornacMF(),
     ImplicitALS(),
     ImplicitBPR(),
+    LensKitMF(),
     LIBLINEAR(),
     LightFM(),
     LightGBMRanker(),

@@ -1,13 +1,15 @@
 """Solvers of other packages: the numbers that these give when they are called directly, and one line without them.
 
-They are tested where the packages are installed (`pip install "rankbench[peers]"`).
+They are tested where the packages are installed (`pip install "rankbench[peers]"`, or `"rankbench[lenskit]"`).
 """
 
+import subprocess
 import sys
 from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from solvers.contract import SolverContract, ratings
@@ -25,6 +27,7 @@ from rankbench.solvers.peers.cornac_ease import CornacEASE
 from rankbench.solvers.peers.cornac_mf import CornacMF
 from rankbench.solvers.peers.implicit_als import ImplicitALS
 from rankbench.solvers.peers.implicit_bpr import ImplicitBPR
+from rankbench.solvers.peers.lenskit_mf import LensKitMF
 from rankbench.solvers.peers.liblinear import LIBLINEAR
 from rankbench.solvers.peers.lightfm import LightFM
 from rankbench.solvers.peers.lightgbm_ranker import LightGBMRanker
@@ -33,9 +36,9 @@ from rankbench.solvers.ranksvm_joint import RankSVMJoint
 
 EVERY_PEER = (
     "cornac-bpr", "cornac-ease", "cornac-mf", "implicit-als", "implicit-bpr",
-    "liblinear", "lightfm", "lightgbm", "xgboost",
+    "lenskit-mf", "liblinear", "lightfm", "lightgbm", "xgboost",
 )  # fmt: skip
-PACKAGES = ("cornac", "implicit", "lightfm", "lightgbm", "sklearn", "xgboost")
+PACKAGES = ("cornac", "implicit", "lenskit", "lightfm", "lightgbm", "sklearn", "xgboost")
 
 
 def installed(solver: Any) -> Any:
@@ -72,6 +75,10 @@ class TestCornacBPR(Peer):
 
 class TestCornacEASE(Peer):
     solver = CornacEASE(lam=5.0)
+
+
+class TestLensKitMF(Peer):
+    solver = LensKitMF(rank=3)
 
 
 class TestLightFM(Peer):
@@ -226,6 +233,40 @@ def test_the_epochs_of_lightfm_are_those_of_one_call(loss):
     np.testing.assert_allclose(found, theirs.predict(5, items), atol=1e-5)
 
 
+def test_the_epochs_of_lenskit_predict_what_one_call_does():
+    solver, train = installed(LensKitMF(rank=3, lam=0.5, damping=2.0)), ratings()
+    from lenskit.als import BiasedMFScorer
+    from lenskit.data import ItemList, RecQuery, from_interactions_df
+    from lenskit.training import TrainingOptions
+
+    rows = pd.DataFrame({"user_id": train.users, "item_id": train.items, "rating": train.values})
+    data = from_interactions_df(rows, users=np.arange(train.n_users), items=np.arange(train.n_items))
+    theirs = BiasedMFScorer(embedding_size=3, epochs=3, regularization=0.5, damping=2.0)
+    theirs.train(data, TrainingOptions(rng=np.random.default_rng(0)))
+    users, items = np.unique(train.users), np.unique(train.items)
+    expected = [theirs(RecQuery(user_id=user), ItemList(item_ids=items)).scores() for user in users]
+    np.testing.assert_allclose(after(solver, train, 3).score_all(users)[:, items], expected, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_lenskit_gives_the_same_bytes_with_any_number_of_threads():
+    installed(LensKitMF())
+    program = (
+        "import sys, rankbench; from rankbench.arrays import fingerprint\n"
+        "train = rankbench.load('low-rank')\n"
+        "print(fingerprint(rankbench.fit(rankbench.LensKitMF(), train, steps=3, threads=int(sys.argv[1])).model))\n"
+    )  # in processes of their own, as LensKit keeps the number of threads that a process first had
+    runs = [subprocess.run([sys.executable, "-c", program, n], capture_output=True, check=True) for n in "128"]
+    assert runs[0].stdout.strip() and len({run.stdout for run in runs}) == 1
+
+
+def test_a_panic_inside_lenskit_is_one_line():
+    solver, n = installed(LensKitMF(rank=30, lam=1e-12)), 500
+    train = Ratings.from_triples(np.arange(n), np.arange(n) % 40, np.arange(n) % 5.0, n, 40)
+    with pytest.raises(UserError, match=r"^LensKitMF: the package gave up: .*; raise the penalty, or scale the rat"):
+        fit(solver, train, steps=5)
+
+
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost", "liblinear"])
 def test_unseen_items_are_ranked_by_their_features(name):
     solver, rng = installed(SOLVERS.make(name)), np.random.default_rng(0)
@@ -270,7 +311,8 @@ def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
             monkeypatch.delitem(sys.modules, module)
     for package in PACKAGES:
         monkeypatch.setitem(sys.modules, package, None)
-    remedy = "pip install lightfm-next" if name == "lightfm" else 'pip install "rankbench[peers]"'
+    own = {"lightfm": "pip install lightfm-next", "lenskit-mf": 'pip install "rankbench[lenskit]"'}
+    remedy = own.get(name, 'pip install "rankbench[peers]"')
     assert solver.missing() == remedy
     with pytest.raises(UserError) as error:
         next(solver.steps(offer(solver, view), np.random.default_rng(0)))
