@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from rankbench.blas import one_blas_thread
 from rankbench.contract import Determinism, Step
@@ -88,7 +87,9 @@ def _training() -> Iterator[None]:  # pragma: no cover: only with the extra lens
 
 def _data(train: Ratings) -> Any:  # pragma: no cover: only with the extra lenskit
     """The ratings as LensKit takes them, with our numbers of all users and items."""
-    rows = pd.DataFrame({"user_id": train.users, "item_id": train.items, "rating": train.values})
+    rows = peers.required("pandas", "LensKitMF").DataFrame(
+        {"user_id": train.users, "item_id": train.items, "rating": train.values}
+    )
     users, items = np.arange(train.n_users), np.arange(train.n_items)
     return peers.required("lenskit.data", "LensKitMF").from_interactions_df(rows, users=users, items=items)
 
