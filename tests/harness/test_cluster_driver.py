@@ -281,3 +281,11 @@ def test_the_turn_of_a_team_is_not_waited_for_when_the_run_is_stopped_or_the_sch
     found, _ = driver(Client())
     with pytest.raises(raised), found._only_team(stopped):
         raise AssertionError("two teams at a time")
+
+
+@pytest.mark.parametrize("missing", ["nowhere.json", "nowhere"])
+def test_a_scheduler_file_that_is_not_there_is_told(missing):
+    with pytest.raises(
+        UserError, match=rf"no scheduler answers at {missing} \(there is no such file\); start one with"
+    ):
+        cluster._connected(missing)
