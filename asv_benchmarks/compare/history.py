@@ -62,9 +62,7 @@ def last_commits(number: int) -> list[str]:
 def measured(commits: list[str], names: list[str], turns: int) -> list[Point]:
     """The history of these commits, of which the first is the oldest, and of the checkout."""
     trees = [*(built(commit_of(commit)) for commit in commits), ROOT]
-    counts = [counted(tree, names) for tree in trees]
-    if unfit := [commit for commit, found in zip(commits, counts, strict=False) if not found]:
-        sys.exit(f"the benchmarks of the checkout cannot run with {', '.join(unfit)}: name later commits")
+    counts = [_counted(tree, names) for tree in trees]
     seconds = [timed((trees[0], tree), names, turns) if turns else {} for tree in trees[1:]]
     before: dict[str, int] = {}
     for found in counts:
@@ -77,6 +75,14 @@ def measured(commits: list[str], names: list[str], turns: int) -> list[Point]:
         )
         for commit, found, times in zip([*commits, "HEAD"], counts, [{}, *seconds], strict=True)
     ]
+
+
+def _counted(tree: Path, names: list[str]) -> dict[str, int]:
+    """The instructions of the benchmarks with the kernels of this tree; the end of the program if none can run."""
+    found = counted(tree, names)
+    if not found:
+        sys.exit(f"the benchmarks of the checkout cannot run with the code in {tree}: name later commits")
+    return found
 
 
 def _about(commit: str) -> tuple[str, str, str]:

@@ -2,17 +2,15 @@
 
 import codecs
 import importlib
-import multiprocessing.popen_forkserver  # which multiprocessing imports in every process that the server forks
 import sys
 
 from rankbench import blas
-from rankbench.harness import keeper
 from rankbench.solvers import SOLVERS
 
-__all__ = ["keeper", "multiprocessing"]
+_SOLVERS = [entry.partition(":")[0] for entry in SOLVERS.entries.values()]
 
-for _entry in SOLVERS.entries.values():
-    importlib.import_module(_entry.partition(":")[0])
-for _name in ("ascii", "cp437"):  # of the names in zip files, as which splits are stored
-    codecs.lookup(_name)
+for _module in ("rankbench.harness.keeper", "multiprocessing.popen_forkserver", *_SOLVERS):
+    importlib.import_module(_module)
+for _encoding in ("ascii", "cp437"):  # of the names in zip files, as which splits are stored
+    codecs.lookup(_encoding)
 blas.loaded(len(sys.modules))
