@@ -21,6 +21,7 @@ from rankbench.kernels.methods import partial_order as dag
 from rankbench.names import checked_threads
 
 _NO_WEIGHTS = np.empty(0)
+_LARGE = 8  # rows per block from which a user's blocks are large
 _REDUCIBLE = 20_000  # most nodes for a transitive reduction, which needs a bit per pair of nodes
 
 
@@ -78,8 +79,9 @@ def project_dag(
 class Blocks:
     """Each user's rows sorted by rating, with the number of blocks of equal rating below each row.
 
-    Inside a block `order` is a warm start that each projection overwrites: if x has changed little, there
-    is little to sort. Results do not depend on it, except for rounding with weights where x has ties.
+    Inside a block `order` is a warm start that each projection overwrites, as are the borders between large blocks: if
+    x has changed little, there is little to do. Results do not depend on it, except for rounding with weights where x
+    has ties.
     """
 
     indptr: Int64s
@@ -102,8 +104,30 @@ class Blocks:
 
     @cached_property
     def levels(self) -> kernel.Levels:
-        """The blocks as the kernel takes them."""
-        return kernel.Levels(indptr=self.indptr, order=self.order, depth=self.depth)
+        """The blocks as the kernel takes them, with room for the borders between large ones."""
+        block_indptr, block_ends = self._large()
+        return kernel.Levels(
+            indptr=self.indptr,
+            order=self.order,
+            depth=self.depth,
+            block_indptr=block_indptr,
+            block_ends=block_ends,
+            borders=np.full((2, len(block_ends)), np.nan),
+        )
+
+    def _large(self) -> tuple[Int64s, Int32s]:
+        """Where each user's blocks end, for users whose blocks are large on average, by a pointer for each user."""
+        sizes = np.diff(self.indptr)
+        known = np.flatnonzero(sizes)
+        counts = np.zeros(len(sizes), np.int64)
+        counts[known] = self.depth[self.indptr[1:][known] - 1] + 1
+        counts[counts * _LARGE > sizes] = 0
+        last = np.ones(len(self.depth), bool)  # whether each row is the last of its block
+        last[:-1] = self.depth[1:] != self.depth[:-1]
+        last[self.indptr[1:][known] - 1] = True
+        last &= np.repeat(counts > 0, sizes)
+        ends = np.flatnonzero(last) + 1 - np.repeat(self.indptr[:-1], counts)
+        return np.concatenate([[0], np.cumsum(counts)]), ends.astype(np.int32)
 
     def project(
         self,
@@ -117,6 +141,13 @@ class Blocks:
         """The projection of every user's part of x; out=x works in place."""
         x, masses, out = _checked(x, eps, weights, out, len(self.order))
         kernel.project(levels=self.levels, x=x, weights=masses, eps=eps, out=out, threads=checked_threads(threads))
+        return out
+
+    def way(self, x: Floats, eps: float = 1.0, *, threads: int = 1) -> Floats:
+        """The projection of every user's part of x, minus x."""
+        x, masses, out = _checked(x, eps, None, None, len(self.order))
+        threads = checked_threads(threads)
+        kernel.project(levels=self.levels, x=x, weights=masses, eps=eps, out=out, threads=threads, less_x=True)
         return out
 
 
@@ -256,7 +287,7 @@ def _checked(
     if not 0 < eps <= LARGEST:
         raise UserError(f"eps={eps} is out of range: must be above 0 and at most {LARGEST:g}")
     x = _vector("x", x, size)
-    if size and abs(most := x[np.abs(x).argmax()]) > LARGEST:
+    if size and abs(most := max(x.min(), x.max(), key=abs)) > LARGEST:
         raise UserError(f"x holds {most:g}: must be within {LARGEST:g}, scale it")
     masses = _NO_WEIGHTS if weights is None else _vector("weights", weights, size)
     for mass in (masses.min(initial=1.0), masses.max(initial=1.0)):
@@ -277,7 +308,7 @@ def _vector(name: str, values: Floats, size: int | None = None) -> Floats:
     vector: Floats = as_kernels_take(values, np.float64)
     if vector.ndim != 1 or (size is not None and len(vector) != size):
         raise UserError(f"{name} has shape {vector.shape}: expected a vector" + (f" of {size}" if size else ""))
-    if not np.isfinite(vector).all():
+    if not np.isfinite([vector.min(initial=0.0), vector.max(initial=0.0)]).all():  # NaN if there is any
         row = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise UserError(f"{name}[{row}] is {vector[row]}: must be finite")
     return vector

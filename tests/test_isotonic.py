@@ -14,6 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from rankbench.errors import UserError
 from rankbench.isotonic import Blocks, OrderGraphs, project_blocks, project_dag, project_total
+from rankbench.kernels.methods import isotonic as kernel
 from rankbench.kernels.methods import partial_order as dag
 
 FLOATS = st.floats(-50, 50, allow_nan=False)
@@ -131,6 +132,78 @@ def test_in_place_gives_the_same_bits():
     found = project_blocks(x, y, out=x)
     assert found is x
     assert found.tobytes() == expected.tobytes()
+
+
+@st.composite
+def large_blocks(draw):
+    """Values, of which many are equal, and ratings of few levels, so that a block has eight rows or more on average."""
+    levels = draw(st.integers(1, 5))
+    n = draw(st.integers(8 * levels, 12 * levels + 5))
+    values = draw(st.sampled_from([FLOATS, st.integers(-3, 3).map(float), st.just(0.0)]))
+    y = draw(st.lists(st.integers(1, levels), min_size=n, max_size=n))
+    return np.array(draw(st.lists(values, min_size=n, max_size=n))), np.array(y, float)
+
+
+@given(large_blocks(), EPS)
+def test_large_blocks_agree_with_scipy(problem, eps):
+    x, y = problem
+    order, depth = np.lexsort((x, y)), np.unique(y, return_inverse=True)[1]
+    expected = np.empty_like(x)
+    expected[order] = isotonic_regression((x - eps * depth)[order]).x
+    expected += eps * depth
+    np.testing.assert_allclose(project_blocks(x, y, eps), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(large_blocks(), EPS, st.randoms(use_true_random=False))
+def test_large_blocks_have_the_same_bits_from_any_start_and_twice(problem, eps, random):
+    x, y = problem
+    blocks = Blocks.of(np.array([0, len(x)]), y)
+    fresh = blocks.project(x, eps)
+    assert blocks.project(x, eps).tobytes() == fresh.tobytes()
+    blocks.project(normal(random, len(x)), eps)
+    assert blocks.project(x, eps).tobytes() == fresh.tobytes()
+    assert blocks.way(x, eps).tobytes() == (fresh - x).tobytes()
+
+
+def test_blocks_are_large_from_eight_rows_on_average():
+    y = np.concatenate([np.repeat([1.0, 2.0], 8), np.repeat([1.0, 2.0], [8, 7]), np.full(8, 3.0), np.full(9, 3.0)])
+    blocks = Blocks.of(np.array([0, 16, 31, 39, 39, 48]), y)
+    indptr, ends = blocks._large()
+    assert indptr.tolist() == [0, 2, 2, 3, 3, 4] and ends.tolist() == [8, 16, 8, 9]
+    x = np.random.default_rng(0).standard_normal(48)
+    alone = [project_blocks(x[a:b], y[a:b]) for a, b in pairwise(blocks.indptr) if b > a]
+    assert blocks.project(x).tobytes() == np.concatenate(alone).tobytes()
+
+
+def test_users_with_large_blocks_stand_beside_users_with_small_ones_and_none():
+    rng = np.random.default_rng(5)
+    sizes = [0, 40, 3, 0, 9, 60, 1, 0]
+    y = np.concatenate([rng.integers(1, 1 + (2 if n >= 40 else max(n, 1)), n) for n in sizes]).astype(float)
+    x, indptr = rng.standard_normal(len(y)), np.concatenate([[0], np.cumsum(sizes)])
+    alone = [project_blocks(x[a:b], y[a:b]) for a, b in pairwise(indptr) if b > a]
+    for threads in (1, 3):
+        assert Blocks.of(indptr, y).project(x, threads=threads).tobytes() == np.concatenate(alone).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"depth": np.zeros(3, np.int32)}, "there are 4 rows in order but 3 depths"),
+        ({"block_indptr": np.array([0, 1, 1])}, "blocks are of 2 users but the rows of 1"),
+        ({"borders": np.zeros((2, 3))}, "borders must have 2 rows of 1 blocks"),
+    ],
+)
+def test_the_kernel_refuses_blocks_that_do_not_fit_together(changed, message):
+    arrays = {
+        "indptr": np.array([0, 4]),
+        "order": np.arange(4, dtype=np.int32),
+        "depth": np.zeros(4, np.int32),
+        "block_indptr": np.array([0, 1]),
+        "block_ends": np.array([4], np.int32),
+        "borders": np.zeros((2, 1)),
+    }
+    with pytest.raises(ValueError, match=message):
+        kernel.Levels(**arrays | changed)
 
 
 @given(rated(), st.randoms(use_true_random=False))
@@ -307,9 +380,9 @@ def test_the_largest_numbers_have_finite_multipliers(value):
     assert found.z[0] <= found.z[1]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_must_be_finite(value):
-    with pytest.raises(UserError, match=r"x\[1\] is (nan|inf): must be finite"):
+    with pytest.raises(UserError, match=r"x\[1\] is (nan|-?inf): must be finite"):
         project_total(np.array([0.0, value]))
 
 

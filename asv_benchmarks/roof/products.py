@@ -4,10 +4,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from ready import DOUBLE, Case, Ready, drawn_pairs, factors, only_step_of, part, pools_of, ratings, steps_of, tasks
+from ready import DOUBLE, Case, Ready, drawn_pairs, factors, only_step_of, part, ratings, steps_of, tasks
 
 from rankbench.data.synthetic import BTL
-from rankbench.isotonic import Blocks
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import frsvm
 from rankbench.methods.entries import ComparedEntries, Entries
@@ -49,8 +48,6 @@ def _completion(solver: Any, projects: bool, share: float) -> Ready:
     sizes = {"rank": float(whole_lanes(rank)), "width": width}
     if projects:
         counts["pyx/methods/isotonic.pyx: project along blocks"] = n
-        scores = step.model.score(train.users, train.items)
-        sizes["pools"] = pools_of(Blocks.of(train.indptr, train.values), scores)
     return Ready(call, 1, counts, sizes, 12 * n, DOUBLE * width * train.n_users)
 
 

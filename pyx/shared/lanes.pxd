@@ -63,6 +63,68 @@ cdef inline double total(const double *x, Py_ssize_t n) noexcept nogil:
     return ((a + b) + (c + d)) + rest
 
 
+cdef extern from *:
+    """
+    #include <string.h>
+    typedef struct { double total; Py_ssize_t count; } rankbench_beyond;
+
+    /* Compilers do not turn these sums over some of the elements into vector instructions by themselves. */
+    #ifdef __GNUC__
+    typedef double rankbench_doubles __attribute__((vector_size(16)));
+    typedef long long rankbench_flags __attribute__((vector_size(16)));  /* all bits set: true */
+
+    static inline rankbench_beyond rankbench_sum(const double *x, Py_ssize_t n, double limit, int above) {
+        rankbench_doubles first = {0.0, 0.0}, second = {0.0, 0.0}, limits = {limit, limit}, v, w;
+        rankbench_flags counts = {0, 0}, chosen, others;
+        rankbench_beyond found;
+        Py_ssize_t k, whole = n - n % 4;
+        for (k = 0; k < whole; k += 4) {
+            memcpy(&v, x + k, sizeof v);
+            memcpy(&w, x + k + 2, sizeof w);
+            chosen = above ? v > limits : v < limits;
+            others = above ? w > limits : w < limits;
+            first += (rankbench_doubles) ((rankbench_flags) v & chosen);
+            second += (rankbench_doubles) ((rankbench_flags) w & others);
+            counts -= chosen + others;
+        }
+        found.total = (first[0] + first[1]) + (second[0] + second[1]);
+        found.count = counts[0] + counts[1];
+    #else
+    static inline rankbench_beyond rankbench_sum(const double *x, Py_ssize_t n, double limit, int above) {
+        double sums[4] = {0.0, 0.0, 0.0, 0.0};
+        rankbench_beyond found = {0.0, 0};
+        Py_ssize_t k, whole = n - n % 4;
+        for (k = 0; k < whole; k++) {
+            int chosen = above ? x[k] > limit : x[k] < limit;
+            sums[k % 4] += chosen ? x[k] : 0.0;
+            found.count += chosen;
+        }
+        found.total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    #endif
+        for (k = whole; k < n; k++) {
+            int chosen = above ? x[k] > limit : x[k] < limit;
+            found.total += chosen ? x[k] : 0.0;
+            found.count += chosen;
+        }
+        return found;
+    }
+    """
+    ctypedef struct Beyond "rankbench_beyond":
+        double total
+        Py_ssize_t count
+    Beyond _sum "rankbench_sum" (const double *x, Py_ssize_t n, double limit, bint above) noexcept nogil
+
+
+cdef inline Beyond sum_above(const double *x, Py_ssize_t n, double limit) noexcept nogil:
+    """The sum of the x above a limit, and how many they are: whole lanes first, then the remaining terms in order."""
+    return _sum(x, n, limit, True)
+
+
+cdef inline Beyond sum_below(const double *x, Py_ssize_t n, double limit) noexcept nogil:
+    """The sum of the x below a limit, and how many they are: whole lanes first, then the remaining terms in order."""
+    return _sum(x, n, limit, False)
+
+
 cdef inline double dot_at(const double *x, const double *y, const int32_t *at, Py_ssize_t n) noexcept nogil:
     """sum_k x_k y_at[k], for any n: whole lanes first, then the remaining terms in order."""
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, rest = 0.0

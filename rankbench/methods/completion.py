@@ -15,6 +15,7 @@ it begins at those of the last step.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -22,7 +23,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from rankbench.contract import Floats
+from rankbench.contract import Flags, Floats
+from rankbench.data.by_item import users_of
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import padded
 from rankbench.methods.low_rank import ProductSVD
@@ -207,6 +209,25 @@ class Completion:
     def penalty(self, lam: float, share: float | None) -> float:
         """The penalty that these settings of a solver mean: lam, or this share of the largest useful penalty."""
         return lam if share is None else share * self.largest()
+
+    def model(self, point: Descent) -> Factors:
+        """The model that scores by X, with zeros and no rounding errors where the optimum is known to be zero."""
+        found, (users, items) = point.matrix.factors(), self.pulled
+        if users.all() and items.all():
+            return found
+        return Factors(np.where(users[:, None], found.users, 0.0), np.where(items[:, None], found.items, 0.0))
+
+    @cached_property
+    def pulled(self) -> tuple[Flags, Flags]:
+        """The users and the items that the loss pulls away from X = 0; X is 0 for all others at the optimum.
+
+        f is a sum over users. Where a user's part is least at zero, setting their row of X to zero raises neither that
+        part nor the nuclear norm; nor does setting an item's column to zero if only such users have entries in it.
+        """
+        pull = self.target.measure(np.zeros(len(self.observed))).values
+        owners, (n_users, n_items) = users_of(self.observed.indptr), self.observed.shape
+        users = np.bincount(owners, pull != 0, n_users) > 0
+        return users, np.bincount(self.observed.items, users[owners], n_items) > 0
 
     def objective(self, lam: float, point: Descent) -> float:
         """The objective, lam |X|_* + f(X_obs)."""
