@@ -5,7 +5,7 @@ thread, so that no bit depends on the number of threads.
 """
 
 # Roof of neighbours by products, a product: 12 bytes; 2 flops; 1 / 8 lines.
-# Roof of neighbours by items met, an item met: 28 bytes; 2 * log2(met) + 4 flops.
+# Roof of neighbours by items met, an item met: 28 bytes; 6 flops.
 
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t
@@ -15,26 +15,23 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView
-from rankbench.kernels.shared.sorting cimport argsort, sort32
 
 cdef struct Memory:
     # Scratch memory of one thread, for one item.
     double *products  # with the items met
-    double *keys  # minus the similarities of the items met
     int32_t *met  # per item, 1 more than the last item that met it
-    int32_t *others  # the items met, ascending
-    int32_t *order
-    int32_t *scratch
+    int32_t *others  # the items met
 
 cdef struct Measure:
     # How similarity is computed from an inner product.
     const double *norms
     double shrink
 
-cdef struct Row:
-    # Where the neighbours of one item are written.
+cdef struct Best:
+    # The neighbours found so far. Of the first n places none comes before the places 2 k + 1 and 2 k + 2 (a heap).
     int32_t *items
     double *similarities
+    Py_ssize_t n
     Py_ssize_t room
 
 
@@ -51,7 +48,7 @@ def neighbours(
     """Fill out[i] with the items of the highest similarity to i above 0, best first, and -1 behind them.
 
     The similarity of i and j is x_i . x_j / (norms[i] norms[j] + shrink); of equal ones the lower item comes first.
-    `items` is the transpose of `users`. O(sum over users of entries^2), and O(items met x log) for the order.
+    `items` is the transpose of `users`. O(sum over users of entries^2); the best of the items met are kept in a heap.
     """
     threads = team(threads)
     cdef Py_ssize_t n = items.view.n, item
@@ -71,49 +68,83 @@ def neighbours(
         for item in prange(n, schedule="dynamic"):
             _neighbours(
                 &users.view, &items.view, Measure(&norms[0], shrink), <int32_t> item, memory,
-                Row(&out[item, 0], &similarities[item, 0], out.shape[1]),
+                Best(&out[item, 0], &similarities[item, 0], 0, out.shape[1]),
             )
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
     """Room for n items."""
-    return Memory(floats(arena, n), floats(arena, n), ints(arena, n), ints(arena, n), ints(arena, n), ints(arena, n))
+    return Memory(floats(arena, n), ints(arena, n), ints(arena, n))
 
 
 cdef void _neighbours(
-    const SparseView *users, const SparseView *items, Measure measure, int32_t item, Memory memory, Row out
+    const SparseView *users, const SparseView *items, Measure measure, int32_t item, Memory memory, Best best
 ) noexcept nogil:
     """The neighbours of one item."""
-    cdef Py_ssize_t met = _products(users, items, item, memory), found = 0, place
+    cdef Py_ssize_t met = _products(users, items, item, memory), place
+    cdef int32_t other
     cdef double similarity
-    sort32(memory.others, met)
     for place in range(met):
-        similarity = memory.products[memory.others[place]]
-        if similarity > 0.0:
-            similarity = similarity / (
-                measure.norms[item] * measure.norms[memory.others[place]] + measure.shrink
-            )
-            memory.keys[found] = -similarity
-            memory.others[found] = memory.others[place]
-            memory.order[found] = <int32_t> found
-            found += 1
-    argsort(memory.keys, memory.order, memory.scratch, found)
-    for place in range(out.room):
-        out.items[place] = memory.others[memory.order[place]] if place < found else -1
-        out.similarities[place] = -memory.keys[memory.order[place]] if place < found else 0.0
+        other = memory.others[place]
+        similarity = memory.products[other] / (measure.norms[item] * measure.norms[other] + measure.shrink)
+        if memory.products[other] > 0.0 and other != item:
+            _offer(&best, other, similarity)
+    for place in range(best.n, best.room):
+        best.items[place], best.similarities[place] = -1, 0.0
+    while best.n > 1:
+        best.n -= 1
+        _exchange(&best, 0, best.n)
+        _sink(&best, 0)
+
+
+cdef inline void _offer(Best *best, int32_t item, double similarity) noexcept nogil:
+    """Keep a neighbour if there is room, or if it comes before the last one kept, which it replaces."""
+    cdef Py_ssize_t place = best.n
+    if best.n < best.room:
+        best.items[place], best.similarities[place] = item, similarity
+        best.n += 1
+        while place > 0 and _before(best, (place - 1) // 2, place):
+            _exchange(best, place, (place - 1) // 2)
+            place = (place - 1) // 2
+    elif similarity > best.similarities[0] or (similarity == best.similarities[0] and item < best.items[0]):
+        best.items[0], best.similarities[0] = item, similarity
+        _sink(best, 0)
+
+
+cdef void _sink(Best *best, Py_ssize_t place) noexcept nogil:
+    """Restore the heap where only this place may come before those below it."""
+    cdef Py_ssize_t below = 2 * place + 1
+    while below < best.n:
+        if below + 1 < best.n and _before(best, below, below + 1):
+            below += 1
+        if not _before(best, place, below):
+            return
+        _exchange(best, place, below)
+        place, below = below, 2 * below + 1
+
+
+cdef inline bint _before(const Best *best, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    """Whether the neighbour at place a comes before the one at place b: more similar, or as similar and lower."""
+    if best.similarities[a] != best.similarities[b]:
+        return best.similarities[a] > best.similarities[b]
+    return best.items[a] < best.items[b]
+
+
+cdef inline void _exchange(Best *best, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    """Exchange two neighbours."""
+    best.items[a], best.items[b] = best.items[b], best.items[a]
+    best.similarities[a], best.similarities[b] = best.similarities[b], best.similarities[a]
 
 
 cdef Py_ssize_t _products(
     const SparseView *users, const SparseView *items, int32_t item, Memory memory
 ) noexcept nogil:
-    """The inner products of an item's column with those of the items that it shares a user with; how many they are."""
+    """The inner products of an item's column with those that it shares a user with, itself too; how many they are."""
     cdef Py_ssize_t met = 0, row, place
     cdef int32_t other
     for row in range(items.indptr[item], items.indptr[item + 1]):
         for place in range(users.indptr[items.columns[row]], users.indptr[items.columns[row] + 1]):
             other = users.columns[place]
-            if other == item:
-                continue
             if memory.met[other] != item + 1:
                 memory.met[other] = item + 1
                 memory.products[other] = 0.0
