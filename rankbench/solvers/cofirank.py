@@ -41,7 +41,8 @@ class CofiRank:
     (relative), or after `planes` of them. Each user is a problem of size rank; items are one problem. A step is a
     half, and none raises the objective. With `least_fall` above 0 the steps end after the first two halves that
     together lower the objective by no more than this share of it; else they go on for ever. Where a rating is below 0,
-    all are raised for NDCG's gain 2^y - 1 so that the lowest is 0. Users and items without a rating score NaN.
+    all are raised for NDCG's gain 2^y - 1 so that the lowest is 0. Users and items without a rating score NaN. A user
+    whose ratings are all equal has u = 0 at the optimum, except with `loss=regression`: all items tie.
     """
 
     rank: Rank = 10
@@ -54,7 +55,7 @@ class CofiRank:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2
+    version: ClassVar = 3  # users whose ratings are all equal score zero exactly, and not up to rounding
 
     def __post_init__(self) -> None:
         check(self)
@@ -71,10 +72,11 @@ class CofiRank:
         rating = np.diff(train.indptr) > 0
         noise = [rng.standard_normal((len(known), self.rank)) * known[:, None] for known in (rating, rated)]
         users, items = (rating[:, None] + _SPREAD * noise[0]) / np.sqrt(self.rank), noise[1] / np.sqrt(self.rank)
+        pulled = rating if self.loss == "regression" else pairs_kernel.count(ratings=train.rows) > 0
 
         def step(users: Floats, items: Floats) -> Step:
             """The model of these vectors."""
-            model = Factors(_known(users, rating), _known(items, rated))
+            model = Factors(_known(np.where(pulled[:, None], users, 0.0), rating), _known(items, rated))
             return Step(model, lambda: problem.objective(users, items))
 
         yield step(users, items)

@@ -73,7 +73,7 @@ class FRSVM:
     partitions: Partitions = 1
     learns_from: ClassVar = (Ratings, Comparisons)
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2  # v of a task without a pair is zero exactly, and not up to rounding
 
     def __post_init__(self) -> None:
         check(self)
@@ -188,8 +188,10 @@ class _Fit:
     def model(self, basis: Floats, users: Floats) -> Model:
         """The model that scores by U and V."""
         basis, shown = basis[:, : self.solver.rank], users[:, : self.solver.rank]
-        if self.solver.fallback == "mean" and self.paired.any():
-            shown = np.where(self.paired[:, None], shown, shown[self.paired].mean(axis=0))
+        if not self.paired.all():
+            mean = self.solver.fallback == "mean" and self.paired.any()
+            others = shown[self.paired].mean(axis=0) if mean else 0.0
+            shown = np.where(self.paired[:, None], shown, others)
         if self.design.features is not None:
             return FeatureFactors(shown, basis, self.design.features.matrix)
         return Factors(shown, np.where(self.unmet[:, None], np.nan, basis))
@@ -519,5 +521,5 @@ def _sum_of_paired(part: _Part) -> Sums:
 
 def _shown(part: _Part, mean: Floats | None) -> Floats:
     """The vectors of a part's users as its model has them."""
-    known = part.users[:, : part.rank]
+    known = part.users[:, : part.rank]  # of tasks without a pair they are zero, which no multiplication changes
     return known if mean is None else np.where(part.fit.paired[:, None], known, mean)

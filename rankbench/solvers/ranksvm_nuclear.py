@@ -55,7 +55,7 @@ class RankSVMNuclear:
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, nuclear norm"
-    version: ClassVar = 1
+    version: ClassVar = 2  # w of a task without a pair is zero exactly, and not up to rounding
 
     def __post_init__(self) -> None:
         check(self)
@@ -69,7 +69,8 @@ class RankSVMNuclear:
         stalled = True
         while point is not None:
             gap = _Gap(problem, point)
-            yield Step(FeatureFactors(point.users, point.basis, features.matrix), gap.objective, gap)
+            users = np.where(problem.tasks.paired[:, None], point.users, 0.0)
+            yield Step(FeatureFactors(users, point.basis, features.matrix), gap.objective, gap)
             point, stalled = _improve(problem, point, stalled, gap)
 
 

@@ -27,9 +27,7 @@ class LevelsTarget:
 
     def pull(self, x: Floats) -> Floats:
         """The projection minus x."""
-        way = self.blocks.project(x, self.eps, threads=self.threads)
-        way -= x
-        return way
+        return self.blocks.way(x, self.eps, threads=self.threads)
 
     def measure(self, x: Floats) -> Pull:
         """The same with its loss; by the projection's optimality <w, v> is least at the projection."""
@@ -95,7 +93,7 @@ class RMC:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
-    version: ClassVar = 1
+    version: ClassVar = 2  # scores that are zero at the optimum are zero exactly, and not up to rounding
 
     def __post_init__(self) -> None:
         check(self)
@@ -144,7 +142,7 @@ def _step(completion: Completion, lam: float, point: Descent) -> Step:
         """The duality gap of this point."""
         return completion.gap(lam, point)
 
-    return Step(point.matrix.factors(), objective, gap)
+    return Step(completion.model(point), objective, gap)
 
 
 def _graphs(train: Comparisons, threads: int) -> tuple[Entries, OrderGraphs]:

@@ -57,7 +57,7 @@ class SMC:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
-    version: ClassVar = 1
+    version: ClassVar = 2  # scores that are zero at the optimum are zero exactly, and not up to rounding
 
     def __post_init__(self) -> None:
         check(self)
@@ -102,10 +102,10 @@ class SMC:
             """The duality gap of this point."""
             return completion.gap(lam, point)
 
-        return Step(_raised(point.matrix, means) if self.centred else point.matrix.factors(), objective, gap)
+        model = completion.model(point)
+        return Step(_raised(model, means) if self.centred else model, objective, gap)
 
 
-def _raised(matrix: LowRankMatrix, means: Floats) -> Factors:
-    """The model that scores by the matrix plus each user's mean."""
-    plain = matrix.factors()
+def _raised(plain: Factors, means: Floats) -> Factors:
+    """The model that scores by these factors plus each user's mean."""
     return Factors(np.column_stack([plain.users, means]), np.column_stack([plain.items, np.ones(len(plain.items))]))

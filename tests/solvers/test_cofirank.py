@@ -10,6 +10,7 @@ import scipy.sparse
 from scipy.optimize import linear_sum_assignment, minimize
 from solvers.contract import SolverContract, course
 
+from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
@@ -310,3 +311,14 @@ def test_the_steps_end_where_two_halves_no_longer_lower_the_objective():
     found = [step.objective() for step in solver.steps(train, stream(0))][2::2]
     falls = [1 - later / earlier for earlier, later in pairwise(found)]
     assert len(falls) > 1 and falls[-1] <= 1e-2 and all(fall > 1e-2 for fall in falls[:-1])
+
+
+@every_loss
+def test_equal_ratings_order_no_items_except_by_regression(loss):
+    train = LowRank(users=30, items=25, per_user=12).view(np.random.default_rng(0))
+    equal = np.where(train.users == 4, 3.0, train.values)
+    with one_blas_thread():
+        *_, last = islice(CofiRank(rank=3, lam=0.1, loss=loss).steps(replace(train, values=equal), stream(0)), 5)
+        found = last.model.score(np.full(25, 4), np.arange(25))
+        other = last.model.score(np.full(25, 5), np.arange(25))
+    assert found.any() == (loss == "regression") and other.any()

@@ -60,6 +60,7 @@ OF_SOLVERS = Kit(
         repeated.side_by_side,
         made.shapes,
         made.direction,
+        made.ties,
         made.objective,
         made.last_model,
         made.saving,

@@ -17,6 +17,7 @@ from rankbench.streams import stream
 _MANY = 40  # steps after which a training is left
 _PAIRS = 10_000  # scored to measure the speed
 _SLOW = 100.0  # times slower than factors of the usual rank is too slow
+_ROUNDING = 1e-12  # of the largest score: a difference below it is a rounding error
 _WRONG_WAY = 0.4  # the share of training pairs in the right order below which scores are taken for upside down
 
 
@@ -64,6 +65,29 @@ def direction(subject: Subject) -> Finding:
     if share < _WRONG_WAY:
         return failed("direction", seen, "a higher score means a better item: turn the sign around")
     return passed("direction", seen)
+
+
+def ties(subject: Subject) -> Finding:
+    """Whether items that nothing tells apart score the same, and do not differ by rounding errors alone.
+
+    Nothing tells items apart for a user who rated all of them alike, or none; nor items that nobody has rated. A model
+    may still order them, by features or by what others like, but then their scores differ by more.
+    """
+    name, ratings = "ties", subject.ratings
+    pairs = ratings.comparisons()
+    unordered, unrated = np.ones(ratings.n_users, bool), np.ones(ratings.n_items, bool)
+    unordered[pairs.users], unrated[ratings.items] = False, False
+    with one_blas_thread():
+        for step in run(subject.solver, subject.train):
+            table = scores(step.model, subject.train).reshape(ratings.n_users, ratings.n_items)
+            small = _ROUNDING * np.nanmax(np.abs(table), initial=0.0)
+            if _nearly_equal(table[unordered], small):
+                remedy = "set the vectors of users without an order to zero where their optimum is zero"
+                return failed(name, "rounding errors order the items of a user who prefers none", remedy)
+            if _nearly_equal(table[:, unrated], small):
+                remedy = "set the vectors of unrated items to zero where their optimum is zero"
+                return failed(name, "rounding errors order items that nobody has rated", remedy)
+    return passed(name, "no items are ordered by rounding errors")
 
 
 def objective(subject: Subject) -> Finding:
@@ -132,6 +156,12 @@ def speed_of_score(subject: Subject) -> Finding:
     if own > _SLOW * reference:
         return failed("speed of score", seen, "score arrays with NumPy or a kernel: no Python loop over pairs")
     return passed("speed of score", seen)
+
+
+def _nearly_equal(table: Floats, small: float) -> bool:
+    """Whether two scores of a row differ, but by less than this."""
+    gaps = np.diff(np.sort(table, axis=1), axis=1)
+    return bool(((gaps > 0) & (gaps < small)).any())
 
 
 def _last(subject: Subject, steps: int) -> Model:

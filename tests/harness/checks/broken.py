@@ -325,6 +325,20 @@ class UpsideDown(Good):
         yield Step(ItemScores(-self.means(train)))
 
 
+@breaks("ties", "order the items of a user who prefers none", "where their optimum is zero")
+class OrdersByRounding(Good):
+    def steps(self, train, rng, threads=1):
+        means, ordered = self.means(train), np.diff(train.comparisons().indptr) > 0
+        yield Step(Scores(lambda users, items: np.where(ordered[users], means[items], 1e-16 * items)))
+
+
+@breaks("ties", "order items that nobody has rated", "where their optimum is zero")
+class OrdersUnratedByRounding(Good):
+    def steps(self, train, rng, threads=1):
+        means, ordered = self.means(train), np.diff(train.comparisons().indptr) > 0
+        yield Step(Scores(lambda users, items: np.where(ordered[users], means[items] + 1e-15 * items, 0.0)))
+
+
 @breaks("objective", "it is not finite", "compute it in float64")
 class InfiniteObjective(Good):
     def steps(self, train, rng, threads=1):
