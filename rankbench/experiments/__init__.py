@@ -155,6 +155,11 @@ class Experiment:
         """Whether seconds are what its figure shows, so that its cells must not disturb each other."""
         return self.figure.kind in ("speedup", "growth") or (self.figure.kind == "curve" and self.figure.x == "seconds")
 
+    @property
+    def compared_with(self) -> Literal["theory", "paper"]:
+        """What the measured numbers are compared with: the growth that theory expects, or what the paper prints."""
+        return "theory" if self.growth else "paper"
+
 
 Given = TypeVar("Given")
 _NESTED = {"budget": Budget, "figure": Figure}

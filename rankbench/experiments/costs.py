@@ -37,9 +37,7 @@ class Rivals:
     ours: Pattern
     peer: Pattern
     metric: str = ""  # the quality beside the seconds; empty: the experiment's first metric
-    steps: Annotated[int, Limits(low=0, high=1000)] = (
-        1  # of ours that do the work of one of the peer's; 0: no number does
-    )
+    steps: Annotated[int, Limits(low=0, high=1000)] = 1  # of ours for one of the peer's; 0: no number does its work
 
     def __post_init__(self) -> None:
         check(self)

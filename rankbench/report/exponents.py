@@ -8,7 +8,7 @@ from rankbench.names import show_value
 from rankbench.report.growth import Course, courses
 from rankbench.report.labels import axis_label
 from rankbench.report.tables import DISTURBED, Sheet
-from rankbench.statistics.powers import Ends
+from rankbench.statistics.powers import UNKNOWN, Ends
 
 COLUMNS = tuple(
     "experiment axis data solver smallest largest sizes seconds seconds_low seconds_high "
@@ -49,8 +49,9 @@ def exponents_to_csv(study: Study) -> str:
         theory = course.theory
         about = (study.name, study.experiment.figure.x, course.where, course.solver.name)
         ends = (course.sizes[0], course.sizes[-1], len(course.sizes))
-        seconds = (*_exact(course.time), *((theory and theory.seconds) or ("", "")))
-        memory = (*_exact(course.memory), *((theory and theory.memory) or ("", "")))
+        time, space = (found.columns if found else UNKNOWN for found in (course.time, course.memory))
+        seconds = (*time, *((theory and theory.seconds) or ("", "")))
+        memory = (*space, *((theory and theory.memory) or ("", "")))
         writer.writerow((*about, *ends, *seconds, *memory, course.disturbed, theory.why if theory else ""))
     return out.getvalue()
 
@@ -80,9 +81,3 @@ def _against(found: Ends | None, theory: tuple[float, ...], mark: str = "") -> t
     interval = f"{found.low:.2f} to {found.high:.2f}" if found.bounded else ""
     agrees = ("no" if found.excludes(*theory) else "yes") if theory and found.bounded else ""
     return f"{found.value:.2f}{mark}", expected, interval, agrees
-
-
-def _exact(found: Ends | None) -> tuple[object, object, object]:
-    if found is None:
-        return "", "", ""
-    return (found.value, found.low, found.high) if found.bounded else (found.value, "", "")

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rankbench.experiments.costs import Rivals
@@ -11,7 +11,7 @@ from rankbench.names import Named, Pattern
 from rankbench.report.labels import metric_labels, solver_labels
 from rankbench.report.study import groups, pace_of
 from rankbench.report.tables import DISTURBED, Sheet, place_labels, place_text
-from rankbench.statistics.powers import Ends, mean_of, ratio_of
+from rankbench.statistics.powers import UNKNOWN, mean_of, ratio_of
 
 COLUMNS = tuple(
     "experiment data ours peer metric repetitions ours_value ours_low ours_high peer_value peer_low peer_high "
@@ -96,9 +96,11 @@ def rivals_to_csv(study: Study) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for one in matches(study):
-        values = (end for side in (one.ours, one.peer) for end in _exact(side.values, mean_of))
-        seconds = (_exact(side.seconds, mean_of)[0] for side in (one.ours, one.peer))
-        ratios = (*_exact(one.ratios, ratio_of), *_exact(one.equal, ratio_of))
+        values = (
+            end for side in (one.ours, one.peer) for end in (mean_of(side.values).columns if side.values else UNKNOWN)
+        )
+        seconds = (mean_of(side.seconds).value if side.seconds else "" for side in (one.ours, one.peer))
+        ratios = (end for found in (one.ratios, one.equal) for end in (ratio_of(found).columns if found else UNKNOWN))
         about = (study.name, one.where, one.ours.name, one.peer.name, one.metric, len(one.ratios))
         writer.writerow((*about, *values, *seconds, *ratios, one.disturbed, one.left_out))
     return out.getvalue()
@@ -216,9 +218,3 @@ def _times(ratios: tuple[float, ...]) -> tuple[str, str]:
         return "", ""
     found = ratio_of(ratios)
     return f"{found.value:.2f}", f"{found.low:.2f} to {found.high:.2f}" if found.bounded else ""
-
-
-def _exact(values: tuple[float, ...], summed: Callable[[tuple[float, ...]], Ends]) -> tuple[object, object, object]:
-    """The summary of these values with its interval; empty texts for what there is not."""
-    found = summed(values) if values else None
-    return (found.value, found.low, found.high) if found and found.bounded else (found.value if found else "", "", "")

@@ -9,6 +9,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 _COVERED = 0.975  # of Student's distribution, at the upper end of a 95 % interval
+_FEWEST = 3  # measurements for an interval; of two it would have 12.7 standard errors on each side, which says nothing
+
+UNKNOWN = ("", "", "")  # in place of the three columns of an `Ends`
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,11 @@ class Ends:
     def bounded(self) -> bool:
         """Whether there is an interval."""
         return self.high < inf
+
+    @property
+    def columns(self) -> tuple[float | str, float | str, float | str]:
+        """The value and the ends of the interval for three columns of CSV, with empty texts where there is none."""
+        return (self.value, self.low, self.high) if self.bounded else (self.value, "", "")
 
     def excludes(self, low: float, high: float) -> bool:
         """Whether no value from low to high lies in the interval."""
@@ -62,11 +70,11 @@ def exponent_above_base(sizes: Sequence[float], costs: Sequence[float], least: f
 
 
 def mean_of(values: Sequence[float]) -> Ends:
-    """The mean of repeated measurements with Student's interval; a single one has none, and no value has a NaN."""
+    """The mean of repeated measurements with Student's interval; fewer than three have none, and none have a NaN."""
     if not values:
         return Ends(nan)
     mean, freedom = float(np.mean(values)), len(values) - 1
-    if not freedom:
+    if len(values) < _FEWEST:
         return Ends(mean)
     reach = float(stdtrit(freedom, _COVERED)) * float(np.std(values, ddof=1)) / sqrt(len(values))
     return Ends(mean, mean - reach, mean + reach)
@@ -75,4 +83,4 @@ def mean_of(values: Sequence[float]) -> Ends:
 def ratio_of(values: Sequence[float]) -> Ends:
     """The geometric mean of positive ratios, with Student's interval of their logarithms."""
     found = mean_of([log(value) for value in values])
-    return Ends(exp(found.value), exp(found.low), exp(found.high))
+    return Ends(exp(found.value), exp(found.low), exp(found.high)) if found.bounded else Ends(exp(found.value))

@@ -283,3 +283,11 @@ def test_the_data_that_stay_apart_from_the_axis_have_lines_of_their_own(study):
     ]
     titles = [f"{what}, {place}" for what in ("Training", "Peak memory") for place in places]
     assert [panel.title for panel in drawing(found).panels] == titles
+
+
+def test_what_was_found_is_a_difference_from_the_theory(study, tmp_path):
+    study(differences="- Set-up hides the growth.")
+    write_report(ResultsFolder(tmp_path, print), print, tmp_path / "report")
+    pages = [path.read_text() for path in (tmp_path / "report").glob("*.md")]
+    assert any("Differences from the theory:\n\n- Set-up hides the growth." in text for text in pages)
+    assert "<h4>Differences from the theory</h4>" in (tmp_path / "report" / "index.html").read_text()

@@ -19,7 +19,7 @@ from rankbench.report.sections import Section
 from rankbench.report.series import drawing
 from rankbench.solvers import SOLVERS
 
-PACE = {("global", 0): 1.0, ("global", 1): 2.0, ("sgd", 0): 4.0, ("sgd", 1): 2.0}  # seconds of a step
+PACE = {"global": (1.0, 2.0, 3.0), "sgd": (4.0, 2.0, 6.0)}  # seconds of a step in each repetition
 QUALITY = {"global": (0.2, 0.6, 0.8, 0.9), "sgd": (0.1, 0.4, 0.5, 0.6)}  # NDCG, of which higher is better
 PAIR = (Rivals("global", "sgd"),)
 
@@ -39,7 +39,7 @@ def study(tmp_path):
 
 
 def result_of(cell):
-    pace = PACE[cell.solver.name, cell.place.repetition]
+    pace = PACE[cell.solver.name][cell.place.repetition]
     curve = tuple(Point(step, 10.0 * (step > 0) + pace * step, (QUALITY[cell.solver.name][step],)) for step in range(4))
     return made_up(cell, 0.5, curve=curve)
 
@@ -88,19 +88,24 @@ def test_a_solver_of_a_single_model_is_compared_by_its_whole_training(study):
 
 
 def test_the_table_has_means_with_intervals_over_repetitions(study):
-    (line,) = rival_sheet(study()).lines
-    half = 12.706 * sqrt(4.5 / 2)  # Student's with one degree of freedom, of 13 and 16
+    (line,) = rival_sheet(study(repetitions=3)).lines
+    half = 4.303 * sqrt(9 / 3)  # Student's with two degrees of freedom, of 13, 16 and 19
     assert line[:3] == ("low-rank ratings", "NDCG@5", "Global ranking")
     seconds = line[4].split(" ± ")
-    assert float(seconds[0]) == 14.5 and float(seconds[1]) == pytest.approx(half, rel=1e-3)
+    assert float(seconds[0]) == 16.0 and float(seconds[1]) == pytest.approx(half, rel=1e-3)
     assert line[8] == "2.00" and line[-1] == ""
 
 
 def test_the_csv_has_all_digits(study):
-    (row,) = csv.DictReader(io.StringIO(rivals_to_csv(study())))
+    (row,) = csv.DictReader(io.StringIO(rivals_to_csv(study(repetitions=3))))
     assert tuple(row) == COLUMNS
-    assert float(row["ratio"]) == pytest.approx(2.0) and row["repetitions"] == "2"
+    assert float(row["ratio"]) == pytest.approx(2.0) and row["repetitions"] == "3"
     assert float(row["ours_value"]) == 0.9 and float(row["ours_low"]) == 0.9
+
+
+def test_two_repetitions_have_a_mean_and_no_interval(study):
+    (line,) = rival_sheet(study()).lines
+    assert line[4] == "14.500" and line[8:12] == ("2.00", "", "1.63", "")
 
 
 def test_times_that_cannot_be_compared_are_left_out_and_disturbed_ones_marked(study):

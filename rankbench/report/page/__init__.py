@@ -134,7 +134,8 @@ def _switches(drawn: dict[str, Drawing]) -> str:
     return (
         f'<fieldset class="switches"><legend>Solvers and lines</legend>{switches(keys.values())}{every}</fieldset>'
         f'<div class="figure" role="img" data-panels="{panels}" data-height="{height:g}"></div>'
-        f'<p class="soft caption"></p><script type="application/json" class="figures">{_script_safe(figures)}</script>'
+        f'<p class="soft caption">{escape(next(iter(figures.values()))["caption"])}</p>'
+        f'<script type="application/json" class="figures">{_script_safe(figures)}</script>'
     )
 
 
@@ -154,7 +155,8 @@ def _tables(study: Study, labels: Labels) -> str:
         for one in cost_tables(study)
     )
     if text := study.experiment.differences.strip():
-        tables.insert(1, f'<h4>Differences from the paper</h4><div class="about">{blocks(text)}</div>')
+        head = f"Differences from the {study.experiment.compared_with}"
+        tables.insert(1, f'<h4>{head}</h4><div class="about">{blocks(text)}</div>')
     return "".join([*costs, *tables])
 
 
