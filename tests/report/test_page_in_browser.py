@@ -169,6 +169,14 @@ def test_a_figure_is_drawn_only_when_it_comes_near(opened):
     assert tab.locator(".figure").first.locator("svg").count() == 0
 
 
+def test_nothing_moves_when_the_figures_are_drawn(opened):
+    tab = opened(height=300)
+    tops = "[...document.querySelectorAll('table, h3, h4')].map(one => one.getBoundingClientRect().top + scrollY)"
+    before = tab.evaluate(tops)
+    draw_all(tab)
+    assert tab.evaluate(tops) == before
+
+
 def test_all_figures_are_drawn_for_print(opened):
     tab = opened(width=390, height=300)
     tab.wait_for_load_state("load")
