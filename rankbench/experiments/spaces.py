@@ -1,7 +1,7 @@
 """Search spaces: the values that tuning may try for each setting of a solver, and the candidates that it tries.
 
 Every solver of an experiment gets the same number of trials. A solver with a smaller search space gets one
-trial for each setting in it.
+trial for each setting in it, and a solver with nothing to tune gets none.
 """
 
 import importlib

@@ -68,7 +68,7 @@ class Paths:
 
 def _steps(search: Search) -> Iterator[tuple[Cell, Cell]]:
     """Each trial that starts from another one, after that one."""
-    solver = search.trials[0].solver.record
+    solver = search.cell.solver.record
     along = [name for name in solver.path if name in search.cell.tuned] if isinstance(solver, GoesOn) else []
     if len(along) != 1 or search.cell.budget.patience is not None:  # whose steps are counted from the usual start
         return

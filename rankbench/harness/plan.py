@@ -207,7 +207,9 @@ def _between_evaluations(cell: Cell) -> int:
 
 
 def _search(waiting: Cell, trials: tuple[Cell, ...], solver: Named, tune: Tune) -> Search:
-    """The search that begins with these trials."""
+    """The search that begins with these trials; it has none where there is nothing to choose, steps included."""
+    if not waiting.tuned and waiting.budget.patience is None:
+        return Search(waiting, ())
     if tune.method == "halving":
         if waiting.budget.steps is None:
             problem = 'method = "halving" gives trials a share of the steps of [budget], which has none'

@@ -229,7 +229,9 @@ class Search:
     """One solver's trials on one training part, and the cell that gets the settings of the best trial."""
 
     cell: Cell
-    trials: tuple[Cell, ...]  # those that are known; with a growth others follow from their results
+    trials: tuple[
+        Cell, ...
+    ]  # those that are known, of which others follow with a growth; none: nothing to tune
     growth: Growth | None = None
 
     @property

@@ -83,6 +83,8 @@ def _grown(search: Search, stored: Sequence[Result | None]) -> Search:
 
 def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure | None:
     """The search's cell with the settings of its best trial, or a failure; None while trials are missing."""
+    if not search.trials:
+        return search.cell
     results = [result for result in stored if result is not None]
     if len(results) < len(stored):
         return None

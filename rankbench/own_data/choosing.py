@@ -78,8 +78,7 @@ class Choice:
     def trainings(self) -> int:
         """How many trainings there are: the trials, and one more for each solver and repetition."""
         tuned = sum(bool(space) for space in self.spaces.values())
-        trials = len(self.solvers) + tuned * (self.trials - 1) if tuned else 0
-        return self.repetitions * (len(self.solvers) + trials)
+        return self.repetitions * (len(self.solvers) + tuned * self.trials)
 
     @property
     def limit(self) -> float:

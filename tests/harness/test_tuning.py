@@ -82,15 +82,28 @@ def test_every_solver_gets_the_same_number_of_trials(trials, per, repetitions):
     assert len({trial.key for trial in made.trials}) == len(made.trials)
 
 
-def test_a_solver_with_nothing_to_tune_is_one_trial():
-    made = plan(tuned(Tune({**SPACES, "global": {}})), Selection(repetitions=1))
+@pytest.mark.parametrize("method", ["random", "grid", "halving", "tpe"])
+def test_a_solver_with_nothing_to_tune_needs_no_trial(tmp_path, method):
+    if method == "tpe":
+        pytest.importorskip("optuna")
+    tune = Tune({"sgd": {"lam": (1.0, 2.0)}, "global": {}}, method, trials=2, eta=2)
+    run = prepared(tmp_path, tuned(tune, budget=Budget(steps=2)), ONCE)
+    assert [(one.cell.solver.name, len(one.trials)) for one in run.plan.searches] == [("global", 0), ("sgd", 2)]
+    (cell,) = run.plan.cells  # decided before any trial has run
+    assert cell.key == plan(tiny(solvers=("global",), budget=Budget(steps=2)), ONCE).cells[0].key
+    assert [one.solver.name for one in run.plan.undecided] == ["sgd"]
+
+
+def test_with_patience_a_trial_finds_the_number_of_steps_where_no_setting_is_tuned():
+    patient = tuned(Tune({**SPACES, "global": {}}), budget=Budget(steps=20, patience=2), every=1)
+    made = plan(patient, ONCE)
     assert [(search.cell.solver.name, len(search.trials)) for search in made.searches] == [("global", 1), ("sgd", 8)]
 
 
 def test_a_solver_asked_for_beside_the_experiments_own_keeps_what_it_says():
     made = plan(tuned(), Selection(solvers=("sgd[lam=7,rank=2]", "sgd[lam=7]"), repetitions=1))
     whole, part = made.searches
-    assert [settings_of(trial)["lam"] for trial in whole.trials] == [7.0]
+    assert whole.trials == () and settings_of(whole.cell)["lam"] == 7.0
     assert [(settings_of(trial)["lam"], settings_of(trial)["rank"]) for trial in part.trials] == [(7.0, 2), (7.0, 3)]
 
 
@@ -412,7 +425,7 @@ def test_a_solver_whose_trials_all_fail_is_failed_with_the_reason_and_the_others
 
 def test_an_only_trial_that_fails_is_called_so(tmp_path):
     experiment = own(tmp_path, "raise ValueError('boom')")
-    experiment = replace(experiment, tune=replace(MODES, space={"mine.py:Mine": {}}))
+    experiment = replace(experiment, tune=replace(MODES, trials=1))
     (failure,) = ran(tmp_path, experiment, ONCE).plan.failures
     assert failure.reason.startswith("its only trial did not end well: failed, ValueError: boom (")
 
