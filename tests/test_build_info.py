@@ -3,6 +3,8 @@
 import importlib.util
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,16 @@ def kernels(tmp_path):
 def change_a_byte(path):
     """Another last byte: a blank for a line's end."""
     path.write_bytes(path.read_bytes()[:-1] + b" ")
+
+
+def test_without_compiled_kernels_the_error_says_what_to_do(tmp_path):
+    package = ROOT / "rankbench"
+    shutil.copytree(package, tmp_path / "rankbench", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    command = [sys.executable, "-c", "import rankbench.data"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: the kernels of rankbench are not compiled for ")
+    assert last.endswith(": install rankbench again; in a checkout: python -m pip install -e .")
 
 
 def test_the_built_kernels_say_their_digest():

@@ -20,10 +20,11 @@ class Growth:
     seconds: tuple[float, ...] = ()  # the lowest and the highest exponent of the training time; empty: unknown
     memory: tuple[float, ...] = ()  # of the memory that the training takes
     why: str = ""
+    data: Pattern | None = None  # the data that this is true of; None: all of the experiment
 
     def __post_init__(self) -> None:
         check(self)
-        read_patterns(self, "solver")
+        read_patterns(self, "solver", "data")
         for name in ("seconds", "memory"):
             object.__setattr__(self, name, _exponents(name, getattr(self, name)))
         if not self.seconds and not self.memory:

@@ -229,9 +229,7 @@ class Search:
     """One solver's trials on one training part, and the cell that gets the settings of the best trial."""
 
     cell: Cell
-    trials: tuple[
-        Cell, ...
-    ]  # those that are known, of which others follow with a growth; none: nothing to tune
+    trials: tuple[Cell, ...]  # those that are known, of which others follow with a growth; none: nothing to tune
     growth: Growth | None = None
 
     @property

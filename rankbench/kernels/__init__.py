@@ -6,10 +6,15 @@ slower. A value of OMP_WAIT_POLICY that is set already is kept.
 """
 
 import os
+import sys
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before the next line, which loads OpenMP
 
-from rankbench.kernels import build_info, level
+try:
+    from rankbench.kernels import build_info, level
+except ImportError as error:
+    how = "install rankbench again; in a checkout: python -m pip install -e ."
+    raise ImportError(f"the kernels of rankbench are not compiled for {sys.executable}: {how}") from error
 
 LEVELS = level.usable(build_info.processor_has)  # the instruction sets that kernels can be imported with here
 LEVEL = level.choose(LEVELS)  # the one of this process

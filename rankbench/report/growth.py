@@ -136,7 +136,11 @@ def _seconds(results: Iterable[Result]) -> tuple[float, ...]:
 
 
 def _theory(study: Study, group: Group) -> Growth | None:
-    """What the experiment says of this solver: the first entry that fits it."""
-    settings = dict(group.solver.settings)
-    fitting = (one for one in study.experiment.growth if one.solver.fits(group.solver.names, settings))
+    """What the experiment says of this solver on this data: the first entry that fits them."""
+    solver, data = dict(group.solver.settings), dict(group.data.settings)
+    fitting = (
+        one
+        for one in study.experiment.growth
+        if one.solver.fits(group.solver.names, solver) and (one.data is None or one.data.fits(group.data.names, data))
+    )
     return next(fitting, None)

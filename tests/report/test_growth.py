@@ -128,6 +128,14 @@ def test_more_threads_than_cores_say_nothing(study):
     assert line[1:6] == ("1 to 2", "-1.00", "-1", "", "")
 
 
+def test_theory_may_differ_with_the_data(study):
+    data = (*map(of_users, USERS), *(of_users(count).replace("]", ",levels=2]") for count in USERS))
+    theory = (Growth("sgd", seconds=2, data="low-rank[levels=5]"), Growth("sgd", seconds=3, data="low-rank[levels=2]"))
+    found = study(solvers=("sgd",), data=data, growth=theory)
+    assert [course.theory for course in courses(found)] == list(theory)
+    assert [line[6] for line in exponent_sheet(found).lines] == ["yes", "no"]
+
+
 def test_a_setting_of_the_split_may_be_the_axis(study):
     splits = tuple(f"n-per-user[n={n},least=5]" for n in (2, 4, 8))
     found = study(lambda cell: (cell.place.split.setting("n"), 50.0), data=(of_users(20),), splits=splits,

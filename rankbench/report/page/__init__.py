@@ -28,7 +28,7 @@ from rankbench.report.page.markup import (
     switches,
     table,
 )
-from rankbench.report.page.plots import figure_of, height_of, keys_of
+from rankbench.report.page.plots import caption, figure_of, height_of, keys_of
 from rankbench.report.ranking_functions import bases
 from rankbench.report.ranking_functions import described as described_basis
 from rankbench.report.ranks import ranks_svg
@@ -134,7 +134,7 @@ def _switches(drawn: dict[str, Drawing]) -> str:
     return (
         f'<fieldset class="switches"><legend>Solvers and lines</legend>{switches(keys.values())}{every}</fieldset>'
         f'<div class="figure" role="img" data-panels="{panels}" data-height="{height:g}"></div>'
-        f'<p class="soft caption">{escape(next(iter(figures.values()))["caption"])}</p>'
+        f'<p class="soft caption">{escape(caption(next(iter(drawn.values()))))}</p>'
         f'<script type="application/json" class="figures">{_script_safe(figures)}</script>'
     )
 
