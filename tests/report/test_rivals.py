@@ -161,18 +161,21 @@ def test_the_repetitions_of_a_run_follow_each_other_with_all_solvers_in_each(tmp
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_the_rivals_of_the_package_are_solvers_of_its_experiment(full):
-    found = experiments.load("peers", full)
-    names = {SOLVERS.resolve(text).name for text in found.solvers}
+@pytest.mark.parametrize("name", experiments.members("peers"))
+def test_rivals_are_solvers_of_their_experiment_and_of_different_packages(name, full):
+    found = experiments.load(name, full)
+    homes = {SOLVERS.resolve(text).name: SOLVERS.resolve(text).home for text in found.solvers}
     for pair in found.rivals:
-        assert {pair.ours.name, pair.peer.name} <= names and pair.metric in ("", *found.metrics)
-        assert (
-            ".peers." in SOLVERS.resolve(str(pair.peer)).home and ".peers." not in SOLVERS.resolve(pair.ours.name).home
-        )
-    peers = {name for name in names if ".peers." in SOLVERS.resolve(name).home}
-    assert peers == {pair.peer.name for pair in found.rivals} == {
+        assert ".peers." in homes[pair.peer.name] and ".peers." not in homes[pair.ours.name]
+        assert pair.metric in ("", *found.metrics)
+    assert found.tune and {text.partition("[")[0] for text in found.solvers} == set(found.tune.space)
+
+
+def test_every_solver_of_another_package_has_a_rival():
+    found = [experiments.load(name) for name in experiments.members("peers")]
+    assert {pair.peer.name for one in found for pair in one.rivals} == {
         name for name, home in SOLVERS.entries.items() if ".peers." in home
-    }  # fmt: skip
+    }
 
 
 def test_rivals_are_read_with_the_canonical_name_of_their_metric():
@@ -185,9 +188,9 @@ def test_rivals_are_read_with_the_canonical_name_of_their_metric():
 @pytest.mark.slow
 def test_without_any_peer_the_experiment_runs_and_says_what_is_left_out(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("rankbench.methods.peers.missing", lambda *modules, remedy="pip install them": remedy)
-    assert rankbench(monkeypatch, "run", "peers", "-r", "2", "--out", str(tmp_path)) == 0
+    assert rankbench(monkeypatch, "run", "peers", "--out", str(tmp_path)) == 0
     said = capsys.readouterr().out
     assert "xgboost needs a package that is not installed" in said
     written = (tmp_path / "report" / "peers.md").read_text()
     assert "Beside other packages:" in written and "to get it: pip install lightfm-next" in written
-    assert ResultsFolder(tmp_path, print).names() == ["peers"]
+    assert ResultsFolder(tmp_path, print).names() == ["peers-ratings", "peers-recall"]
