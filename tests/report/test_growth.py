@@ -236,7 +236,8 @@ def test_the_first_word_of_names_stands_for_all_of_them():
     assert experiments.members("scaling") == [
         f"scaling-{axis}" for axis in ("features", "items", "pairs", "per-user", "rank", "threads", "users")
     ]
-    assert experiments.members("peers") == ["peers-ratings", "peers-recall"] and experiments.members("outgrown-ratings") == ["outgrown-ratings"]
+    assert experiments.members("peers") == ["peers-ratings", "peers-recall"]
+    assert experiments.members("outgrown-ratings") == ["outgrown-ratings"]
     assert experiments.members("scalin") == ["scalin"] and experiments.members("own.toml") == ["own.toml"]
 
 
