@@ -8,7 +8,7 @@ from rankbench.experiments.costs import Growth
 from rankbench.harness.records import Entry, Group, Result, Study
 from rankbench.names import Named, show
 from rankbench.report.labels import solver_labels
-from rankbench.report.study import groups
+from rankbench.report.study import groups, several_splits
 from rankbench.statistics.powers import Ends, exponent, exponent_above_base
 
 THREADS = "threads"  # the axis of a figure of growth that is no setting
@@ -21,7 +21,7 @@ class Course:
     """The costs of one solver at each size along the axis, ascending; one number for each repetition."""
 
     name: str  # for people, without the setting on the axis
-    where: str  # the data set and the split, without the setting on the axis
+    where: str  # the data set and the split, without the setting on the axis, or the data's name at the smallest size
     solver: Named  # as at the first size
     sizes: tuple[float, ...]
     seconds: tuple[tuple[float, ...], ...]
@@ -55,7 +55,16 @@ def courses(study: Study) -> list[Course]:
         if group.good and not (axis.name == THREADS and _beyond_cores(group)):
             where = f"{axis.without(group.data, 'data')} {axis.without(group.split, 'split')}"
             found.setdefault((where, names[group.solver.written]), []).append(group)
-    return [_course(study, (name, where), _ascending(members, axis)) for (where, name), members in found.items()]
+    placed = {line: _ascending(members, axis) for line, members in found.items()}
+    return [
+        _course(study, (name, _named(study, members[0][1]) or where), members)
+        for (where, name), members in placed.items()
+    ]
+
+
+def _named(study: Study, smallest: Group) -> str:
+    """The name that the experiment gives to the data at the smallest size; empty where it gives none."""
+    return "" if several_splits(study) else study.experiment.names.data.get(smallest.data.written, "")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from rankbench import experiments
 from rankbench.errors import UserError
 from rankbench.experiments import Budget, Figure
 from rankbench.experiments.costs import Growth
+from rankbench.experiments.naming import Names
 from rankbench.harness.records import Point, Skip, skip_lines
 from rankbench.harness.store import ResultsFolder
 from rankbench.names import Pattern
@@ -134,6 +135,19 @@ def test_theory_may_differ_with_the_data(study):
     found = study(solvers=("sgd",), data=data, growth=theory)
     assert [course.theory for course in courses(found)] == list(theory)
     assert [line[6] for line in exponent_sheet(found).lines] == ["yes", "no"]
+    assert [course.where for course in courses(found)] == [
+        "low-rank[items=30,per_user=20] n-per-user[n=8,least=5]",
+        "low-rank[items=30,per_user=20,levels=2] n-per-user[n=8,least=5]",
+    ]
+
+
+def test_the_name_of_the_data_at_the_smallest_size_stands_for_all_sizes(study):
+    data = (*map(of_users, USERS), *(of_users(count).replace("]", ",levels=2]") for count in USERS))
+    names = Names(data={data[0]: "stars", data[4]: "thumbs", data[1]: "of no use here"})
+    found = study(solvers=("sgd",), data=data, names=names)
+    assert [course.where for course in courses(found)] == ["stars", "thumbs"]
+    assert [line[0] for line in exponent_sheet(found).lines] == ["stars", "thumbs"]
+    assert drawing(found).panels[0].title == "Training, stars"
 
 
 def test_a_setting_of_the_split_may_be_the_axis(study):
