@@ -222,7 +222,7 @@ CASES = (
         "rankboost round",
         "entry",
         _rankboost,
-        "a running sum in a fixed order: probably each addition waits for the one before",
+        "each addition to a sum waits for the one before; on real users' short runs the sums of several runs overlap",
     ),
     Case("global sweep, logistic", "entry", partial(_global, False)),
     Case(
