@@ -156,9 +156,11 @@ class Experiment:
         return self.figure.kind in ("speedup", "growth") or (self.figure.kind == "curve" and self.figure.x == "seconds")
 
     @property
-    def compared_with(self) -> Literal["theory", "paper"]:
-        """What the measured numbers are compared with: the growth that theory expects, or what the paper prints."""
-        return "theory" if self.growth else "paper"
+    def differences_title(self) -> str:
+        """The heading of `differences`: it depends on what the measured numbers are compared with."""
+        if self.rivals:
+            return "Why the packages differ"
+        return "Differences from the theory" if self.growth else "Differences from the paper"
 
 
 Given = TypeVar("Given")

@@ -152,7 +152,7 @@ def _markdown(section: Section) -> str:
     if published := published_sheet(study):
         lines.append(f"Measured beside published:\n\n{to_markdown(published).rstrip()}")
     if experiment.differences:
-        lines += [f"Differences from the {experiment.compared_with}:", experiment.differences.strip()]
+        lines += [f"{experiment.differences_title}:", experiment.differences.strip()]
     lines.append(f"All measurements:\n\n{to_markdown(sheet(study)).rstrip()}")
     lines.append("\n".join(f"- {fact.name}: {'; '.join(fact.lines)}" for fact in facts(study)))
     if section.ranks:

@@ -171,6 +171,13 @@ def test_rivals_are_solvers_of_their_experiment_and_of_different_packages(name, 
     assert found.tune and {text.partition("[")[0] for text in found.solvers} == set(found.tune.space)
 
 
+def test_reasons_stand_under_a_heading_that_fits_what_is_compared():
+    names = ("peers-ratings", "scaling-users", "park2015-table1")
+    assert [experiments.load(name).differences_title for name in names] == [
+        "Why the packages differ", "Differences from the theory", "Differences from the paper",
+    ]  # fmt: skip
+
+
 def test_every_solver_of_another_package_has_a_rival():
     found = [experiments.load(name) for name in experiments.members("peers")]
     assert {pair.peer.name for one in found for pair in one.rivals} == {

@@ -155,8 +155,7 @@ def _tables(study: Study, labels: Labels) -> str:
         for one in cost_tables(study)
     )
     if text := study.experiment.differences.strip():
-        head = f"Differences from the {study.experiment.compared_with}"
-        tables.insert(1, f'<h4>{head}</h4><div class="about">{blocks(text)}</div>')
+        tables.insert(1, f'<h4>{study.experiment.differences_title}</h4><div class="about">{blocks(text)}</div>')
     return "".join([*costs, *tables])
 
 
