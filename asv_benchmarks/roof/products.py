@@ -20,7 +20,7 @@ from rankbench.solvers.mf import MF
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.smc import SMC
 
-_PROJECTED = "109 instructions for a rating more than smc, 106 of them in the projection"
+_PROJECTED = "54 instructions and 0.6 mispredicted branches for a rating more than smc, in the projection"
 _CACHED = 1 << 15  # doubles that stay in the caches near the processor
 
 
@@ -185,7 +185,12 @@ CASES = (
     Case("mf rank 64", "sweep", partial(_mf, 64)),
     Case("ratings times 50 columns", "rating", partial(_entries, "times", 50)),
     Case("inner products at ratings, rank 52", "rating", partial(_entries, "inner_products", 52)),
-    Case("smc rank 50", "step", partial(_completion, SMC(lam=1.0, centred=True, rank=50), False)),
+    Case(
+        "smc rank 50",
+        "step",
+        partial(_completion, SMC(lam=1.0, centred=True, rank=50), False),
+        "four tenths of the instructions are those of BLAS's products; the others work on ratings and small matrices",
+    ),
     Case("rmc rank 50, with its projection", "step", partial(_completion, RMC(lam=1.0, rank=50), True), _PROJECTED),
     Case("convex-erm projection", "step", _convex),
     Case("fm rank 10, objective and gradient", "comparison", _fm),
@@ -214,6 +219,11 @@ CASES = (
         _cofirank_items,
         "150 instructions for 44 flops; rows are not padded to whole lanes",
     ),
-    Case("item-knn", "product", _item_knn),
+    Case(
+        "item-knn",
+        "product",
+        _item_knn,
+        "18 instructions and 0.15 mispredicted branches, and the choice of the nearest items",
+    ),
     Case("ease", "fit", _ease),
 )
