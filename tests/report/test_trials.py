@@ -144,8 +144,8 @@ def test_a_solver_whose_trials_all_failed_is_a_row_that_says_so(tmp_path):
     assert {trial.status for trial in trials(found)} == {"ok", "failed"}
 
 
-def test_a_trial_that_failed_is_not_chosen_also_where_there_was_nothing_to_tune(tmp_path):
-    run = opened(tmp_path, Tune({"global": {}, "sgd": {"lam": (1.0,)}}, metric="ndcg@5"), repetitions=1)
+def test_a_trial_that_failed_is_not_chosen_also_where_there_was_no_other(tmp_path):
+    run = opened(tmp_path, Tune({"global": {"lam": (1.0,)}, "sgd": {"lam": (1.0,)}}, metric="ndcg@5"), repetitions=1)
     for trial in run.plan.trials:
         run.keep(tried(trial, 0.5, **(FAILED if trial.solver.name == "global" else {})), {})
     run.try_out(lambda event: None)
@@ -198,8 +198,10 @@ def test_the_list_of_trials_can_be_read_back(tmp_path):
 def test_nothing_to_tune_is_said_so(tmp_path):
     found = stored(tmp_path, Tune({"global": {}, "sgd": {"lam": (1.0, 2.0)}}, metric="ndcg@5"))
     assert [line[2] for line in sheet(found).lines] == ["nothing to tune", "lam=2"]
-    assert trial_sheet(trials(found)).lines[0][3] == "nothing to tune"
-    assert trials(found)[0].settings == "" and trials(found)[0].chosen
+    listed = trials(found)
+    assert {trial.solver for trial in listed} == {"sgd[step=0.1]"}
+    with_patience = replace(listed[0], settings="")  # then a trial finds the number of steps
+    assert trial_sheet([with_patience]).lines[0][3] == "nothing to tune"
 
 
 def test_bars_in_a_cell_do_not_end_it_in_a_pipe_table(tmp_path):
