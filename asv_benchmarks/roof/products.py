@@ -192,7 +192,12 @@ CASES = (
         "four tenths of the instructions are those of BLAS's products; the others work on ratings and small matrices",
     ),
     Case("rmc rank 50, with its projection", "step", partial(_completion, RMC(lam=1.0, rank=50), True), _PROJECTED),
-    Case("convex-erm projection", "step", _convex),
+    Case(
+        "convex-erm projection",
+        "step",
+        _convex,
+        "a tenth of the instructions are those of BLAS's products; the others work on entries and small matrices",
+    ),
     Case("fm rank 10, objective and gradient", "comparison", _fm),
     Case(
         "frsvm rank 10, gradient of U, X = I",
