@@ -100,7 +100,7 @@ def test_every_metric_refuses_it(name, threads):
 def test_all_other_doors_refuse_it(threads):
     blocks, x = Blocks.of(np.array([0, 2]), np.array([1.0, 2.0])), np.zeros(2)
     orders = OrderGraphs.of(np.array([0, 2]), np.array([0, 1]), np.array([0]), np.array([1]))
-    for project in (blocks.project, orders.project):
+    for project in (blocks.project, blocks.way, orders.project):
         with refuses(threads):
             project(x, threads=threads)
     with refuses(threads):
