@@ -148,6 +148,9 @@ def test_the_name_of_the_data_at_the_smallest_size_stands_for_all_sizes(study):
     assert [course.where for course in courses(found)] == ["stars", "thumbs"]
     assert [line[0] for line in exponent_sheet(found).lines] == ["stars", "thumbs"]
     assert drawing(found).panels[0].title == "Training, stars"
+    splits = ("n-per-user[n=8,least=5]", "n-per-user[n=4,least=5]")
+    several = study(solvers=("sgd",), data=data[:4], names=Names(data={data[0]: "stars"}), splits=splits)
+    assert [course.where for course in courses(several)] == [f"low-rank[items=30,per_user=20] {one}" for one in splits]
 
 
 def test_a_setting_of_the_split_may_be_the_axis(study):
