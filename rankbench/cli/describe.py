@@ -71,7 +71,10 @@ def everything() -> dict[str, dict[str, str]]:
 
 
 def describe(name: str) -> str:
-    """The full description of the experiment, solver, data set, split or metric with this name."""
+    """The full description of the experiment, solver, data set, split or metric with this name.
+
+    Of the first word of several experiments' names it is a list of them.
+    """
     base = name.partition("[")[0]
     describers: list[tuple[list[str], Callable[[str], str]]] = [
         (experiments.names(), _experiment),
@@ -87,6 +90,8 @@ def describe(name: str) -> str:
         return _dataset(base)
     if namesakes := [one for one in data_sets.DATASETS.names() if one.startswith(f"{base}:")]:
         return _dataset(namesakes[0])
+    if base not in (several := experiments.members(base)):
+        return "\n".join(f"{one}: {experiments.load(one).title}" for one in several)
     if ".py:" in base:
         return _metric(base) if OWN_METRICS.fits(base) else _solver(base)
     raise unknown("name", base, [one for known, _ in describers for one in known], "rankbench list")

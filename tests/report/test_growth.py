@@ -258,6 +258,14 @@ def test_the_first_word_of_names_stands_for_all_of_them():
     assert experiments.members("scalin") == ["scalin"] and experiments.members("own.toml") == ["own.toml"]
 
 
+def test_info_of_a_first_word_lists_the_experiments(monkeypatch, capsys):
+    assert rankbench(monkeypatch, "info", "peers") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "peers-ratings: Beside other packages: solvers that learn from ratings",
+        "peers-recall: Beside other packages: solvers that learn what users have rated at all",
+    ]
+
+
 def test_a_preview_of_a_first_word_lists_the_cells_of_all(monkeypatch, capsys, tmp_path):
     assert rankbench(monkeypatch, "run", "outgrown", "--dry-run", "--out", str(tmp_path)) == 0
     said = capsys.readouterr().out
