@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse
 from threadpoolctl import threadpool_limits
 
+from rankbench.isotonic import Blocks
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.methods.pairwise import DescentFactors
@@ -163,6 +164,29 @@ class Gram:
     def time_sparse_gaussian(self) -> None:
         """From features one in a hundred of which is not zero."""
         gram.sparse_gaussian(rows=self.few, columns=self.by_column, width=1.0, threads=1)
+
+
+class Isotonic:
+    """Projections of 100 000 ratings of five levels: of many users with small blocks, and of few with large ones."""
+
+    params = (25, 5000)
+    param_names = ("per user",)
+
+    def setup(self, per_user: int) -> None:
+        """Scores that agree with the ratings in part."""
+        rng, n = np.random.default_rng(0), 100_000
+        self.indptr, self.ratings = np.arange(0, n + 1, per_user), rng.integers(1, 6, n).astype(np.float64)
+        self.scores = rng.standard_normal(n) + 0.5 * self.ratings
+        self.blocks, self.out = Blocks.of(self.indptr, self.ratings), np.empty(n)
+        self.blocks.project(self.scores, out=self.out)
+
+    def time_first(self, per_user: int) -> None:
+        """A projection that knows nothing, with the sort by rating before it."""
+        Blocks.of(self.indptr, self.ratings).project(self.scores, out=self.out)
+
+    def time_next(self, per_user: int) -> None:
+        """A projection that begins with the order that the last one found."""
+        self.blocks.project(self.scores, out=self.out)
 
 
 class Metrics:

@@ -63,6 +63,8 @@ PROBLEMS = {
     "bpr": _of_ratings("bpr[least=4]", 10, 0.4),
     "robirank": _of_ratings("robirank[rank=5]", 10, 0.12),
     "mf": _of_ratings("mf[rank=5,lam=3]", 10, 0.09),
+    "item-knn": _of_ratings("item-knn[neighbours=100,values=centred]", 1, 0.15),
+    "ease": _of_ratings("ease[values=centred]", 1, 0.3),
     "rmc": _of_ratings("rmc[lam=10]", 20, 0.085),
     "smc": _of_ratings("smc[lam=10]", 20, 0.1),
     "cofirank": _of_ratings("cofirank[loss=regression,rank=5]", 4, 0.25),
