@@ -174,7 +174,8 @@ def _parameter(argument: Nodes.CArgDeclNode) -> str:
     name = str(declarator.name) or str(base.name)  # `self` and `rng` are parsed as types without a name
     if name == "self":
         return name
-    kind = OBJECTS.get(name) or _kind(base)
+    annotation = argument.annotation
+    kind = OBJECTS.get(name) or (_kind(base) if annotation is None else annotation.string.value.strip("\"'"))
     if argument.default is None:
         return f"{name}: {kind}"
     if isinstance(argument.default, ExprNodes.NoneNode):

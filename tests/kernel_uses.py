@@ -71,6 +71,7 @@ SETTINGS = (
     "sgd[rank=3]",
     "sgd[rank=2,schedule=tournament,parts=3]",
     "sgd[rank=4,schedule=hogwild,loss=logistic]",
+    "sgd[rank=9,precision=single]",
     "smc[rank=1]",
     "svrank[form=pairs]",
     "svrank[form=residuals]",

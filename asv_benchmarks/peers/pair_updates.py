@@ -36,7 +36,9 @@ def pair_updates(repeats: int) -> Iterator[Row]:
             "implicit BPR, negatives not verified": _bpr_epochs(ratings, rank, verify_negative_samples=False),
             "implicit BPR, 64 bits": _bpr_epochs(ratings, rank, dtype=np.float64),
         }
-        ours = {f"sgd {loss}": _sgd_passes(comparisons, SGD(rank, loss=loss)) for loss in ("squared-hinge", "logistic")}
+        solvers = {f"sgd {loss}": SGD(rank, loss=loss) for loss in ("squared-hinge", "logistic")}
+        solvers["sgd squared-hinge, 32 bits"] = SGD(rank, precision="single")
+        ours = {name: _sgd_passes(comparisons, solver) for name, solver in solvers.items()}
         with threadpool_limits(1):
             found = in_turns(repeats, peers | ours)
         for own in ours:

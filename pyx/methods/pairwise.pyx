@@ -1,32 +1,51 @@
 """The factors of users and items that pairwise gradient descent changes in place."""
 
-from rankbench.kernels.shared.rows cimport first_row, first_value
+import numpy as np
+
+from rankbench.kernels.shared.lanes cimport LANES, SINGLE_LANES
+from rankbench.kernels.shared.rows cimport first_value
 
 
 cdef class DescentFactors:
     """Factors with the shrinkage of each row and the step size, which is step / (1 + decay t) after t updates.
 
-    Rows of `users` and `items` are padded with zeros to whole lanes. A shrinkage is lam over the number of comparisons
-    that the row takes part in.
+    `users` and `items` are both arrays of doubles or both of floats, and their rows are padded with zeros to whole
+    lanes. A shrinkage is lam over the number of comparisons that the row takes part in.
     """
 
     def __init__(
         self,
         *,
-        double[:, ::1] users,
-        double[:, ::1] items,
+        users: "Floats | Float32s",
+        items: "Floats | Float32s",
         const double[::1] user_shrink,
         const double[::1] item_shrink,
         double step,
         double decay,
     ):
         """Take the arrays, without a copy."""
+        cdef bint single = users.dtype == np.float32
+        cdef char *first_user = _first(users, single)
+        cdef char *first_item = _first(items, single)
         if users.shape[1] != items.shape[1]:
             raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
+        if users.shape[1] % (SINGLE_LANES if single else LANES):
+            raise ValueError(f"rows of {users.shape[1]} numbers are not padded to whole lanes")
         if users.shape[0] != user_shrink.shape[0] or items.shape[0] != item_shrink.shape[0]:
             raise ValueError("there must be one shrinkage for each user and each item")
         self.users, self.items, self.user_shrink, self.item_shrink = users, items, user_shrink, item_shrink
         self.view = FactorsView(
-            first_row(users), first_row(items), users.shape[1],
-            first_value(user_shrink), first_value(item_shrink), step, decay,
+            first_user, first_item, users.shape[1] * users.itemsize, users.shape[1], single,
+            Rates(first_value(user_shrink), first_value(item_shrink), step, decay),
         )
+
+
+cdef char *_first(object rows, bint single) except? NULL:
+    """The address of the first number of these rows, or NULL if there are none; an error if they are not such rows."""
+    cdef double[:, ::1] doubles
+    cdef float[:, ::1] singles
+    if single:
+        singles = rows
+        return <char *> &singles[0, 0] if singles.shape[0] and singles.shape[1] else NULL
+    doubles = rows
+    return <char *> &doubles[0, 0] if doubles.shape[0] and doubles.shape[1] else NULL

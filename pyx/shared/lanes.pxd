@@ -1,13 +1,13 @@
 # Vectors of doubles, inline. A sum runs in a fixed number of lanes that are added up in a fixed
 # order, so that its bits depend neither on the compiler's vector width nor on the machine.
 
-# There are four lanes: rows of factors are padded with zeros to a multiple of 4, so that no loop has a remainder.
-
+# Rows of factors are padded with zeros, to a multiple of 4 doubles or of 8 floats, so that no loop has a remainder.
 
 from libc.stdint cimport int32_t
 
 cpdef enum:
     LANES = 4
+    SINGLE_LANES = 8
 
 cdef inline double dot(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
     """sum_k x_k y_k, for n a multiple of 4."""
@@ -33,6 +33,65 @@ cdef inline double dot_difference(
         c += x[k + 2] * (y[k + 2] - z[k + 2])
         d += x[k + 3] * (y[k + 3] - z[k + 3])
     return (a + b) + (c + d)
+
+
+cdef extern from *:
+    """
+    #include <string.h>
+
+    /* Two sums are kept, of every other eight terms, so that an addition need not wait for the one just before it. */
+    #ifdef __GNUC__
+    typedef float rankbench_floats __attribute__((vector_size(32)));
+    typedef float rankbench_half __attribute__((vector_size(16)));
+
+    static inline void rankbench_add(rankbench_floats *sum, const float *x, const float *y, const float *z) {
+        rankbench_floats a, b, c;
+        memcpy(&a, x, sizeof a);
+        memcpy(&b, y, sizeof b);
+        memcpy(&c, z, sizeof c);
+        *sum += a * (b - c);
+    }
+
+    static inline float rankbench_dot_difference(const float *x, const float *y, const float *z, Py_ssize_t n) {
+        rankbench_floats even = {0}, odd = {0};
+        rankbench_half low, high;
+        Py_ssize_t k;
+        for (k = 0; k + 16 <= n; k += 16) {
+            rankbench_add(&even, x + k, y + k, z + k);
+            rankbench_add(&odd, x + k + 8, y + k + 8, z + k + 8);
+        }
+        if (k < n)
+            rankbench_add(&even, x + k, y + k, z + k);
+        even += odd;
+        memcpy(&low, &even, sizeof low);
+        memcpy(&high, (const char *) &even + sizeof low, sizeof high);
+        low += high;
+        return (low[0] + low[2]) + (low[1] + low[3]);
+    }
+    #else
+    static inline float rankbench_dot_difference(const float *x, const float *y, const float *z, Py_ssize_t n) {
+        float sums[16] = {0};
+        Py_ssize_t k;
+        for (k = 0; k < n; k++)
+            sums[k % 16] += x[k] * (y[k] - z[k]);
+        for (k = 0; k < 8; k++)
+            sums[k] += sums[k + 8];
+        for (k = 0; k < 4; k++)
+            sums[k] += sums[k + 4];
+        return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+    }
+    #endif
+    """
+    float _dot_difference_of_singles "rankbench_dot_difference" (
+        const float *x, const float *y, const float *z, Py_ssize_t n
+    ) noexcept nogil
+
+
+cdef inline float dot_difference_of_singles(
+    const float *x, const float *y, const float *z, Py_ssize_t n
+) noexcept nogil:
+    """sum_k x_k (y_k - z_k) in single precision, for n a multiple of 8, in sixteen lanes."""
+    return _dot_difference_of_singles(x, y, z, n)
 
 
 cdef inline double dot_any(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
@@ -158,6 +217,14 @@ cdef inline void fetch(double *row, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(0, n, 8):  # a cache line holds 8
         _fetch(row + k)
+
+
+cdef inline void fetch_both(double *one, double *other, Py_ssize_t n) noexcept nogil:
+    """Prefetch two rows that will soon be written."""
+    cdef Py_ssize_t k
+    for k in range(0, n, 8):
+        _fetch(one + k)
+        _fetch(other + k)
 
 
 cdef inline void read_ahead(const double *row, Py_ssize_t n) noexcept nogil:

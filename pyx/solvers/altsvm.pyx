@@ -30,7 +30,7 @@ from numpy.random cimport bitgen_t
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport dot, dot_difference, fetch
+from rankbench.kernels.shared.lanes cimport dot, dot_difference, fetch_both
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
@@ -345,6 +345,7 @@ cdef inline void _visit_window(
     """
     cdef Py_ssize_t place, drawn, rank = machine.rank
     cdef Record swap
+    cdef const Record *ahead
     for place in range(n - 1, 0, -1):
         drawn = below(stream, <uint32_t> (place + 1))
         swap = records[place]
@@ -352,8 +353,8 @@ cdef inline void _visit_window(
         records[drawn] = swap
     for place in range(n):
         if place + _AHEAD < n:
-            fetch(machine.items + records[place + _AHEAD].better * rank, rank)
-            fetch(machine.items + records[place + _AHEAD].worse * rank, rank)
+            ahead = records + place + _AHEAD
+            fetch_both(machine.items + ahead.better * rank, machine.items + ahead.worse * rank, rank)
         _update_items(machine, records + place, machine.inverses[records[place].user])
 
 
@@ -435,8 +436,7 @@ cdef void _fit_user(const UserMachine *machine, Memory memory, int passes, Strea
         for place in range(n):
             if place + _AHEAD < n:
                 ahead = order[place + _AHEAD]
-                fetch(<double *> items + better[ahead] * rank, rank)
-                fetch(<double *> items + worse[ahead] * rank, rank)
+                fetch_both(<double *> items + better[ahead] * rank, <double *> items + worse[ahead] * rank, rank)
             row = order[place]
             _update_user(&bounds, duals + row, u, items + better[row] * rank, items + worse[row] * rank, rank)
 

@@ -12,11 +12,11 @@ from cython.parallel cimport parallel, prange
 from libc.math cimport exp2, log2
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
+from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, margin_of, step_size
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport dot, dot_difference
+from rankbench.kernels.shared.lanes cimport dot
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
@@ -136,7 +136,7 @@ def descend(
     which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
     update reads and writes 3 rank doubles, in about 12 rank flops.
     """
-    agree("users", factors.users.shape[0], wishes.view.n)
+    agree("users", len(factors.users), wishes.view.n)
     agree("weights", weights.shape[0], wishes.places.shape[0])
     agree("users in order", user_order.shape[0], wishes.view.n)
     cdef Py_ssize_t place, user, longest = longest_row(wishes.view.indptr, wishes.view.n)
@@ -239,9 +239,5 @@ cdef inline void _step(
     const FactorsView *factors, Py_ssize_t user, int32_t j, int32_t k, double weight, double updates
 ) noexcept nogil:
     """Take a gradient step on weight log2(1 + 2^-m), m = u . (v_j - v_k), and on a share of the penalty."""
-    cdef Py_ssize_t rank = factors.rank
-    cdef const double *v = factors.items + j * rank
-    cdef const double *w = factors.items + k * rank
     cdef double eta = step_size(factors, updates)
-    cdef double margin = dot_difference(factors.users + user * rank, v, w, rank)
-    descend_on(factors, user, j, k, eta, -eta * weight / (1.0 + exp2(margin)))
+    descend_on(factors, user, j, k, eta, -eta * weight / (1.0 + exp2(margin_of(factors, user, j, k))))

@@ -18,12 +18,13 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from numpy.random cimport bitgen_t
 
-from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
+from rankbench.kernels.methods.pairwise cimport (
+    DescentFactors, FactorsView, descend_on, fetch_items, fetch_user, margin_of, step_size,
+)
 from rankbench.kernels.methods.rotation cimport TaskRows
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport dot_difference, fetch
 from rankbench.kernels.shared.losses cimport Loss, slope_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id, longest_row
@@ -64,7 +65,7 @@ cdef class Descent:
 
 def serial_pass(*, Descent descent, ComparisonRows comparisons, double updates, rng):
     """Visit every comparison once, on one thread; `updates` were made before this pass."""
-    agree("users", descent.factors.users.shape[0], comparisons.view.n)
+    agree("users", len(descent.factors.users), comparisons.view.n)
     cdef Py_ssize_t n_users = comparisons.view.n, longest = longest_row(comparisons.view.indptr, n_users)
     cdef Py_ssize_t place, user
     cdef bitgen_t *bits = bit_generator(rng)
@@ -133,7 +134,7 @@ def hogwild_pass(
     updates[place] is the number of updates before the user at this place of `user_order`, in a serial pass.
     """
     threads = team(threads)
-    agree("users", descent.factors.users.shape[0], comparisons.view.n)
+    agree("users", len(descent.factors.users), comparisons.view.n)
     agree("users in order", user_order.shape[0], comparisons.view.n)
     agree("numbers of updates", updates.shape[0], user_order.shape[0])
     cdef Py_ssize_t place, longest = longest_row(comparisons.view.indptr, comparisons.view.n)
@@ -192,8 +193,7 @@ cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user
     for place in range(visits.n):
         if place + _AHEAD < visits.n:
             ahead = visits.order[place + _AHEAD]
-            fetch(model.factors.items + visits.better[ahead] * model.factors.rank, model.factors.rank)
-            fetch(model.factors.items + visits.worse[ahead] * model.factors.rank, model.factors.rank)
+            fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
         row = visits.order[place]
         _visit(&model, user, visits.better[row], visits.worse[row], updates + place)
 
@@ -205,9 +205,8 @@ cdef void _visit_task(const Model *shared, const Visits *visits, double updates)
     for place in range(visits.n):
         if place + _AHEAD < visits.n:
             ahead = visits.order[place + _AHEAD]
-            fetch(model.factors.users + visits.users[ahead] * model.factors.rank, model.factors.rank)
-            fetch(model.factors.items + visits.better[ahead] * model.factors.rank, model.factors.rank)
-            fetch(model.factors.items + visits.worse[ahead] * model.factors.rank, model.factors.rank)
+            fetch_user(&model.factors, visits.users[ahead])
+            fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
         row = visits.order[place]
         _visit(&model, visits.users[row], visits.better[row], visits.worse[row], updates + place)
 
@@ -216,12 +215,9 @@ cdef inline void _visit(
     const Model *model, Py_ssize_t user, Py_ssize_t better, Py_ssize_t worse, double updates
 ) noexcept nogil:
     """One comparison. The report's listings take the new u for the steps of v and w, its formulas the old one."""
-    cdef const FactorsView *factors = &model.factors
-    cdef const double *v = factors.items + better * factors.rank
-    cdef const double *w = factors.items + worse * factors.rank
-    cdef double margin = dot_difference(factors.users + user * factors.rank, v, w, factors.rank)
-    cdef double eta = step_size(factors, updates)
-    descend_on(factors, user, better, worse, eta, eta * slope_of(model.loss, margin))
+    cdef double margin = margin_of(&model.factors, user, better, worse)
+    cdef double eta = step_size(&model.factors, updates)
+    descend_on(&model.factors, user, better, worse, eta, eta * slope_of(model.loss, margin))
 
 
 cdef inline void _shuffle(bitgen_t *bits, int32_t *order, Py_ssize_t n) noexcept nogil:

@@ -1,18 +1,21 @@
-"""What solvers of factors share: padding, random starts, and losses of comparisons."""
+"""What solvers of factors share: padding, random starts, single precision, and losses of comparisons."""
+
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints
+from rankbench.contract import Float32s, Floats, Ints
 from rankbench.errors import UserError
 from rankbench.kernels.methods import margins
-from rankbench.kernels.shared.lanes import LANES
+from rankbench.kernels.shared.lanes import LANES, SINGLE_LANES
 from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.shared.rows import ComparisonRows
 
 
-def whole_lanes(rank: int) -> int:
+def whole_lanes(rank: int, lanes: int = LANES) -> int:
     """The number of columns, at least the rank, to which the kernels' rows of factors are padded with zeros."""
-    return -(-rank // LANES) * LANES
+    return -(-rank // lanes) * lanes
 
 
 def padded(factors: Floats) -> Floats:
@@ -28,6 +31,41 @@ def start(rng: np.random.Generator, counts: Ints, rank: int) -> Floats:
     rows[:, :rank] = rng.standard_normal((len(counts), rank)) / np.sqrt(rank)
     rows[counts == 0] = np.nan
     return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The vectors of users and items that a kernel changes, beside those of the model.
+
+    In double precision they are the model's own arrays. In single precision they are rounded copies: the model has the
+    same numbers as doubles once `show` has been called.
+    """
+
+    model: tuple[Floats, Floats]
+    users: Floats | Float32s
+    items: Floats | Float32s
+
+    @classmethod
+    def start(cls, users: Floats, items: Floats, precision: Literal["double", "single"]) -> "Trained":
+        """What a kernel trains, beginning at the model's vectors, which are rounded if the precision is single."""
+        if precision == "double":
+            return cls((users, items), users, items)
+        trained = cls((users, items), _rounded(users), _rounded(items))
+        trained.show()
+        return trained
+
+    def show(self) -> None:
+        """Copy what was trained into the model's arrays, if it is not in these already."""
+        for shown, own in zip(self.model, (self.users, self.items), strict=True):
+            if shown is not own:
+                shown[:] = own[:, : shown.shape[1]]
+
+
+def _rounded(rows: Floats) -> Float32s:
+    """The rows in single precision, padded with zeros for its lanes."""
+    out = np.zeros((len(rows), whole_lanes(rows.shape[1], SINGLE_LANES)), np.float32)
+    out[:, : rows.shape[1]] = rows
+    return out
 
 
 def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:

@@ -4,7 +4,7 @@ Inside these ranges the solvers compute without overflow on data of ordinary siz
 use, and always finite: a weight of infinity, or one so small that its inverse overflows, makes every score NaN.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from rankbench.arrays import LARGEST
 from rankbench.names.checking import AddedLater, Limits
@@ -24,3 +24,4 @@ Count = Annotated[int, Limits(low=1, high=1_000_000)]  # of passes, iterations, 
 Degree = Annotated[int, Limits(low=1, high=100)]  # of a polynomial
 Least = Annotated[float, Limits(low=-LARGEST, high=LARGEST)] | None  # a rating; those below it are left out
 Partitions = Annotated[int, Limits(low=1, high=4096), AddedLater()]  # parts of the users, on one or several machines
+Precision = Annotated[Literal["double", "single"], AddedLater()]  # of users' and items' vectors in training

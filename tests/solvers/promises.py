@@ -29,6 +29,7 @@ PROMISES = {
     "TestAltSVMInPartsWithHingeLoss": LEARNS,
     "TestAltSVMInPartsRandom": LEARNS,
     "TestBPR": LEARNS,
+    "TestBPRInSinglePrecision": NOTHING,
     "TestBPRFromEveryRating": NOTHING,  # which ratings are high is nothing to it
     "TestCofiRank": LEARNS | DESCENDS,
     "TestCofiRankOrdinal": LEARNS | DESCENDS,
@@ -83,6 +84,7 @@ PROMISES = {
     "TestSGD": LEARNS,
     "TestSGDWithLogisticLoss": LEARNS,
     "TestSGDInTournaments": LEARNS,
+    "TestSGDInSinglePrecision": LEARNS,
     "TestNomadicSGD": LEARNS,
     "TestHogwildSGD": LEARNS,
     "TestSMC": LEARNS | GAP,

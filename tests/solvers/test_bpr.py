@@ -22,6 +22,10 @@ class TestBPRFromEveryRating(SolverContract):
     solver = BPR(rank=2, parts=3)
 
 
+class TestBPRInSinglePrecision(SolverContract):
+    solver = BPR(rank=3, step=0.1, precision="single")
+
+
 @pytest.fixture
 def ratings() -> Ratings:
     """Two camps of users and two of items; half of what a user would choose is seen, and some of the rest."""

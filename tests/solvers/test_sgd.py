@@ -44,6 +44,10 @@ class TestSGDInTournaments(SolverContract):
     solver = SGD(rank=4, lam=0.5, schedule="tournament", parts=6)
 
 
+class TestSGDInSinglePrecision(SolverContract):
+    solver = SGD(rank=4, lam=0.5, schedule="tournament", parts=6, precision="single")
+
+
 class TestNomadicSGD(SolverContract):
     solver = SGD(rank=4, lam=0.5, schedule="nomad", parts=3)
 
@@ -231,6 +235,54 @@ def test_two_parallel_passes_are_those_of_the_formulas(schedule, threads, loss, 
         model = next(steps).model
         np.testing.assert_allclose(model.users, users, rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(model.items, items, rtol=1e-11, atol=1e-13)
+
+
+@each_loss
+@pytest.mark.parametrize("rank", [1, 8, 11])
+@pytest.mark.parametrize("schedule", ["serial", "tournament", "hogwild"])
+def test_single_precision_takes_the_same_steps_in_numbers_of_32_bits(schedule, rank, loss, train):
+    both = [SGD(rank, schedule=schedule, loss=loss, precision=precision) for precision in ("double", "single")]
+    steps = [islice(solver.steps(train, np.random.default_rng(3)), 4) for solver in both]
+    for double, single in zip(*steps, strict=True):
+        for exact, found in zip(factors(double), factors(single), strict=True):
+            np.testing.assert_array_equal(found, found.astype(np.float32))
+            np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-5)
+            assert (found != exact).any()
+        assert single.objective() == pytest.approx(objective(*factors(single), train, loss, 0.1), rel=1e-12)
+
+
+def test_an_update_in_single_precision_is_the_formula_rounded_after_each_operation(vectors):
+    half = np.float32(0.5)
+    u, (v, w) = -vectors[0].astype(np.float32), vectors[1].astype(np.float32)
+    users, items = u[None].copy(), np.array([v, w])
+    shrink = {"user_shrink": np.array([5.0]), "item_shrink": np.array([5.0, 10.0])}
+    descended = DescentFactors(users=users, items=items, **shrink, step=0.1, decay=0.0)
+    descent = kernel.Descent(factors=descended, loss=CODES["squared-hinge"])
+    rows = Comparisons([0, 1], [0], [1], 2).rows
+    kernel.serial_pass(descent=descent, comparisons=rows, updates=0, rng=np.random.default_rng(0))
+    terms = (u * (v - w)).reshape(2, 4).sum(axis=0)
+    margin = (terms[0] + terms[2]) + (terms[1] + terms[3])
+    g = np.float32(0.1 * -2 * max(0.0, 1.0 - float(margin)))
+    np.testing.assert_array_equal(users[0], half * u - g * (v - w))
+    np.testing.assert_array_equal(items[0], half * v - g * u)
+    np.testing.assert_array_equal(items[1], g * u)  # a share of 0 is kept
+    assert users.dtype == items.dtype == np.float32 and g != 0
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "problem"),
+    [
+        (np.zeros((2, 4)), np.zeros((3, 8)), "users have rank 4, items have rank 8"),
+        (np.zeros((2, 6)), np.zeros((3, 6)), "rows of 6 numbers are not padded to whole lanes"),
+        (np.zeros((2, 4), "f"), np.zeros((3, 4), "f"), "rows of 4 numbers are not padded to whole lanes"),
+        (np.zeros((2, 8)), np.zeros((3, 8), "f"), "Buffer dtype mismatch, expected 'double' but got 'float'"),
+        (np.zeros((2, 8), "f"), np.zeros((3, 8)), "Buffer dtype mismatch, expected 'float' but got 'double'"),
+        (np.zeros((3, 4)), np.zeros((3, 4)), "there must be one shrinkage for each user and each item"),
+    ],
+)
+def test_factors_that_the_kernel_cannot_use_are_refused(users, items, problem):
+    with pytest.raises(ValueError, match=problem):
+        DescentFactors(users=users, items=items, user_shrink=np.zeros(2), item_shrink=np.zeros(3), step=0.1, decay=0.0)
 
 
 @pytest.mark.parametrize("schedule", ["tournament", "nomad"])

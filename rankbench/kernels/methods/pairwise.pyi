@@ -1,8 +1,15 @@
 """The factors of users and items that pairwise gradient descent changes in place."""
 
-from rankbench.contract import Floats
+from rankbench.contract import Float32s, Floats
 
 class DescentFactors:
     def __init__(
-        self, *, users: Floats, items: Floats, user_shrink: Floats, item_shrink: Floats, step: float, decay: float
+        self,
+        *,
+        users: Floats | Float32s,
+        items: Floats | Float32s,
+        user_shrink: Floats,
+        item_shrink: Floats,
+        step: float,
+        decay: float,
     ) -> None: ...
