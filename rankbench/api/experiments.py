@@ -23,7 +23,7 @@ from rankbench.harness.store import ResultsFolder
 from rankbench.harness.tuning import alone
 from rankbench.own_data.handing import handed, named
 from rankbench.report import comparison, tables, trials
-from rankbench.report.study import groups, studies, study
+from rankbench.report.study import studies, study
 
 if TYPE_CHECKING:
     import pandas
@@ -58,7 +58,7 @@ class Outcome:
     @property
     def best(self) -> str:
         """The solver with the best mean of the first metric, with its chosen settings: a name that `fit` takes."""
-        return best_of(groups(self.study), self.study.measures[0]).cell.solver_text
+        return best_of(self.study.groups, self.study.measures[0]).cell.solver_text
 
     def table(self) -> "pandas.DataFrame":
         """A row for each data set, solver and metric: the columns of `rankbench table --csv`, missing ones NaN."""

@@ -242,13 +242,12 @@ def _best(out: Path, name: str, metric: str, asked: "Mapping[str, str]") -> "Res
     from rankbench.cli.looking import stored_study
     from rankbench.errors import unknown
     from rankbench.harness.remaking import best_of
-    from rankbench.report.study import groups
 
     study = stored_study(out, name, None, None)
     measures = {measure.label: measure for measure in study.measures}
     if metric and metric not in measures:
         raise unknown(f"metric of {study.name}", metric, measures)
-    found = groups(study)
+    found = list(study.groups)
     for kind, text in asked.items():
         known = {group: getattr(group, kind) for group in found}
         found = [group for group, of in known.items() if text in ("", of.written, *of.names)]

@@ -12,7 +12,17 @@ from rankbench.contract import Determinism
 from rankbench.errors import safe
 from rankbench.experiments import Budget, Experiment
 from rankbench.metrics import Metric, metric, own_metric
-from rankbench.names import REPETITIONS, THREADS, TRIALS, Limits, Named, Settings, check, without_folder
+from rankbench.names import (
+    REPETITIONS,
+    THREADS,
+    TRIALS,
+    Limits,
+    Named,
+    Settings,
+    check,
+    without_folder,
+    without_settings,
+)
 
 KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
 
@@ -504,6 +514,23 @@ class Study:
         """The stored results of all cells, without those of trials."""
         return tuple(entry.result for entry in self.entries if entry.result)
 
+    @cached_property
+    def groups(self) -> "tuple[Group, ...]":
+        """The cells grouped over their repetitions, in the order of the plan."""
+        gathered: dict[tuple[object, ...], list[Entry]] = {}
+        for entry in self.entries:
+            cell = entry.cell
+            written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
+            place = (cell.place.data.identity, cell.place.split.identity)
+            key = (*place, cell.solver.base, written, cell.threads)
+            gathered.setdefault(key, []).append(entry)
+        return tuple(_group(tuple(members)) for members in gathered.values())
+
+    @cached_property
+    def has_several_splits(self) -> bool:
+        """Whether tables must name the split."""
+        return len({entry.cell.place.split.identity for entry in self.entries}) > 1
+
 
 @dataclass(frozen=True)
 class Group:
@@ -517,7 +544,7 @@ class Group:
     threads: int
     entries: tuple[Entry, ...]
 
-    @property
+    @cached_property
     def good(self) -> tuple[Result, ...]:
         """The repetitions that ended well."""
         return tuple(result for entry in self.entries if (result := entry.good))
@@ -537,6 +564,20 @@ class Group:
         """A key that is equal for groups that differ in nothing but the number of threads."""
         written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
         return self.data.identity, self.split.identity, self.solver.base, written
+
+
+def _group(members: tuple[Entry, ...]) -> Group:
+    """The group of these cells, which differ only in the repetition and the settings that tuning chose for it."""
+    first = members[0].cell
+    return Group(
+        data=first.place.data,
+        split=first.place.split,
+        solver=without_settings(first.solver, first.tuned),
+        tuned=first.tuned,
+        determinism=first.determinism,
+        threads=first.threads,
+        entries=members,
+    )
 
 
 _WORST = ("failed", "lost", "memory", "timeout", "diverged", "pending", "ok")

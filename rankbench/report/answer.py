@@ -7,7 +7,7 @@ from rankbench.errors import safe
 from rankbench.harness.records import Group, Measure, Study
 from rankbench.report.evidence import evidence, verdict_of
 from rankbench.report.labels import metric_labels
-from rankbench.report.study import groups, mean_seconds
+from rankbench.report.study import mean_seconds
 from rankbench.report.tables import Row, Sheet, interval_text, rows
 from rankbench.statistics import Verdict
 
@@ -36,7 +36,7 @@ def ranking(study: Study) -> list[Line]:
     """The solvers of a study of one data set and split, from best to worst by the first metric; failures last."""
     first = study.measures[0]
     table = {(row.shown[1], row.solver, row.settings): row for row in rows(study) if row.metric == first.label}
-    named = groups(study)
+    named = study.groups
     lines = [
         Line(group, row, verdict_of(study, group, first.label))
         for group, row in zip(named, table.values(), strict=True)

@@ -11,7 +11,7 @@ import numpy as np
 from rankbench.errors import UserError
 from rankbench.harness.records import Group, Measure, Study
 from rankbench.report.evidence import key_of, place_of, samples
-from rankbench.report.study import groups, mean_seconds
+from rankbench.report.study import mean_seconds
 from rankbench.report.tables import Sheet
 from rankbench.statistics import Contrast, Sample, contrasts
 from rankbench.statistics.permutation import holm
@@ -49,7 +49,7 @@ class Comparison:
 def within(study: Study) -> list[Comparison]:
     """Each two solvers of an experiment on the same data and split."""
     found: list[Comparison] = []
-    members = [(group, samples(study, group)) for group in groups(study)]
+    members = [(group, samples(study, group)) for group in study.groups]
     for place in dict.fromkeys(place_of(group) for group, _ in members):
         here = [(group, own) for group, own in members if place_of(group) == place]
         for measure in study.measures:
@@ -65,10 +65,10 @@ def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison
             f"two runs of {one.name} have no split in common: their seeds are {one.seed} and {other.seed}",
             remedy="run one of them again with the other's --seed",
         )
-    theirs = {(place_of(group), key_of(group)): group for group in groups(other)}
+    theirs = {(place_of(group), key_of(group)): group for group in other.groups}
     pairs = [
         (group, theirs[known], samples(one, group), samples(other, theirs[known]))
-        for group in groups(one)
+        for group in one.groups
         if (known := (place_of(group), key_of(group))) in theirs
     ]
     for group, match, *_ in pairs:

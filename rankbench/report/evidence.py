@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from rankbench.contract import Floats
 from rankbench.data import drawn_anew
 from rankbench.harness.records import Group, Measure, Study, pairs_of
 from rankbench.harness.store import values_of
-from rankbench.report.study import groups
+from rankbench.report.study import kept
 from rankbench.statistics import Sample, Verdict, verdicts
 
 GroupKey = tuple[object, ...]
@@ -45,25 +44,11 @@ class Evidence:
         return median(known) if known else None
 
 
-_known: list[tuple[ReferenceType[Study], Mapping[tuple[tuple[str, str], str], Evidence]]] = []
-
-
+@kept
 def evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
-    """The evidence for each data set with split and each metric, where values for each user are stored.
-
-    The tables and pages ask again and again, so the answer is kept as long as the study.
-    """
-    for kept, found in _known:
-        if kept() is study:
-            return found
-    found = _evidence(study)
-    _known[:] = [(ref(study), found), *(one for one in _known if one[0]() is not None)]
-    return found
-
-
-def _evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
+    """The evidence for each data set with split and each metric, where values for each user are stored."""
     gathered: dict[tuple[str, str], list[Group]] = {}
-    for group in groups(study):
+    for group in study.groups:
         gathered.setdefault(place_of(group), []).append(group)
     found = (one for members in gathered.values() for one in _of_place(study, members))
     return {(one.place, one.label): one for one in found}

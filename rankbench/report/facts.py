@@ -8,7 +8,6 @@ from rankbench.experiments import Budget
 from rankbench.harness.records import Study
 from rankbench.report.evidence import samples
 from rankbench.report.labels import metric_labels
-from rankbench.report.study import groups
 from rankbench.report.tables import Row, place_labels, place_text, rows
 
 _DIGITS = 12  # of a hash, as many as those of a fingerprint
@@ -81,7 +80,7 @@ def _splits(study: Study) -> Iterator[str]:
     """A line for each data set and split, with the hash of every repetition's parts."""
     names = place_labels(study)
     found: dict[str, dict[int, str]] = {}
-    for group in groups(study):
+    for group in study.groups:
         hashes = found.setdefault(names[place_text(study, group)], {})
         hashes |= {result.cell.place.repetition: result.split[:_DIGITS] for result in group.good if result.split}
     for name, hashes in found.items():
@@ -94,7 +93,7 @@ def _pairs(study: Study) -> Iterator[str]:
     names = place_labels(study)
     over_pairs = [one.label for one in study.measures if not one.source and one.record.settings.average == "pairs"]
     found: dict[str, str] = {}
-    for group in groups(study):
+    for group in study.groups:
         known = samples(study, group) if over_pairs else {}
         for sample in (known[label] for label in over_pairs if label in known):
             pairs, users = sample.weights[0][sample.counted[0]].sum(), int(sample.counted[0].sum())

@@ -8,7 +8,6 @@ from rankbench.experiments.costs import Growth
 from rankbench.harness.records import Entry, Group, Result, Study
 from rankbench.names import Named, show
 from rankbench.report.labels import solver_labels
-from rankbench.report.study import groups, several_splits
 from rankbench.statistics.powers import Ends, exponent, exponent_above_base
 
 THREADS = "threads"  # the axis of a figure of growth that is no setting
@@ -51,7 +50,7 @@ def courses(study: Study) -> list[Course]:
     axis = axis_of(study)
     names = _line_names(study, axis)
     found: dict[tuple[str, str], list[Group]] = {}
-    for group in groups(study):
+    for group in study.groups:
         if group.good and not (axis.name == THREADS and _beyond_cores(group)):
             where = f"{axis.without(group.data, 'data')} {axis.without(group.split, 'split')}"
             found.setdefault((where, names[group.solver.written]), []).append(group)
@@ -64,7 +63,7 @@ def courses(study: Study) -> list[Course]:
 
 def _named(study: Study, smallest: Group) -> str:
     """The name that the experiment gives to the data at the smallest size; empty where it gives none."""
-    return "" if several_splits(study) else study.experiment.names.data.get(smallest.data.written, "")
+    return "" if study.has_several_splits else study.experiment.names.data.get(smallest.data.written, "")
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def axis_of(study: Study) -> Axis:
     name = study.experiment.figure.x
     if name == THREADS:
         return Axis(name, "")
-    every = groups(study)
+    every = study.groups
     values = {part: {getattr(group, part).setting(name) for group in every} for part in _PARTS}
     counts = {part: sum(type(one) in (int, float) for one in found) for part, found in values.items()}
     return Axis(name, max(_PARTS, key=lambda part: min(counts[part], 2)))

@@ -8,7 +8,7 @@ from rankbench.experiments import PER_STEP, TIMES, Published
 from rankbench.harness.records import Group, Study
 from rankbench.names import Named
 from rankbench.names.grammar import written
-from rankbench.report.study import groups, settings_of
+from rankbench.report.study import settings_of
 
 LOOKALIKE = "lookalike:"  # generated data sets that have only the shape of a real one
 
@@ -59,7 +59,7 @@ def _entry(study: Study, group: Group, label: str) -> Published | None:
 def without_measurement(study: Study, data: Named) -> list[Published]:
     """The numbers that were published on this data set, which is not at hand, and that stand beside no other."""
     labels = (*(measure.label for measure in study.measures), *TIMES, PER_STEP)
-    shown = [_entry(study, group, label) for group in groups(study) for label in labels]
+    shown = [_entry(study, group, label) for group in study.groups for label in labels]
     return [
         entry
         for entry in study.experiment.published
@@ -71,7 +71,7 @@ def remarks(study: Study) -> list[str]:
     """Notes on the reference numbers: which were measured on other data or in another way, or are computed."""
     found = [
         (number, group.data.written)
-        for group in groups(study)
+        for group in study.groups
         for measure in study.measures
         if (number := beside(study, group, measure.label))
     ]

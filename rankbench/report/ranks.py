@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rankbench.harness.records import Study
 from rankbench.report.labels import metric_labels, solver_labels
-from rankbench.report.study import groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +57,7 @@ def ranks(study: Study) -> Ranks | None:
     values: dict[tuple[object, ...], dict[str, list[float]]] = {}
     names = solver_labels(study)
     swept = (figure.x, *figure.by) if figure.kind in ("sweep", "growth") else ()
-    for group in groups(study):
+    for group in study.groups:
         fixed = tuple((key, value) for key, value in group.data.settings if key not in swept)
         own = values.setdefault((group.data.base, fixed), {})
         own.setdefault(names[group.solver.written], []).extend(group.values(measure.label))

@@ -9,7 +9,7 @@ from rankbench.experiments.costs import Rivals
 from rankbench.harness.records import Group, Measure, Result, Study
 from rankbench.names import Named, Pattern
 from rankbench.report.labels import metric_labels, solver_labels
-from rankbench.report.study import groups, pace_of
+from rankbench.report.study import pace_of
 from rankbench.report.tables import DISTURBED, Sheet, place_labels, place_text
 from rankbench.statistics.powers import UNKNOWN, mean_of, ratio_of
 
@@ -56,7 +56,7 @@ def matches(study: Study) -> list[Match]:
     if not study.experiment.rivals or not study.measures:
         return []
     places: dict[str, list[Group]] = {}
-    for group in groups(study):
+    for group in study.groups:
         places.setdefault(place_text(study, group), []).append(group)
     labels = place_labels(study)
     return [

@@ -21,7 +21,7 @@ from rankbench.report.labels import (
     split_labels,
 )
 from rankbench.report.published import Beside, beside
-from rankbench.report.study import bound_of, groups, setting_of, several_splits, speed_ups
+from rankbench.report.study import bound_of, setting_of, speed_ups
 
 CROWDED = 8  # more lines than this in a panel are drawn in a panel for each family
 _DECADES = 1.5  # positive numbers that span more than this get a logarithmic axis
@@ -186,7 +186,7 @@ def drawing(study: Study, metric: str = "") -> Drawing | None:
 def _by_metric(study: Study, label: str) -> Drawing | None:
     """The figure by one metric, or None if there are no results to draw."""
     wanted = study.experiment.figure
-    good = tuple(group for group in groups(study) if group.good)
+    good = tuple(group for group in study.groups if group.good)
     question = _Question(study, good, label, solver_labels(study), _over_users(study, good, label))
     make = {"curve": _curves, "sweep": _sweeps, "bars": _dots, "speedup": _speed_ups}[wanted.kind]
     panels = [panel for panel in make(question) if any(line.x for line in panel.lines)]
@@ -269,7 +269,7 @@ def _by_place(question: _Question) -> list[tuple[str, list[Group]]]:
     """The groups of each data set and split, with the title of their panel."""
     study = question.study
     data, splits = data_labels(study), split_labels(study)
-    several = several_splits(study)
+    several = study.has_several_splits
     found: dict[tuple[str, str], tuple[str, list[Group]]] = {}
     for group in question.good:
         split = f", {splits[group.split.written]}" if several else ""

@@ -1,12 +1,31 @@
 """Studies: the stored results of experiments, read from the results folder and grouped over repetitions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
+from weakref import ReferenceType, ref
 
 from rankbench.harness.records import Cell, Entry, Group, Point, Result, Study
 from rankbench.harness.store import BESIDE, ResultsFolder, Store, StoredPlan, file_name, file_of_cell
-from rankbench.names import without_settings
+
+Answer = TypeVar("Answer")
+
+
+def kept(function: Callable[[Study], Answer]) -> Callable[[Study], Answer]:
+    """The same function, which keeps its answer for a study as long as the study: tables and pages ask many times."""
+    known: list[tuple[ReferenceType[Study], Answer]] = []
+
+    @wraps(function)
+    def asked(study: Study) -> Answer:
+        for one, found in known:
+            if one() is study:
+                return found
+        found = function(study)
+        known[:] = [(ref(study), found), *(entry for entry in known if entry[0]() is not None)]
+        return found
+
+    return asked
 
 
 def studies(folder: ResultsFolder) -> list[Study]:
@@ -57,23 +76,6 @@ def study_of(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> Stu
     return Study(*about, entries, plan.skips, trials, notes, str(store.cells))
 
 
-def groups(study: Study) -> list[Group]:
-    """The cells grouped over their repetitions, in the order of the plan."""
-    gathered: dict[tuple[object, ...], list[Entry]] = {}
-    for entry in study.entries:
-        cell = entry.cell
-        written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
-        place = (cell.place.data.identity, cell.place.split.identity)
-        key = (*place, cell.solver.base, written, cell.threads)
-        gathered.setdefault(key, []).append(entry)
-    return [_group(tuple(members)) for members in gathered.values()]
-
-
-def several_splits(study: Study) -> bool:
-    """Whether the experiment has more than one split, so that tables must name the split."""
-    return len({entry.cell.place.split.identity for entry in study.entries}) > 1
-
-
 def settings_of(group: Group) -> dict[str, list[Any]]:
     """Every setting of a group's solver with its value in each repetition; `?` if tuning has not chosen it yet."""
     found = [dict(entry.cell.solver.settings) for entry in group.entries]
@@ -110,7 +112,7 @@ def speed_ups(study: Study, group: Group, setting_up: bool = False) -> list[floa
     fewest = min(study.experiment.threads)
     base = [
         other
-        for other in groups(study)
+        for other in study.groups
         if other.threads == fewest and other.key == group.key and mean_seconds(other) is not None
     ]
     if not base or mean_seconds(group) is None:
@@ -176,20 +178,6 @@ def _beside(store: Store, entries: Sequence[Entry]) -> list[str]:
         f"Times are those of machine {', '.join(machines)}. Beside them lie {len(files)} more measurements of these "
         f"cells, from machine {', '.join(others)}: table --machine shows those of one machine."
     ]
-
-
-def _group(members: tuple[Entry, ...]) -> Group:
-    """The group of these cells, which differ only in the repetition and the settings that tuning chose for it."""
-    first = members[0].cell
-    return Group(
-        data=first.place.data,
-        split=first.place.split,
-        solver=without_settings(first.solver, first.tuned),
-        tuned=first.tuned,
-        determinism=first.determinism,
-        threads=first.threads,
-        entries=members,
-    )
 
 
 def pace_of(result: Result) -> float | None:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, isnan
 from statistics import fmean, pstdev
@@ -29,11 +29,10 @@ from rankbench.report.published import (
 )
 from rankbench.report.study import (
     bound_of,
-    groups,
+    kept,
     mean_of,
     mean_seconds,
     settings_of,
-    several_splits,
     speed_ups,
     varies_threads,
 )
@@ -139,14 +138,15 @@ class Column:
     measured: bool = False
 
 
-def rows(study: Study) -> list[Row]:
+@kept
+def rows(study: Study) -> tuple[Row, ...]:
     """The rows of a study: one for every group and metric, then the skipped parts."""
-    several = several_splits(study)
+    several = study.has_several_splits
     found: list[Row] = []
-    for group in groups(study):
+    for group in study.groups:
         row = _row(study, group, several)
         found += [_measured_row(row, study, group, measure.label) for measure in study.measures]
-    return found + [row for skip in study.skips for row in _skipped_rows(study, skip)]
+    return (*found, *(row for skip in study.skips for row in _skipped_rows(study, skip)))
 
 
 def notes(study: Study) -> list[str]:
@@ -182,7 +182,7 @@ def timing_notes(study: Study) -> list[str]:
 def verdict_notes(study: Study) -> list[str]:
     """Where the users of a data set cannot tell its solvers apart, and the differences that they would show."""
     found = [one for one in evidence(study).values() if len(one.verdicts) > 1 and not one.tells]
-    written = {(group.data.identity, group.split.identity): group for group in groups(study)}
+    written = {(group.data.identity, group.split.identity): group for group in study.groups}
     lines = []
     for one in found:
         line = f"{written[one.place].data.written}, {one.label}: no solver can be told from the best one"
@@ -245,7 +245,7 @@ def to_latex(table: Sheet) -> str:
     return "\n".join([*parts, r"\end{tabular}", ""])
 
 
-def _columns(study: Study, table: list[Row]) -> list[Column]:
+def _columns(study: Study, table: Sequence[Row]) -> list[Column]:
     """The columns of numbers: for each metric the measured one, then published and computed ones if there are any."""
     columns: list[Column] = []
     names = metric_labels(study)
@@ -262,7 +262,7 @@ def _columns(study: Study, table: list[Row]) -> list[Column]:
     return columns
 
 
-def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
+def _published_column(published: Sequence[Row]) -> tuple[str, Callable[[Row], str]]:
     """The heading and the texts of a column of published numbers; either names the data if it differs from ours."""
     elsewhere = {row.published_on if row.elsewhere else "" for row in published}
     if len(elsewhere) == 1:
@@ -271,7 +271,7 @@ def _published_column(published: list[Row]) -> tuple[str, Callable[[Row], str]]:
     return "published", lambda row: published_text(row) + (f" ({row.published_on})" if row.elsewhere else "")
 
 
-def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
+def _costs(study: Study, table: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
     """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
     seconds: dict[str, Callable[[Row], str]] = {
         "seconds": lambda row: _rounded(row.seconds, 3) + (DISTURBED if row.disturbed and row.seconds else ""),
@@ -298,7 +298,7 @@ def _costs(study: Study, table: list[Row]) -> dict[str, Callable[[Row], str]]:
     return (_paces(table) if varies_threads(study) else {}) | seconds
 
 
-def _paces(table: list[Row]) -> dict[str, Callable[[Row], str]]:
+def _paces(table: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
     """The columns of experiments that vary the number of threads; published ones if there are any."""
     measured: dict[str, Callable[[Pace], str]] = {
         "threads": lambda pace: str(pace.threads),
@@ -361,15 +361,15 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> 
 
 def place_text(study: Study, group: Group) -> str:
     """The data set of a group as the user wrote it, with the split where the study has several."""
-    return f"{group.data.written} {group.split.written}" if several_splits(study) else group.data.written
+    return f"{group.data.written} {group.split.written}" if study.has_several_splits else group.data.written
 
 
 def place_labels(study: Study) -> Mapping[str, str]:
     """The name for people of each data set, or of each data set and split, by its text in `place_text`."""
-    data, splits, several = data_labels(study), split_labels(study), several_splits(study)
+    data, splits, several = data_labels(study), split_labels(study), study.has_several_splits
     return {
         place_text(study, group): f"{data[one]}, {splits[group.split.written]}" if several else data[one]
-        for group in groups(study)
+        for group in study.groups
         for one in [group.data.written]
     }
 

@@ -25,7 +25,7 @@ from rankbench.harness.merging import (
 from rankbench.harness.records import Selection, Skip
 from rankbench.harness.selecting import select
 from rankbench.harness.store import ResultsFolder, values_of
-from rankbench.report.study import groups, mean_seconds, study
+from rankbench.report.study import mean_seconds, study
 from rankbench.solvers import SOLVERS
 
 OTHER = replace(MACHINE, cpu="another processor")
@@ -80,7 +80,7 @@ def test_repetitions_of_two_machines_make_one_run(tmp_path):
     assert len(found.entries) == 4 and all(entry.good for entry in found.entries)
     by_repetition = {entry.cell.place.repetition: entry.result.machine for entry in found.entries}
     assert by_repetition == {0: MACHINE, 1: OTHER}
-    assert all(mean_seconds(group) is None for group in groups(found))  # times of two machines are never averaged
+    assert all(mean_seconds(group) is None for group in found.groups)  # times of two machines are never averaged
 
 
 def test_two_machines_times_of_one_cell_live_side_by_side(tmp_path):

@@ -15,7 +15,6 @@ from rankbench.harness.codec import decode, encode
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Cell, Selection
 from rankbench.names import Named
-from rankbench.report.study import groups
 from rankbench.report.tables import sheet
 
 IN_THE_KEY = ("base", "identity", "settings")  # of a name; a data set's and a split's settings by their identity
@@ -248,7 +247,7 @@ def test_two_files_of_one_name_are_two_solvers_and_both_are_shown(tmp_path):
     names = with_two_solvers(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
     found = prepared(tmp_path / "out", TINY, Selection(solvers=names)).study()
     assert len({entry.cell.key for entry in found.entries}) == len(found.entries) == 4
-    assert [(group.solver.written, len(group.entries)) for group in groups(found)] == [(name, 2) for name in names]
+    assert [(group.solver.written, len(group.entries)) for group in found.groups] == [(name, 2) for name in names]
     shown = [" ".join(line) for line in sheet(found).lines]
     assert len(shown) == len(set(shown)) == 2
 
@@ -296,7 +295,7 @@ def test_a_users_own_data_set_that_was_edited_is_another(tmp_path):
     assert not {cell.key for cell in first} & {cell.key for cell in second}
     assert not {cell.slot for cell in first} & {cell.slot for cell in second}
     found = prepared(tmp_path / "out", experiment, Selection(data=names, solvers=("sgd",))).study()
-    assert [group.data.written for group in groups(found)] == list(names)
+    assert [group.data.written for group in found.groups] == list(names)
     assert len({line[0] for line in sheet(found).lines}) == 2
 
 

@@ -15,7 +15,7 @@ from rankbench.experiments.spaces import Tune
 from rankbench.harness.plan import plan
 from rankbench.harness.records import Entry, Selection, Study, failed
 from rankbench.harness.store import ResultsFolder
-from rankbench.report.study import groups, studies
+from rankbench.report.study import studies
 
 PLAIN = (str, int, float, bool, type(None))
 
@@ -64,7 +64,7 @@ def made(tmp_path_factory):
         "stored results": tuple(store.load(cell) for cell in (*run.plan.trials, *run.plan.cells)),
         "summaries": tuple(store.summaries()),
         "studies": tuple(studies(ResultsFolder(folder, print))),
-        "groups": tuple(groups(run.study())),
+        "groups": run.study().groups,
     }
 
 
@@ -167,6 +167,6 @@ def test_a_group_is_as_its_worst_repetition_and_counts_the_good_ones(statuses, w
     pairs = zip(found.cells, statuses, strict=True)
     results = [made_up(cell, 0.5, status=status) if status else None for cell, status in pairs]
     entries = tuple(map(Entry, found.cells, results))
-    (group,) = groups(Study(found.experiment, "quick", 0, found.measures, entries, ()))
+    (group,) = Study(found.experiment, "quick", 0, found.measures, entries, ()).groups
     assert group.status == worst
     assert group.values("ndcg@5") == [0.5] * statuses.count("ok") and len(group.good) == statuses.count("ok")

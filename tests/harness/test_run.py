@@ -48,7 +48,7 @@ from rankbench.harness.run import _from_own_place, result_of
 from rankbench.harness.store import ResultsFolder, Store, write_text
 from rankbench.harness.training import checkpoints
 from rankbench.metrics import evaluate
-from rankbench.report.study import groups, study
+from rankbench.report.study import study
 from rankbench.report.tables import sheet
 from rankbench.report.writing import write_report
 from rankbench.streams import stream
@@ -480,7 +480,7 @@ def test_what_diverged_is_shown_and_its_values_count_for_nothing(tmp_path):
     run = ran(tmp_path, TINY, selection)
     assert [entry.status for entry in run.study().entries] == ["diverged"] * 2
     assert shown(run) == ["diverged"]
-    (group,) = groups(run.study())
+    (group,) = run.study().groups
     assert group.good == () and group.values("ndcg@5") == []
 
 

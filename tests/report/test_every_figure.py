@@ -22,7 +22,7 @@ from rankbench.report.figures import MARKERS, figure_of, lay_out, style
 from rankbench.report.published import beside
 from rankbench.report.ranking_functions import Basis, figure_of_basis
 from rankbench.report.series import drawing
-from rankbench.report.study import groups, speed_ups
+from rankbench.report.study import speed_ups
 from rankbench.statistics import Interval, Verdict
 
 pytestmark = pytest.mark.slow
@@ -179,12 +179,12 @@ def test_the_measured_values_are_those_of_the_study(drawn):
         for axis in figure.axes for axis_line in measured(axis) for value in along(found, axis_line)
     }  # fmt: skip
     if found.kind == "speedup":
-        expected = [fmean(speed_ups(study, group)) for group in groups(study)]
+        expected = [fmean(speed_ups(study, group)) for group in study.groups]
     elif found.kind == "growth":
-        shown = [group for group in groups(study) if group.threads <= MACHINE.usable_cores]
+        shown = [group for group in study.groups if group.threads <= MACHINE.usable_cores]
         expected = [50.0, *(fmean(result.seconds for result in group.good) for group in shown)]
     elif found.kind == "curve":
-        last = [[result.curve for result in group.good] for group in groups(study)]
+        last = [[result.curve for result in group.good] for group in study.groups]
         every = [measure.label for measure in study.measures]
         places = [every.index(label) for label in labels]
         expected = [
@@ -192,7 +192,7 @@ def test_the_measured_values_are_those_of_the_study(drawn):
             for curves in last for step in range(5) for place in places
         ]  # fmt: skip
     else:
-        expected = [fmean(group.values(label)) for group in groups(study) for label in labels]
+        expected = [fmean(group.values(label)) for group in study.groups for label in labels]
     assert set(np.round([value for _, value in values], 9)) == set(np.round(expected, 9))
 
 
@@ -200,7 +200,7 @@ def test_published_numbers_are_open_diamonds_where_there_are_any(drawn):
     study, found, figure = drawn
     if found.kind in ("speedup", "growth"):
         return
-    numbers = [beside(study, group, label) for group in groups(study) for label in labels_of(study)]
+    numbers = [beside(study, group, label) for group in study.groups for label in labels_of(study)]
     diamonds = [line for axis in figure.axes for line in axis.lines if line.get_marker() == "D"]
     assert all(line.get_markerfacecolor() == "white" for line in diamonds)
     shown_values = [value for line in diamonds for value in along(found, line)]
@@ -234,7 +234,7 @@ def test_whiskers_are_the_intervals_over_users_or_the_range_over_repetitions(dra
 
 def values_of(study, label):
     """The values over repetitions of each group."""
-    return [group.values(label) for group in groups(study)]
+    return [group.values(label) for group in study.groups]
 
 
 def test_what_the_whiskers_and_bands_are_is_written_on_the_figure(drawn):

@@ -1,6 +1,8 @@
 """Intervals, bold and what could be seen: from the values for each user that are stored beside results."""
 
+import gc
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from helpers import around, made_up, prepared, ran, tiny
 from rankbench.harness.records import Counted, pairs_of
 from rankbench.harness.store import values_of
 from rankbench.report.evidence import evidence, verdict_of
-from rankbench.report.study import groups
+from rankbench.report.study import kept
 from rankbench.report.tables import VERDICTS, definitions, notes, rows, sheet
 
 SOLVERS = ("global", "sgd[rank=2]", "sgd[rank=3]")
@@ -30,12 +32,23 @@ def study(tmp_path):
     return made
 
 
-def test_the_evidence_of_a_study_is_computed_once_however_many_others_are_asked_for_meanwhile(study, monkeypatch):
+@pytest.mark.parametrize("asked", [evidence, rows])
+def test_what_is_asked_of_a_study_is_computed_once_however_many_others_are_asked_for_meanwhile(study, asked):
     first = study()
     studies = [first, *(replace(first, notes=(str(number),)) for number in range(6))]
-    before = [evidence(one) for one in studies]
-    monkeypatch.setattr("rankbench.report.evidence._evidence", lambda study: pytest.fail("computed again"))
-    assert all(evidence(one) is found for one, found in zip(studies, before, strict=True))
+    before = [asked(one) for one in studies]
+    assert all(asked(one) is found for one, found in zip(studies, before, strict=True))
+    assert len({id(found) for found in before}) == 7
+
+
+def test_answers_are_kept_no_longer_than_their_study(study):
+    answers = kept(lambda study: {study.notes})
+    one = replace(study(), notes=("gone",))
+    gone = ref(answers(one))
+    del one
+    gc.collect()
+    answers(study())
+    assert gone() is None
 
 
 def nothing(cell, value):
@@ -108,7 +121,7 @@ def test_an_average_over_pairs_is_weighed_by_its_pairs(study):
         return {label: errors * pairs * 20 / pairs.sum(), pairs_of(label): pairs}
 
     found = study(arrays=weighed, metrics=(label,))
-    group = groups(found)[0]
+    group = found.groups[0]
     verdict = verdict_of(found, group, label)
     pairs = np.arange(1.0, 21.0)
     assert verdict.interval.mean == pytest.approx(
@@ -151,6 +164,6 @@ def test_a_run_stores_the_pairs_behind_an_average_over_pairs(tmp_path, split):
     (result,) = found.results
     stored = values_of(tmp_path / "tiny" / "cells", result.cell)
     assert set(stored) == {label, pairs_of(label)} and stored[pairs_of(label)].max() > 1
-    verdict = verdict_of(found, groups(found)[0], label)
+    verdict = verdict_of(found, found.groups[0], label)
     assert verdict.interval.mean == pytest.approx(result.value(label), rel=1e-12)
     assert verdict.interval.low < verdict.interval.mean < verdict.interval.high

@@ -19,7 +19,7 @@ from rankbench.report.figures import COLOURS, draw
 from rankbench.report.page import page
 from rankbench.report.sections import Section
 from rankbench.report.series import drawing
-from rankbench.report.study import groups, setting_of, studies
+from rankbench.report.study import setting_of, studies
 from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import write_report
 
@@ -79,7 +79,7 @@ def test_times_of_several_machines_or_of_contended_runs_are_not_averaged(study):
 
 
 def test_a_setting_that_split_and_data_both_have_is_the_splits(study):
-    group = groups(study())[0]
+    group = study().groups[0]
     both = replace(group, data=replace(group.data, settings=(("n", 3), ("m", 4))))
     assert [setting_of(both, name) for name in ("n", "m", "neither")] == [8, 4, 0]
 
