@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rankbench.experiments import Budget
 from rankbench.harness.records import Study
+from rankbench.report.durations import at_a_time, elapsed, spelled
 from rankbench.report.evidence import samples
 from rankbench.report.labels import metric_labels
 from rankbench.report.tables import Row, place_labels, place_text, rows
@@ -26,6 +27,7 @@ def facts(study: Study) -> list[Fact]:
     table = [row for row in rows(study) if row.metric]
     found = [
         Fact("command", (_command(study),)),
+        Fact("wall time", (_wall_time(study),)),
         Fact("time of all cells", (_time(study),)),
         Fact("seed", (str(study.seed),)),
         Fact("repetitions", (_repetitions(study),)),
@@ -47,19 +49,21 @@ def _command(study: Study) -> str:
     return " ".join(filter(None, ("rankbench run", name, profile, seed)))
 
 
+def _wall_time(study: Study) -> str:
+    """The time in which cells ran, and how many at a time."""
+    if not study.results:
+        return ""
+    return f"{spelled(elapsed([study]))} in which cells ran, {at_a_time(study):.1f} at a time on average"
+
+
 def _time(study: Study) -> str:
     """The wall time of all cells and trials one after the other, with starting processes and evaluation."""
     cells = [result.wall for result in study.results]
     trials = [entry.result.wall for entry in study.trials if entry.result]
     if not cells:
         return ""
-    of_trials = f" and {_span(sum(trials))} for {len(trials)} trials" if trials else ""
-    return f"{_span(sum(cells))} for {len(cells)} cells{of_trials}; the longest took {_span(max(cells + trials))}"
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{seconds:.2g} s"
+    of_trials = f" and {spelled(sum(trials))} for {len(trials)} trials" if trials else ""
+    return f"{spelled(sum(cells))} for {len(cells)} cells{of_trials}; the longest took {spelled(max(cells + trials))}"
 
 
 def _repetitions(study: Study) -> str:

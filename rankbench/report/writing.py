@@ -9,6 +9,7 @@ from rankbench.harness.records import Machine, Study, skip_lines
 from rankbench.harness.store import ResultsFolder, Warn, write_text
 from rankbench.report.costs import cost_tables
 from rankbench.report.differences import differences_page
+from rankbench.report.durations import duration_sheet
 from rankbench.report.facts import facts
 from rankbench.report.findings import published_sheet
 from rankbench.report.ranking_functions import bases, draw_basis
@@ -102,7 +103,17 @@ def _index(sections: Sequence[Section]) -> str:
         lines.append(f"- [{members[0].study.experiment.origin}]({paper}.md)")
         lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
     lines += ["", "[Every published number beside the measured one](differences.md), with the reasons of differences."]
-    return "\n".join([*lines, "", "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""])
+    lines += ["", *_durations(sections), "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""]
+    return "\n".join(lines)
+
+
+def _durations(sections: Sequence[Section]) -> list[str]:
+    """How long each experiment took, and all together; empty if no cell has run."""
+    studies = [section.study for section in sections if section.study.results]
+    if not studies:
+        return []
+    told = "Wall time is the time in which cells ran, without pauses between runs; several may run at a time:"
+    return [told, "", to_markdown(duration_sheet(studies)), ""]
 
 
 def _scores(sections: Sequence[Section]) -> list[str]:
