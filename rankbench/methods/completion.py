@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.linalg
@@ -186,7 +187,7 @@ class Completion:
         At a larger penalty the rank is smaller, so that these steps are cheap; and fewer steps at the small penalty
         are left, where each costs most.
         """
-        end, larger = Descent.zero(self.observed), _EASED * self.largest()
+        end, larger = Descent.zero(self.observed), _EASED * self.largest
         while larger > lam:
             for point in islice(descend(self.observed, self.target, larger, rng, self.most, end), _STEPS_EACH):
                 yield point
@@ -202,13 +203,14 @@ class Completion:
             end = point
             yield lam, steps, end
 
+    @cached_property
     def largest(self) -> float:
         """The smallest lam at which X = 0 is optimal."""
         return norm(self.observed.holding(self.target.pull(np.zeros(len(self.observed)))))
 
     def penalty(self, lam: float, share: float | None) -> float:
         """The penalty that these settings of a solver mean: lam, or this share of the largest useful penalty."""
-        return lam if share is None else share * self.largest()
+        return lam if share is None else share * self.largest
 
     def model(self, point: Descent) -> Factors:
         """The model that scores by X, with zeros and no rounding errors where the optimum is known to be zero."""
@@ -238,8 +240,20 @@ class Completion:
 
         With f the half squared distance from a convex set C, the dual is max over w of inf_{v in C} <w, v> -
         |w|^2 / 2 such that no singular value of P*(w) exceeds lam. The pull is w at the optimum; elsewhere
-        the best feasible multiple of it is taken.
+        the best feasible multiple of it is taken. A gap costs as much as several steps, and is kept as long as its
+        point.
         """
+        known = self._gaps.setdefault(point, {})
+        if lam not in known:
+            known[lam] = self._gap(lam, point)
+        return known[lam]
+
+    @cached_property
+    def _gaps(self) -> "WeakKeyDictionary[Descent, dict[float, float]]":
+        """The gaps that are known, by the point and by lam."""
+        return WeakKeyDictionary()
+
+    def _gap(self, lam: float, point: Descent) -> float:
         pull = self.target.measure(point.values)
         if pull.square == 0.0:
             return lam * float(point.matrix.values.sum()) + pull.loss

@@ -2,7 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -80,7 +80,7 @@ def test_inner_products_of_low_rank_matrices():
 def test_above_the_largest_penalty_nothing_is_left_and_just_below_something():
     observed, values, matrix = problem()
     completion = Completion(observed, To(values))
-    edge = completion.largest()
+    edge = completion.largest
     assert edge == pytest.approx(np.linalg.norm(matrix.toarray(), 2))
     above, below = (list(completion.descent(edge * k, np.random.default_rng(0)))[-1] for k in (1.001, 0.999))
     assert (above.matrix.rank, below.matrix.rank) == (0, 1)
@@ -94,7 +94,7 @@ def test_a_path_takes_fewer_steps_than_cold_starts():
     matrix = scipy.sparse.csr_array(truth * seen)
     observed = Entries.of(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), 50, 1)
     completion = Completion(observed, To(matrix.data), tolerance=1e-6)
-    lams = completion.largest() * np.geomspace(0.1, 0.02, 8)
+    lams = completion.largest * np.geomspace(0.1, 0.02, 8)
     path = list(completion.path(lams, np.random.default_rng(0)))
     cold = [len(list(completion.descent(lam, np.random.default_rng(0)))) for lam, _, _ in path]
     assert sum(steps for _, steps, _ in path) < 0.8 * sum(cold)
@@ -126,7 +126,7 @@ def test_nothing_as_large_as_users_times_items_is_ever_made():
 def test_a_continuation_ends_at_the_same_optimum():
     observed, values, _ = problem()
     completion = Completion(observed, To(values), tolerance=1e-9)
-    lam = 0.03 * completion.largest()
+    lam = 0.03 * completion.largest
     ends = [list(way(lam, np.random.default_rng(0)))[-1] for way in (completion.descent, completion.continuation)]
     cold, continued = (completion.objective(lam, end) for end in ends)
     assert continued == pytest.approx(cold, rel=1e-8)
@@ -136,11 +136,11 @@ def test_whether_a_descent_has_converged_is_decided_as_by_the_gap():
     observed, values, _ = problem(80, 60, seed=4)
     for tolerance in (1e-1, 1e-2, 1e-4):
         completion = Completion(observed, To(values), tolerance=tolerance)
-        lam = 0.2 * completion.largest()
+        lam = 0.2 * completion.largest
         decided = [
             (
                 completion.converged(lam, point),
-                completion.gap(lam, point) <= tolerance * completion.objective(lam, point),
+                replace(completion).gap(lam, point) <= tolerance * completion.objective(lam, point),  # knows no gap yet
             )
             for point in islice(descend(observed, To(values), lam, np.random.default_rng(0)), 40)
         ]
@@ -151,7 +151,7 @@ def test_whether_a_descent_has_converged_is_decided_as_by_the_gap():
 def test_a_check_that_fails_costs_less_than_a_step(monkeypatch):
     observed, values, _ = problem(400, 300, seed=4)
     completion = Completion(observed, To(values), tolerance=1e-6)
-    lam = 0.05 * completion.largest()
+    lam = 0.05 * completion.largest
     columns = []
     product = Sparse._product
     monkeypatch.setattr(
@@ -167,11 +167,27 @@ def test_a_check_that_fails_costs_less_than_a_step(monkeypatch):
     assert sum(columns) <= last_step < steps
 
 
+def test_norms_that_are_known_are_not_computed_again(monkeypatch):
+    observed, values, _ = problem()
+    completion = Completion(observed, To(values), tolerance=1e-4)
+    asked = []
+    monkeypatch.setattr(
+        "rankbench.methods.completion.norm", lambda *of, **near: asked.append(near) or norm(*of, **near)
+    )
+    lam = completion.penalty(1.0, 0.1)
+    end = list(completion.continuation(lam, np.random.default_rng(0)))[-1]
+    so_far = len(asked)
+    gaps = [completion.gap(lam, end) for _ in range(2)]
+    assert len(asked) == so_far and [near for near in asked if not near] == [{}]  # the largest penalty, once
+    assert gaps[0] == gaps[1] == replace(completion).gap(lam, end)
+    assert completion.gap(2 * lam, end) != gaps[0]
+
+
 def test_a_penalty_may_be_a_share_of_the_largest_one():
     observed, values, _ = problem()
     completion = Completion(observed, To(values))
     assert completion.penalty(3.0, None) == 3.0
-    assert completion.penalty(3.0, 0.25) == 0.25 * completion.largest()
+    assert completion.penalty(3.0, 0.25) == 0.25 * completion.largest
 
 
 def test_the_largest_singular_value_of_zeros_is_zero():
