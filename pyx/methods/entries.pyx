@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport agree
-from rankbench.kernels.shared.lanes cimport LANES, dot, dot_any, read_ahead
+from rankbench.kernels.shared.lanes cimport LANES, dot, dot_any, dot_rows_at, read_ahead
 from rankbench.kernels.shared.losses cimport Loss, Tangent, tangent_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Pattern, PatternView, SparseRows, SparseView
@@ -213,8 +213,7 @@ cdef void _row_inner(
                 read_ahead(right + columns[entry + _AHEAD] * rank, rank)
             out[entry] = dot(left, right + columns[entry] * rank, rank)
     else:
-        for entry in range(first, end):
-            out[entry] = dot(left, right + columns[entry] * rank, rank)
+        dot_rows_at(left, right, columns + first, end - first, rank, out + first)
 
 
 cdef void _inner_with_tails(

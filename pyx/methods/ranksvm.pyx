@@ -17,7 +17,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport agree
-from rankbench.kernels.shared.lanes cimport LANES, dot
+from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows
 from rankbench.kernels.shared.line_search cimport SUFFICIENT
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows
@@ -267,13 +267,10 @@ cdef Problem _gathered(
 
 cdef void _forward(const Problem *problem, const double *weights, double *out) noexcept nogil:
     """out = X w over the task's items."""
-    cdef Py_ssize_t row, padded = problem.padded
-    cdef const double *values = problem.features.values
     if problem.features.indptr != NULL:
         _task_scores(&problem.features, problem.items, 0, problem.task.n, weights, out)
-        return
-    for row in range(problem.task.n):
-        out[row] = dot(values + row * padded, weights, padded)
+    else:
+        dot_rows(weights, problem.features.values, problem.task.n, problem.padded, out)
 
 
 cdef void _backward(const Problem *problem, const double *slope, const double *plus, double *out) noexcept nogil:

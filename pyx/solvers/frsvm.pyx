@@ -18,7 +18,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
 from rankbench.kernels.shared.checks cimport agree
-from rankbench.kernels.shared.lanes cimport dot, fetch, read_ahead
+from rankbench.kernels.shared.lanes cimport dot, dot_rows, dot_rows_at, fetch, read_ahead
 from rankbench.kernels.shared.line_search cimport SUFFICIENT
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
@@ -128,6 +128,23 @@ def scatter(
         _scatter(&blocks.view, block, &weights[0], &users[0, 0], users.shape[1], &out[0, 0])
 
 
+def scores(
+    *, ItemBlocks blocks, const double[:, ::1] users, const double[:, ::1] factors, double[::1] out, int threads
+):
+    """Fill `out` with the inner product of the user's and the item's row for each row of the tasks.
+
+    Items go in blocks, as in `scatter`, so that their factors are read from memory once and not for every task.
+    """
+    threads = team(threads)
+    agree("users", users.shape[0], blocks.rows.view.n)
+    agree("rows of factors", factors.shape[0], blocks.view.items)
+    agree("columns of factors", factors.shape[1], users.shape[1])
+    agree("scores", out.shape[0], blocks.rows.columns.shape[0])
+    cdef Py_ssize_t block
+    for block in prange(blocks.view.blocks, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
+        _score(&blocks.view, block, &users[0, 0], &factors[0, 0], users.shape[1], &out[0])
+
+
 def users_step(
     *,
     TaskPairs tasks,
@@ -205,6 +222,20 @@ cdef void _scatter(
                 target = out + items[row] * rank
                 for k in range(rank):
                     target[k] += weight * user[k]
+
+
+cdef void _score(
+    const BlockView *blocks, Py_ssize_t block, const double *users, const double *factors, Py_ssize_t rank, double *out
+) noexcept nogil:
+    """The scores of one block of items."""
+    cdef Py_ssize_t task, first, tasks = blocks.rows.n
+    cdef const int32_t *starts = blocks.starts + block * tasks
+    for task in range(tasks):
+        first = blocks.rows.indptr[task] + starts[task]
+        dot_rows_at(
+            users + task * rank, factors, blocks.rows.columns + first, starts[tasks + task] - starts[task], rank,
+            out + first,
+        )
 
 
 cdef Memory _lay_out(Arena *arena, const TaskPairsView *tasks, Py_ssize_t rank) noexcept nogil:
@@ -322,9 +353,7 @@ cdef inline void _rows_times(
     const double *rows, Py_ssize_t n, Py_ssize_t rank, const double *x, double *out
 ) noexcept nogil:
     """out = R x"""
-    cdef Py_ssize_t i
-    for i in range(n):
-        out[i] = dot(x, rows + i * rank, rank)
+    dot_rows(x, rows, n, rank, out)
 
 
 cdef inline void _rows_transposed_times(

@@ -16,7 +16,7 @@ from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, des
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport dot
+from rankbench.kernels.shared.lanes cimport dot_rows_at
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
@@ -174,8 +174,7 @@ cdef double _close(
     """
     cdef double best, robust, loss = 0.0
     cdef Py_ssize_t k, row, place, n = own.n
-    for k in range(n):
-        powers[k] = dot(u, items + own.candidates[k] * rank, rank)
+    dot_rows_at(u, items, own.candidates, n, rank, powers)
     best = powers[0]
     for k in range(n):
         best = max(best, powers[k])

@@ -234,9 +234,8 @@ class _Fit:
 
     def _scores(self, factors: Floats, users: Floats) -> Floats:
         scores = np.empty(len(self.tasks.items))
-        entries_kernel.inner_products(
-            entries=self.tasks.rows, left=users, right=factors, out=scores, threads=self.threads
-        )
+        if len(scores):
+            kernel.scores(blocks=self.blocks, users=users, factors=factors, out=scores, threads=self.threads)
         return scores
 
     def _curved(self, search: Floats, now: ScoredPairs, users: Floats) -> Floats:
