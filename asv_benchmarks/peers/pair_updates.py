@@ -51,7 +51,8 @@ def pair_updates(repeats: int) -> Iterator[Row]:
 def _two_threads(comparisons: Comparisons, repeats: int) -> Iterator[Row]:
     """Each parallel schedule: two threads compared with one, and one thread compared with the serial schedule."""
     for rank in (10, 64):
-        solvers = {name: SGD(rank, schedule=name) for name in ("tournament", "nomad", "hogwild")}
+        schedules = (SGD(rank, schedule=name) for name in ("tournament", "nomad", "hogwild"))
+        solvers = {solver.schedule: solver for solver in schedules if not solver.missing()}
         runs = {
             f"{name} on {n}": _sgd_passes(comparisons, solver, n) for name, solver in solvers.items() for n in (1, 2)
         }

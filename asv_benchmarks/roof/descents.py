@@ -134,30 +134,30 @@ CASES = (
         "sgd rank 10",
         "update",
         partial(_sgd, 10),
-        "280 instructions, of which 90 go with the rank and 40 draw the order",
+        "216 instructions, of which 80 go with the rank and 40 draw the order",
     ),
-    Case("sgd rank 64", "update", partial(_sgd, 64), "675 instructions, of which 470 go with the rank"),
+    Case("sgd rank 64", "update", partial(_sgd, 64), "563 instructions, of which 430 go with the rank"),
     Case(
         "bpr rank 10",
         "update",
         partial(_bpr, 10),
         "5 mispredicted branches, 86 % of them in the bisection for a negative",
     ),
-    Case("bpr rank 64", "update", partial(_bpr, 64), "990 instructions and 8 mispredicted branches"),
-    Case("altsvm rank 10, items", "update", partial(_altsvm, 10), "170 instructions, of which 65 go with the rank"),
+    Case("bpr rank 64", "update", partial(_bpr, 64), "880 instructions and 8 mispredicted branches"),
+    Case("altsvm rank 10, items", "update", partial(_altsvm, 10), "162 instructions, of which 60 go with the rank"),
     Case(
-        "altsvm rank 10, users", "update", partial(_altsvm_users, 10), "240 instructions, of which 90 go with the rank"
+        "altsvm rank 10, users", "update", partial(_altsvm_users, 10), "201 instructions, of which 65 go with the rank"
     ),
     Case("altsvm rank 10, items, random order", "update", partial(_altsvm_random, 10), _DRAWN),
-    Case("altsvm rank 100, items", "update", partial(_altsvm, 100), "670 instructions and 4 mispredicted branches"),
+    Case("altsvm rank 100, items", "update", partial(_altsvm, 100), "595 instructions and 4 mispredicted branches"),
     Case(
         "altsvm rank 100, users",
         "update",
         partial(_altsvm_users, 100),
-        "905 instructions, of which 740 go with the rank, and 5 mispredicted branches",
+        "671 instructions, of which 535 go with the rank, and 5 mispredicted branches",
     ),
     Case("altsvm rank 100, items, random order", "update", partial(_altsvm_random, 100), _DRAWN),
-    Case("robirank descent, rank 10", "update", partial(_robirank_descent, 10), "345 instructions, with an exp2"),
+    Case("robirank descent, rank 10", "update", partial(_robirank_descent, 10), "308 instructions, with an exp2"),
     Case(
         "robirank closed form, rank 10",
         "pair",

@@ -51,7 +51,27 @@ cdef extern from *:
         out[2] = (c[0] + c[1]) + (c[2] + c[3]);
         out[3] = (d[0] + d[1]) + (d[2] + d[3]);
     }
+
+    static inline double rankbench_dot_difference(const double *x, const double *y, const double *z, Py_ssize_t n) {
+        rankbench_four sum = {0}, a, b, c;
+        Py_ssize_t k;
+        for (k = 0; k < n; k += 4) {
+            memcpy(&a, x + k, sizeof a);
+            memcpy(&b, y + k, sizeof b);
+            memcpy(&c, z + k, sizeof c);
+            sum += a * (b - c);
+        }
+        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
     #else
+    static inline double rankbench_dot_difference(const double *x, const double *y, const double *z, Py_ssize_t n) {
+        double sums[4] = {0};
+        Py_ssize_t k;
+        for (k = 0; k < n; k++)
+            sums[k % 4] += x[k] * (y[k] - z[k]);
+        return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+
     static inline void rankbench_dot_four(
         const double *x, const double *const *rows, Py_ssize_t n, double *out
     ) {
@@ -67,6 +87,9 @@ cdef extern from *:
     """
     void _dot_four "rankbench_dot_four" (
         const double *x, const double *const *rows, Py_ssize_t n, double *out
+    ) noexcept nogil
+    double _dot_difference "rankbench_dot_difference" (
+        const double *x, const double *y, const double *z, Py_ssize_t n
     ) noexcept nogil
 
 
@@ -104,14 +127,7 @@ cdef inline double dot_difference(
     const double *x, const double *y, const double *z, Py_ssize_t n
 ) noexcept nogil:
     """sum_k x_k (y_k - z_k), for n a multiple of 4."""
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
-    cdef Py_ssize_t k
-    for k in range(0, n, 4):
-        a += x[k] * (y[k] - z[k])
-        b += x[k + 1] * (y[k + 1] - z[k + 1])
-        c += x[k + 2] * (y[k + 2] - z[k + 2])
-        d += x[k + 3] * (y[k + 3] - z[k + 3])
-    return (a + b) + (c + d)
+    return _dot_difference(x, y, z, n)
 
 
 cdef extern from *:
@@ -131,7 +147,9 @@ cdef extern from *:
         *sum += a * (b - c);
     }
 
-    static inline float rankbench_dot_difference(const float *x, const float *y, const float *z, Py_ssize_t n) {
+    static inline float rankbench_dot_difference_of_floats(
+        const float *x, const float *y, const float *z, Py_ssize_t n
+    ) {
         rankbench_floats even = {0}, odd = {0};
         rankbench_half low, high;
         Py_ssize_t k;
@@ -148,7 +166,9 @@ cdef extern from *:
         return (low[0] + low[2]) + (low[1] + low[3]);
     }
     #else
-    static inline float rankbench_dot_difference(const float *x, const float *y, const float *z, Py_ssize_t n) {
+    static inline float rankbench_dot_difference_of_floats(
+        const float *x, const float *y, const float *z, Py_ssize_t n
+    ) {
         float sums[16] = {0};
         Py_ssize_t k;
         for (k = 0; k < n; k++)
@@ -161,7 +181,7 @@ cdef extern from *:
     }
     #endif
     """
-    float _dot_difference_of_singles "rankbench_dot_difference" (
+    float _dot_difference_of_singles "rankbench_dot_difference_of_floats" (
         const float *x, const float *y, const float *z, Py_ssize_t n
     ) noexcept nogil
 

@@ -45,10 +45,8 @@ def duration_sheet(studies: Sequence[Study]) -> Sheet:
 
 
 def _line(name: str, studies: Sequence[Study], together: str) -> tuple[str, ...]:
-    cells, trials = (
-        sum(entry.result is not None for study in studies for entry in entries(study))
-        for entries in (lambda study: study.entries, lambda study: study.trials)
-    )
+    cells = sum(entry.result is not None for study in studies for entry in study.entries)
+    trials = sum(entry.result is not None for study in studies for entry in study.trials)
     return name, spelled(elapsed(studies)), together, str(cells), str(trials)
 
 
