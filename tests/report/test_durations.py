@@ -3,7 +3,7 @@
 from math import isnan
 
 import pytest
-from helpers import made_up, prepared, tiny
+from helpers import made_up, prepared, tiny, tuned
 
 from rankbench.harness.store import ResultsFolder
 from rankbench.report.durations import at_a_time, duration_sheet, elapsed, spelled
@@ -35,6 +35,19 @@ def test_cells_side_by_side_count_once(study):
     found = study(("03:00:10", 10.0), ("03:00:12", 10.0), ("03:00:08", 4.0), ("03:00:20", 4.0))
     assert elapsed([found]) == pytest.approx(12.0 + 4.0)
     assert at_a_time(found) == pytest.approx(28.0 / 16.0)
+
+
+def test_a_short_cell_inside_a_long_one_does_not_end_it(study):
+    assert elapsed([study(("03:00:10", 10.0), ("03:00:04", 2.0), ("03:00:12", 7.0))]) == pytest.approx(12.0)
+
+
+def test_trials_count_too(tmp_path):
+    run = prepared(tmp_path, tuned())
+    run.open()
+    run.keep(made_up(run.plan.trials[0], 0.5, finished="2026-01-02T03:00:10+00:00", wall=10.0), {})
+    found = run.study()
+    assert elapsed([found]) == pytest.approx(10.0)
+    assert duration_sheet([found]).lines[0][1:] == ("10 s", "1.0", "0", "1")
 
 
 def test_experiments_that_ran_at_the_same_time_take_no_longer_together(study):

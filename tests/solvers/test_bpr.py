@@ -1,5 +1,7 @@
 """BPR: uniform negatives, updates along the gradient, and good recommendations."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -34,6 +36,17 @@ def ratings() -> Ratings:
     seen = rng.random((80, 60)) < 0.5 * liked + 0.1 * ~liked
     users, items = np.nonzero(seen)
     return Ratings.from_triples(users, items, np.where(liked, 5.0, 1.0)[seen], 80, 60)
+
+
+def test_single_precision_takes_the_same_steps_in_numbers_of_32_bits(ratings):
+    both = [BPR(rank=5, precision=precision) for precision in ("double", "single")]
+    steps = [islice(solver.steps(ratings, np.random.default_rng(3)), 4) for solver in both]
+    for number, (double, single) in enumerate(zip(*steps, strict=True)):
+        for exact, found in ((double.model.users, single.model.users), (double.model.items, single.model.items)):
+            np.testing.assert_array_equal(found, found.astype(np.float32))
+            np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-5)
+            assert (found != exact).any()
+        assert single.objective() == pytest.approx(double.objective(), rel=1e-5), number
 
 
 # negatives
