@@ -25,10 +25,12 @@ cdef extern from *:
     """
     #include <string.h>
 
-    /* Sums of four lanes, one for each of the four rows; x is loaded once for all of them. */
+    typedef struct { double product, square; } rankbench_difference;
+
     #ifdef __GNUC__
     typedef double rankbench_four __attribute__((vector_size(32)));
 
+    /* A sum of four lanes for each of four rows; x is loaded once for all of them. */
     static inline void rankbench_dot_four(
         const double *x, const double *const *rows, Py_ssize_t n, double *out
     ) {
@@ -63,6 +65,25 @@ cdef extern from *:
         }
         return (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
+
+    static inline rankbench_difference rankbench_of_difference(
+        const double *x, const double *y, const double *z, Py_ssize_t n
+    ) {
+        rankbench_four product = {0}, square = {0}, a, b, c;
+        rankbench_difference found;
+        Py_ssize_t k;
+        for (k = 0; k < n; k += 4) {
+            memcpy(&a, x + k, sizeof a);
+            memcpy(&b, y + k, sizeof b);
+            memcpy(&c, z + k, sizeof c);
+            b -= c;
+            product += a * b;
+            square += b * b;
+        }
+        found.product = (product[0] + product[1]) + (product[2] + product[3]);
+        found.square = (square[0] + square[1]) + (square[2] + square[3]);
+        return found;
+    }
     #else
     static inline double rankbench_dot_difference(const double *x, const double *y, const double *z, Py_ssize_t n) {
         double sums[4] = {0};
@@ -70,6 +91,21 @@ cdef extern from *:
         for (k = 0; k < n; k++)
             sums[k % 4] += x[k] * (y[k] - z[k]);
         return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+
+    static inline rankbench_difference rankbench_of_difference(
+        const double *x, const double *y, const double *z, Py_ssize_t n
+    ) {
+        double product[4] = {0}, square[4] = {0};
+        rankbench_difference found;
+        Py_ssize_t k;
+        for (k = 0; k < n; k++) {
+            product[k % 4] += x[k] * (y[k] - z[k]);
+            square[k % 4] += (y[k] - z[k]) * (y[k] - z[k]);
+        }
+        found.product = (product[0] + product[1]) + (product[2] + product[3]);
+        found.square = (square[0] + square[1]) + (square[2] + square[3]);
+        return found;
     }
 
     static inline void rankbench_dot_four(
@@ -89,6 +125,12 @@ cdef extern from *:
         const double *x, const double *const *rows, Py_ssize_t n, double *out
     ) noexcept nogil
     double _dot_difference "rankbench_dot_difference" (
+        const double *x, const double *y, const double *z, Py_ssize_t n
+    ) noexcept nogil
+    ctypedef struct Difference "rankbench_difference":
+        double product  # x . (y - z)
+        double square  # |y - z|^2
+    Difference _of_difference "rankbench_of_difference" (
         const double *x, const double *y, const double *z, Py_ssize_t n
     ) noexcept nogil
 
@@ -128,6 +170,13 @@ cdef inline double dot_difference(
 ) noexcept nogil:
     """sum_k x_k (y_k - z_k), for n a multiple of 4."""
     return _dot_difference(x, y, z, n)
+
+
+cdef inline Difference of_difference(
+    const double *x, const double *y, const double *z, Py_ssize_t n
+) noexcept nogil:
+    """Both x . (y - z), with the bits of `dot_difference`, and |y - z|^2, in one loop; for n a multiple of 4."""
+    return _of_difference(x, y, z, n)
 
 
 cdef extern from *:

@@ -30,7 +30,7 @@ from numpy.random cimport bitgen_t
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport dot, dot_difference, fetch_both
+from rankbench.kernels.shared.lanes cimport Difference, dot, dot_difference, fetch_both, of_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
@@ -89,48 +89,6 @@ cdef extern from *:
     }
     """
     void _atomic_add "rankbench_atomic_add" (double *target, double value) noexcept nogil
-
-cdef extern from *:
-    """
-    #include <string.h>
-    typedef struct { double margin, distance; } rankbench_between;
-
-    /* Both sums in four lanes each, and in one loop: the rows are loaded once. */
-    static inline rankbench_between rankbench_both_sums(
-        const double *u, const double *v, const double *w, Py_ssize_t n
-    ) {
-        rankbench_between found;
-        Py_ssize_t k;
-    #ifdef __GNUC__
-        typedef double lanes __attribute__((vector_size(32)));
-        lanes m = {0}, d = {0}, x, y, z;
-        for (k = 0; k < n; k += 4) {
-            memcpy(&x, u + k, sizeof x);
-            memcpy(&y, v + k, sizeof y);
-            memcpy(&z, w + k, sizeof z);
-            y -= z;
-            m += x * y;
-            d += y * y;
-        }
-    #else
-        double m[4] = {0}, d[4] = {0};
-        for (k = 0; k < n; k++) {
-            m[k % 4] += u[k] * (v[k] - w[k]);
-            d[k % 4] += (v[k] - w[k]) * (v[k] - w[k]);
-        }
-    #endif
-        found.margin = (m[0] + m[1]) + (m[2] + m[3]);
-        found.distance = (d[0] + d[1]) + (d[2] + d[3]);
-        return found;
-    }
-    """
-    ctypedef struct Between "rankbench_between":
-        # u . (v - w) and |v - w|^2
-        double margin
-        double distance
-    Between _between "rankbench_both_sums" (
-        const double *u, const double *v, const double *w, Py_ssize_t n
-    ) noexcept nogil
 
 
 cdef class Box:
@@ -540,8 +498,8 @@ cdef inline void _update_user(
 ) noexcept nogil:
     """Set one dual to its best value, and move the user's vector along v - w."""
     cdef double before = dual[0]
-    cdef Between between = _between(u, v, w, rank)
-    dual[0] = _best(bounds, before, between.margin, _inverse(between.distance + bounds.ridge))
+    cdef Difference difference = of_difference(u, v, w, rank)
+    dual[0] = _best(bounds, before, difference.product, _inverse(difference.square + bounds.ridge))
     _add_difference(u, v, w, dual[0] - before, rank)
 
 

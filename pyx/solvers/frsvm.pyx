@@ -18,7 +18,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
 from rankbench.kernels.shared.checks cimport agree
-from rankbench.kernels.shared.lanes cimport dot, dot_rows, dot_rows_at, fetch, read_ahead
+from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows, dot_rows_at, fetch, read_ahead
 from rankbench.kernels.shared.line_search cimport SUFFICIENT
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
@@ -140,6 +140,8 @@ def scores(
     agree("rows of factors", factors.shape[0], blocks.view.items)
     agree("columns of factors", factors.shape[1], users.shape[1])
     agree("scores", out.shape[0], blocks.rows.columns.shape[0])
+    if factors.shape[1] % LANES:
+        raise ValueError(f"rows of {factors.shape[1]} numbers are not padded to whole lanes")
     cdef Py_ssize_t block
     for block in prange(blocks.view.blocks, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
         _score(&blocks.view, block, &users[0, 0], &factors[0, 0], users.shape[1], &out[0])

@@ -204,9 +204,14 @@ class Completion:
             yield lam, steps, end
 
     @cached_property
+    def at_zero(self) -> Pull:
+        """What the loss says of X = 0."""
+        return self.target.measure(np.zeros(len(self.observed)))
+
+    @cached_property
     def largest(self) -> float:
         """The smallest lam at which X = 0 is optimal."""
-        return norm(self.observed.holding(self.target.pull(np.zeros(len(self.observed)))))
+        return norm(self.observed.holding(self.at_zero.values))
 
     def penalty(self, lam: float, share: float | None) -> float:
         """The penalty that these settings of a solver mean: lam, or this share of the largest useful penalty."""
@@ -226,7 +231,7 @@ class Completion:
         f is a sum over users. Where a user's part is least at zero, setting their row of X to zero raises neither that
         part nor the nuclear norm; nor does setting an item's column to zero if only such users have entries in it.
         """
-        pull = self.target.measure(np.zeros(len(self.observed))).values
+        pull = self.at_zero.values
         owners, (n_users, n_items) = users_of(self.observed.indptr), self.observed.shape
         users = np.bincount(owners, pull != 0, n_users) > 0
         return users, np.bincount(self.observed.items, users[owners], n_items) > 0
@@ -245,7 +250,7 @@ class Completion:
         """
         known = self._gaps.setdefault(point, {})
         if lam not in known:
-            known[lam] = self._gap(lam, point)
+            known[lam] = self._computed_gap(lam, point)
         return known[lam]
 
     @cached_property
@@ -253,7 +258,9 @@ class Completion:
         """The gaps that are known, by the point and by lam."""
         return WeakKeyDictionary()
 
-    def _gap(self, lam: float, point: Descent) -> float:
+    def _computed_gap(self, lam: float, point: Descent) -> float:
+        if point.matrix.rank == 0:
+            return _gap(lam, point, self.at_zero, self.largest) if self.at_zero.square else self.at_zero.loss
         pull = self.target.measure(point.values)
         if pull.square == 0.0:
             return lam * float(point.matrix.values.sum()) + pull.loss

@@ -38,7 +38,7 @@ class Trained:
     """The vectors of users and items that a kernel changes, beside those of the model.
 
     In double precision they are the model's own arrays. In single precision they are rounded copies: the model has the
-    same numbers as doubles once `show` has been called.
+    same numbers as doubles once `update_model` has been called.
     """
 
     model: tuple[Floats, Floats]
@@ -51,10 +51,10 @@ class Trained:
         if precision == "double":
             return cls((users, items), users, items)
         trained = cls((users, items), _rounded(users), _rounded(items))
-        trained.show()
+        trained.update_model()
         return trained
 
-    def show(self) -> None:
+    def update_model(self) -> None:
         """Copy what was trained into the model's arrays, if it is not in these already."""
         for shown, own in zip(self.model, (self.users, self.items), strict=True):
             if shown is not own:

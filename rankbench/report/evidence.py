@@ -12,7 +12,7 @@ from rankbench.contract import Floats
 from rankbench.data import drawn_anew
 from rankbench.harness.records import Group, Measure, Study, pairs_of
 from rankbench.harness.store import values_of
-from rankbench.report.study import kept
+from rankbench.report.study import cached_by_study
 from rankbench.statistics import Sample, Verdict, verdicts
 
 GroupKey = tuple[object, ...]
@@ -44,7 +44,7 @@ class Evidence:
         return median(known) if known else None
 
 
-@kept
+@cached_by_study
 def evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
     """The evidence for each data set with split and each metric, where values for each user are stored."""
     gathered: dict[tuple[str, str], list[Group]] = {}

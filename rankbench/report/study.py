@@ -12,8 +12,8 @@ from rankbench.harness.store import BESIDE, ResultsFolder, Store, StoredPlan, fi
 Answer = TypeVar("Answer")
 
 
-def kept(function: Callable[[Study], Answer]) -> Callable[[Study], Answer]:
-    """The same function, which keeps its answer for a study as long as the study: tables and pages ask many times."""
+def cached_by_study(function: Callable[[Study], Answer]) -> Callable[[Study], Answer]:
+    """Cache a function's answer for each study, as long as the study is in use: tables and pages ask many times."""
     known: list[tuple[ReferenceType[Study], Answer]] = []
 
     @wraps(function)

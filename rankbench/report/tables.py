@@ -29,7 +29,7 @@ from rankbench.report.published import (
 )
 from rankbench.report.study import (
     bound_of,
-    kept,
+    cached_by_study,
     mean_of,
     mean_seconds,
     settings_of,
@@ -138,7 +138,7 @@ class Column:
     measured: bool = False
 
 
-@kept
+@cached_by_study
 def rows(study: Study) -> tuple[Row, ...]:
     """The rows of a study: one for every group and metric, then the skipped parts."""
     several = study.has_several_splits

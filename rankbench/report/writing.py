@@ -112,8 +112,10 @@ def _durations(sections: Sequence[Section]) -> list[str]:
     studies = [section.study for section in sections if section.study.results]
     if not studies:
         return []
-    told = "Wall time is the time in which cells ran, without pauses between runs; several may run at a time:"
-    return [told, "", to_markdown(duration_sheet(studies)), ""]
+    told = (
+        "Wall time is how long cells of an experiment ran, without the pauses between runs; several may run at a time."
+    )
+    return [told, "", to_markdown(duration_sheet(studies))]
 
 
 def _scores(sections: Sequence[Section]) -> list[str]:

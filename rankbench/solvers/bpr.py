@@ -37,7 +37,7 @@ class BPR:
     is an estimate of the paper's BPR-Opt, a mean over negatives, from one negative per positive that is
     drawn at the start and kept. Users without a rating score NaN. Users without a positive, and
     users with every item as a positive, score 0 for all items. `precision=single` trains vectors of 32 bits, as other
-    packages do, in less time at high ranks; after each pass the model gets them as doubles.
+    packages do, which takes less time at high ranks; after each pass the model gets them as doubles.
     """
 
     rank: Rank = 10
@@ -100,7 +100,7 @@ class BPR:
                 threads=threads,
             )
             updates += len(positives)
-            trained.show()
+            trained.update_model()
             yield Step(model, objective)
 
 

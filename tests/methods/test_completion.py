@@ -11,7 +11,7 @@ import scipy.sparse
 
 from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
-from rankbench.methods.completion import Completion, LowRankMatrix, Pull, descend, norm
+from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull, descend, norm
 from rankbench.methods.entries import Entries, Sparse
 
 
@@ -178,9 +178,19 @@ def test_norms_that_are_known_are_not_computed_again(monkeypatch):
     end = list(completion.continuation(lam, np.random.default_rng(0)))[-1]
     so_far = len(asked)
     gaps = [completion.gap(lam, end) for _ in range(2)]
+    completion.gap(lam, Descent.zero(observed))
     assert len(asked) == so_far and [near for near in asked if not near] == [{}]  # the largest penalty, once
     assert gaps[0] == gaps[1] == replace(completion).gap(lam, end)
     assert completion.gap(2 * lam, end) != gaps[0]
+
+
+def test_the_gap_of_zero_is_that_of_the_formula():
+    observed, values, matrix = problem()
+    completion, lam = Completion(observed, To(values)), 2.0
+    scale = lam / np.linalg.norm(matrix.toarray(), 2)  # the best feasible multiple of the pull, which is the values
+    assert 0 < scale < 1
+    expected = (0.5 - scale + scale**2 / 2) * values @ values
+    assert completion.gap(lam, Descent.zero(observed)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_penalty_may_be_a_share_of_the_largest_one():

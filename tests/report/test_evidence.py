@@ -11,7 +11,7 @@ from helpers import around, made_up, prepared, ran, tiny
 from rankbench.harness.records import Counted, pairs_of
 from rankbench.harness.store import values_of
 from rankbench.report.evidence import evidence, verdict_of
-from rankbench.report.study import kept
+from rankbench.report.study import cached_by_study
 from rankbench.report.tables import VERDICTS, definitions, notes, rows, sheet
 
 SOLVERS = ("global", "sgd[rank=2]", "sgd[rank=3]")
@@ -42,7 +42,7 @@ def test_what_is_asked_of_a_study_is_computed_once_however_many_others_are_asked
 
 
 def test_answers_are_kept_no_longer_than_their_study(study):
-    answers = kept(lambda study: {study.notes})
+    answers = cached_by_study(lambda study: {study.notes})
     one = replace(study(), notes=("gone",))
     gone = ref(answers(one))
     del one

@@ -98,6 +98,16 @@ def test_partial_orders_reach_a_closed_gap_the_same_on_any_number_of_threads():
     assert np.mean(ahead > 0) > 0.9
 
 
+@pytest.mark.parametrize("continuation", [False, True])
+@pytest.mark.parametrize("source", [LowRank(users=20, items=15, per_user=8), PartialOrders(30, 40, per_user=15)])
+def test_a_share_of_the_largest_penalty_is_that_penalty_to_the_last_bit(source, continuation):
+    view = source.view(np.random.default_rng(1))
+    by_share = RMC(share=0.2, continuation=continuation)
+    by_lam = RMC(lam=0.2 * by_share.completion(view, 1).largest, continuation=continuation)
+    one, other = (fit(solver, view, steps=30) for solver in (by_share, by_lam))
+    assert one.users.tobytes() == other.users.tobytes() and one.items.tobytes() == other.items.tobytes()
+
+
 def test_a_path_finds_the_same_optima_as_single_runs():
     train = some_ratings()
     completion = RMC(tolerance=1e-7).completion(train, 1)
