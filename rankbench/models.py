@@ -34,7 +34,6 @@ from rankbench.names import checked_threads
 Uint64s = npt.NDArray[np.uint64]
 
 _ROWS = 1 << 10  # kernel values between this many items and a user's rated items are computed at a time
-_BLOCK = 1 << 16  # pairs scored at a time, which limits the scratch memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class Factors:
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item for each pair; NaN if the user's or the item's vector is NaN."""
         users, items = _pairs(users, items, len(self.users), len(self.items))
-        return _in_blocks(lambda u, i: np.einsum("pk,pk->p", self.users[u], self.items[i]), users, items)
+        return _products_of_pairs(self.users, users, self.items, items)
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """users x items: the inner products of the users' vectors with all items' vectors."""
@@ -141,13 +140,9 @@ class BlendedFactors:
     def score(self, users: Ints, items: Ints) -> Floats:
         """u . v / (a . b) for each pair; NaN if the user's or the item's vector is NaN."""
         users, items = _pairs(users, items, len(self.users), len(self.items))
-
-        def block(u: Ints, i: Ints) -> Floats:
-            weights: Floats = np.einsum("pk,pk->p", self.user_weights[u], self.item_weights[i])
-            products: Floats = np.einsum("pk,pk->p", self.users[u], self.items[i])
-            return products / weights
-
-        return _in_blocks(block, users, items)
+        products = _products_of_pairs(self.users, users, self.items, items)
+        products /= _products_of_pairs(self.user_weights, users, self.item_weights, items)
+        return products
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """users x items: the inner products u . v, divided by the weights a . b."""
@@ -354,12 +349,9 @@ class UserWeights:
         users, items = _pairs(users, items, len(self.offsets), self.features.shape[0])
         if scipy.sparse.issparse(self.features):
             return self._sparse(_int32s(users), _int32s(items))
-
-        def block(u: Ints, i: Ints) -> Floats:
-            values: Floats = (self.features[i] * self.weights[u]).sum(axis=1) + self.offsets[u]
-            return values
-
-        return _in_blocks(block, users, items)
+        products = _products_of_pairs(self.weights, users, self.features, items)
+        products += self.offsets[users]
+        return products
 
     def _sparse(self, users: Int32s, items: Int32s) -> Floats:
         """x_item . w_user + offset_user for each pair, summed over the stored values of a sparse x_item."""
@@ -707,6 +699,19 @@ def _products(rows: Floats, chosen: Ints, columns: Floats, threads: int) -> Floa
     return out
 
 
+def _products_of_pairs(rows: Floats, chosen: Ints, columns: Floats, asked: Ints) -> Floats:
+    """The inner product of the chosen row with the asked column for each pair, with the bits of `_products`."""
+    out = np.empty(len(chosen))
+    scoring_kernel.pairs(
+        rows=as_kernels_take(rows, np.float64),
+        chosen=_int32s(chosen),
+        columns=as_kernels_take(columns, np.float64),
+        asked=_int32s(asked),
+        out=out,
+    )
+    return out
+
+
 def _sparse_rows(table: scipy.sparse.csr_array) -> SparseRows:
     """A CSR matrix as the kernels take it."""
     return SparseRows(
@@ -754,12 +759,3 @@ def _ids(kind: str, ids: Ints, size: int | None) -> Ints:
 
 def _int32s(ids: Ints) -> Int32s:
     return as_kernels_take(ids, np.int32)
-
-
-def _in_blocks(score: Callable[[Ints, Ints], Floats], users: Ints, items: Ints) -> Floats:
-    """The scores of all pairs, computed block by block."""
-    out = np.empty(len(users))
-    for start in range(0, len(users), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        out[block] = score(users[block], items[block])
-    return out

@@ -63,6 +63,7 @@ CHOSEN_BY_IDS = {
     ("item_slopes", "slopes"),
     ("item_slopes", "users"),
     ("losses", "items"),
+    *(("pairs", name) for name in ("rows", "columns")),
     ("products", "rows"),
     ("sparse_pairs", "weights"),
     ("times", "dense"),

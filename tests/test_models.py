@@ -148,7 +148,6 @@ def test_pairs_may_come_in_any_order_and_integer_type(name, dtype):
 @pytest.mark.parametrize("block", [1, 4, 15])
 def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
     expected = EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
-    monkeypatch.setattr(models, "_BLOCK", block)
     monkeypatch.setattr(models, "_ROWS", block)
     assert EXAMPLES[name].score(USERS, OF_ITEMS).tobytes() == expected
 
@@ -158,6 +157,23 @@ def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
 def test_whole_rows_are_the_scores_of_their_pairs(name, threads):
     rows = EXAMPLES[name].score_all(np.array([2, 0, 2]), threads)
     np.testing.assert_allclose(rows, EXPECTED[name][[2, 0, 2]], atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [1, 3, 4, 70])
+def test_pairs_of_vectors_score_as_in_whole_rows_to_the_last_bit(rank):
+    rng = np.random.default_rng(0)
+    users, items = rng.standard_normal((30, rank)), rng.standard_normal((90, rank))
+    weights = rng.random((30, 2)), rng.random((90, 2))
+    some_models = (
+        Factors(users, items),
+        Factors(np.asfortranarray(users), items[:, ::-1]),
+        BlendedFactors(users, items, *weights),
+        UserWeights(items, users, rng.standard_normal(30)),
+        FeatureFactors(users, rng.standard_normal((6, rank)), rng.standard_normal((90, 6))),
+    )
+    u, i = rng.integers(30, size=203), rng.integers(90, size=203)  # not a multiple of the pairs scored at a time
+    for model in some_models:
+        assert model.score(u, i).tobytes() == model.score_all(np.arange(30))[u, i].tobytes()
 
 
 @every_model

@@ -49,6 +49,32 @@ def products(
             _fill_strip(rows, chosen, columns, strip * _STRIP, packed, out)
 
 
+def pairs(
+    *,
+    const double[:, ::1] rows,
+    const int32_t[::1] chosen,
+    const double[:, ::1] columns,
+    const int32_t[::1] asked,
+    double[::1] out,
+):
+    """Fill out[p] with rows[chosen[p]] . columns[asked[p]], with the bits that `products` gives, in 2 rank flops each.
+
+    Four pairs at a time, so that no sum waits for itself.
+    """
+    agree("columns of rows", rows.shape[1], columns.shape[1])
+    agree("chosen", chosen.shape[0], out.shape[0])
+    agree("asked", asked.shape[0], out.shape[0])
+    cdef Py_ssize_t rank = columns.shape[1], n = out.shape[0], whole = n - n % 4, pair
+    if rank == 0 or n == 0:
+        out[:] = 0.0
+        return
+    with nogil:
+        for pair in range(0, whole, 4):
+            _four_pairs(&rows[0, 0], &chosen[pair], &columns[0, 0], &asked[pair], rank, &out[pair])
+        for pair in range(whole, n):
+            out[pair] = _in_order(&rows[chosen[pair], 0], &columns[asked[pair], 0], rank)
+
+
 def sparse_pairs(
     *,
     SparseRows features,
@@ -70,6 +96,38 @@ def sparse_pairs(
             for place in range(features.view.indptr[items[pair]], features.view.indptr[items[pair] + 1]):
                 total = total + features.view.values[place] * weights[users[pair], features.view.columns[place]]
             out[pair] = total + offsets[users[pair]]
+
+
+cdef void _four_pairs(
+    const double *rows, const int32_t *chosen, const double *columns, const int32_t *asked, Py_ssize_t rank,
+    double *out,
+) noexcept nogil:
+    """The inner products of four pairs of rows, each summed over its coordinates in order."""
+    cdef const double *left[4]
+    cdef const double *right[4]
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    cdef Py_ssize_t j, k
+    for j in range(4):
+        left[j] = rows + chosen[j] * rank
+        right[j] = columns + asked[j] * rank
+    for k in range(rank):
+        a = a + left[0][k] * right[0][k]
+        b = b + left[1][k] * right[1][k]
+        c = c + left[2][k] * right[2][k]
+        d = d + left[3][k] * right[3][k]
+    out[0] = a
+    out[1] = b
+    out[2] = c
+    out[3] = d
+
+
+cdef double _in_order(const double *x, const double *y, Py_ssize_t n) noexcept nogil:
+    """The inner product of two vectors, summed over the coordinates in order."""
+    cdef double total = 0.0
+    cdef Py_ssize_t k
+    for k in range(n):
+        total = total + x[k] * y[k]
+    return total
 
 
 cdef double *_lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
