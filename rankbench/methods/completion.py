@@ -36,9 +36,13 @@ _FIRST_PASSES = 3  # iterations of the subspace iteration from a random start
 _BETWEEN_CHECKS = 10  # steps between two checks whether the descent has converged
 _GLANCE = 20  # iterations of Lanczos' method before an evaluation of the gap
 _SLACK = 1e-9  # more than the rounding error of that lower bound
+_ROUNDING = 1e-12  # more than that of a singular value of a dense matrix, relative to the largest
 _EASED = 0.5  # the factor between two penalties of a continuation
 _STEPS_EACH = 10  # steps at each of them
-_SMALL = 32  # users or items up to which a matrix is decomposed as a dense one
+_SMALL = 32  # users or items up to which S^T S is formed in any case
+_LARGE = 2000  # users and items above which it is not, as its eigenvalues cost the cube of their number
+_DENSE_FLOPS = 40_000  # flops of dense products in the time that Lanczos' method takes per entry
+_BLOCK_BYTES = 1 << 24  # of a dense block of S
 
 
 class Pull(NamedTuple):
@@ -330,15 +334,16 @@ class Moved:
 def norm(sparse: Sparse, near: Floats | None = None) -> float:
     """An upper bound on the largest singular value, above it by little, so that a duality gap may rely on it.
 
-    `near` spans about the same space as the leading singular vectors. (At an optimum many of these belong to
+    Where users or items are few, S^T S (or S S^T) is formed and its largest eigenvalue computed. Elsewhere it is
+    bounded: `near` spans about the same space as the leading singular vectors. (At an optimum many of these belong to
     equal values, so no single one is well defined.) With H = S^T S, H_11 its part inside a basis
     and H_22 outside, its largest eigenvalue is at most that of the two by two matrix of |H_11|, |H_12|
     and |H_22|; the last comes from ARPACK, with its tolerance added.
     """
     if not sparse.values.any():
         return 0.0
-    if min(sparse.shape) <= _SMALL:
-        return float(np.linalg.norm(_small(sparse), 2))
+    if _squares_are_cheap(sparse):
+        return float(np.sqrt(_largest(_squared(sparse))) * (1 + _ROUNDING))
     n_items = sparse.shape[1]
     near = np.zeros((n_items, 0)) if near is None else near
     basis = _widened(near, near.shape[1] + _SPARE, min(sparse.shape), np.random.default_rng(0))
@@ -388,11 +393,20 @@ def _outside(sparse: Sparse, basis: Floats, tolerance: float) -> float:
     return float(found[0]) * (1 + tolerance)
 
 
-def _small(sparse: Sparse) -> Floats:
-    """The matrix, or its transpose, as a dense one, for few users or few items."""
-    if sparse.shape[1] <= sparse.shape[0]:
-        return sparse.times(np.eye(sparse.shape[1]))
-    return sparse.transposed_times(np.eye(sparse.shape[0]))
+def _squares_are_cheap(sparse: Sparse) -> bool:
+    """Whether forming S^T S or S S^T, whichever is smaller, takes less time than bounding its largest eigenvalue."""
+    few, many = sorted(sparse.shape)
+    return few <= _SMALL or (few <= _LARGE and few * few * many <= _DENSE_FLOPS * len(sparse.values))
+
+
+def _squared(sparse: Sparse) -> Floats:
+    """S^T S or S S^T, whichever is smaller, summed over blocks of rows of the longer side."""
+    tall = sparse.matrix() if sparse.shape[0] >= sparse.shape[1] else sparse.matrix().T.tocsr()
+    many, few = tall.shape
+    rows, total = max(1, _BLOCK_BYTES // (8 * few)), np.zeros((few, few))
+    for first in range(0, many, rows):
+        total += _square(tall[first : first + rows].toarray())
+    return total
 
 
 def _shrunk(matrix: Moved, basis: Floats, lam: float, passes: int) -> tuple[LowRankMatrix, Floats, bool]:
@@ -418,8 +432,9 @@ def _square(tall: Floats) -> Floats:
 
 
 def _largest(square: Floats) -> float:
-    """The largest eigenvalue of a small symmetric matrix."""
-    return float(np.linalg.eigvalsh(square)[-1])
+    """The largest eigenvalue of a symmetric matrix."""
+    last = len(square) - 1
+    return float(scipy.linalg.eigvalsh(square, subset_by_index=(last, last), check_finite=False)[0])
 
 
 def _orthonormal(tall: Floats) -> Floats:

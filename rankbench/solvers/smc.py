@@ -57,7 +57,7 @@ class SMC:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
-    version: ClassVar = 2  # scores that are zero at the optimum are zero exactly, and not up to rounding
+    version: ClassVar = 3  # gaps rest on exact norms, so that a descent ends as soon as it has converged
 
     def __post_init__(self) -> None:
         check(self)

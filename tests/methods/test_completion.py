@@ -11,6 +11,7 @@ import scipy.sparse
 
 from rankbench.blas import one_blas_thread
 from rankbench.contract import Floats
+from rankbench.methods import completion as methods
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull, descend, norm
 from rankbench.methods.entries import Entries, Sparse
 
@@ -63,11 +64,30 @@ def test_products_are_those_of_scipy_with_the_same_bits_on_any_number_of_threads
     assert prints[0] == prints[1] == prints[2]
 
 
-@pytest.mark.parametrize("shape", [(40, 30), (1, 30), (40, 1), (2, 50)])
-def test_the_norm_is_the_largest_singular_value_and_never_less(shape):
+@pytest.mark.parametrize("block_bytes", [methods._BLOCK_BYTES, 1000])
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (1, 30), (40, 1), (2, 50), (200, 300)])
+def test_the_norm_is_the_largest_singular_value_and_never_less(monkeypatch, shape, block_bytes):
+    monkeypatch.setattr(methods, "_BLOCK_BYTES", block_bytes)
     observed, values, matrix = problem(*shape, density=0.6)
     exact = np.linalg.norm(matrix.toarray(), 2)
-    assert exact * (1 - 1e-13) <= norm(observed.holding(values)) <= exact * (1 + 1e-8)
+    assert exact * (1 - 1e-13) <= norm(observed.holding(values)) <= exact * (1 + 1e-11)
+
+
+def test_the_norm_of_many_users_and_items_is_bounded_without_their_inner_products(monkeypatch):
+    observed, values, matrix = problem(200, 150)
+    _, exact, right = np.linalg.svd(matrix.toarray())
+    monkeypatch.setattr(methods, "_LARGE", 149)
+    monkeypatch.setattr(methods, "_squared", lambda sparse: pytest.fail("the inner products were computed"))
+    assert exact[0] * (1 - 1e-13) <= norm(observed.holding(values), near=right[:3].T) <= exact[0] * (1 + 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "density", "cheap"),
+    [((32, 5000), 1e-4, True), ((60, 5000), 1e-3, False), ((60, 5000), 1e-2, True), ((1500, 1600), 0.05, True)],
+)
+def test_inner_products_are_computed_where_their_cost_is_small_beside_the_entries(shape, density, cheap):
+    observed, values, _ = problem(*shape, density=density)
+    assert methods._squares_are_cheap(observed.holding(values)) == cheap
 
 
 def test_inner_products_of_low_rank_matrices():
@@ -212,5 +232,6 @@ def test_a_norm_that_arpack_does_not_find_is_bounded_by_that_of_all_entries(monk
         raise scipy.sparse.linalg.ArpackNoConvergence("lost", np.array([]), np.array([]))
 
     monkeypatch.setattr(scipy.sparse.linalg, "eigsh", lost)
+    monkeypatch.setattr(methods, "_LARGE", 149)
     largest = np.linalg.norm(matrix.toarray(), 2)
     assert largest <= norm(observed.holding(values)) <= np.sqrt(2) * np.linalg.norm(matrix.toarray())
