@@ -703,13 +703,21 @@ def _products_of_pairs(rows: Floats, chosen: Ints, columns: Floats, asked: Ints)
     """The inner product of the chosen row with the asked column for each pair, with the bits of `_products`."""
     out = np.empty(len(chosen))
     scoring_kernel.pairs(
-        rows=as_kernels_take(rows, np.float64),
+        rows=_contiguous_rows(rows),
         chosen=_int32s(chosen),
-        columns=as_kernels_take(columns, np.float64),
+        columns=_contiguous_rows(columns),
         asked=_int32s(asked),
         out=out,
     )
     return out
+
+
+def _contiguous_rows(table: Floats) -> Floats:
+    """The table as doubles, each row contiguous; a part of the columns of such a table is taken without a copy."""
+    if table.dtype == np.float64 and table.flags.aligned and table.strides[1] == table.itemsize:
+        return table
+    copied: Floats = as_kernels_take(table, np.float64)
+    return copied
 
 
 def _sparse_rows(table: scipy.sparse.csr_array) -> SparseRows:

@@ -1,5 +1,7 @@
 """Every model scores by its formula, for one pair or many, and survives a file without pickle."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -174,6 +176,20 @@ def test_pairs_of_vectors_score_as_in_whole_rows_to_the_last_bit(rank):
     u, i = rng.integers(30, size=203), rng.integers(90, size=203)  # not a multiple of the pairs scored at a time
     for model in some_models:
         assert model.score(u, i).tobytes() == model.score_all(np.arange(30))[u, i].tobytes()
+
+
+@pytest.mark.parametrize("cut", [np.s_[:, :10], np.s_[::2, :10], np.s_[::-1, :10]])
+def test_a_pair_costs_no_copy_of_a_model_that_shows_a_part_of_wider_rows(cut):
+    """Solvers pad rows of vectors for their kernels, and the model has the columns without the padding."""
+    rng = np.random.default_rng(0)
+    model = Factors(rng.standard_normal((40_000, 12))[cut], rng.standard_normal((500, 12))[:, :10])
+    u, i = np.arange(7), np.arange(7)
+    tracemalloc.start()
+    scores = model.score(u, i)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
+    np.testing.assert_allclose(scores, (model.users[u] * model.items[i]).sum(axis=1), atol=1e-12)
 
 
 @every_model

@@ -18,6 +18,11 @@ from rankbench.kernels.shared.rows cimport SparseRows
 cdef enum:
     _STRIP = 64  # columns packed at a time, for all rows
 
+cdef struct Table:
+    # Rows of doubles, each contiguous; others may lie between them, as where a model shows a part of wider rows.
+    const char *first
+    Py_ssize_t step  # bytes from one row to the next
+
 
 def products(
     *,
@@ -51,15 +56,15 @@ def products(
 
 def pairs(
     *,
-    const double[:, ::1] rows,
+    const double[:, :] rows,
     const int32_t[::1] chosen,
-    const double[:, ::1] columns,
+    const double[:, :] columns,
     const int32_t[::1] asked,
     double[::1] out,
 ):
     """Fill out[p] with rows[chosen[p]] . columns[asked[p]], with the bits that `products` gives, in 2 rank flops each.
 
-    Four pairs at a time, so that no sum waits for itself.
+    Each row and each column is contiguous. Four pairs at a time, so that no sum waits for itself.
     """
     agree("columns of rows", rows.shape[1], columns.shape[1])
     agree("chosen", chosen.shape[0], out.shape[0])
@@ -68,11 +73,12 @@ def pairs(
     if rank == 0 or n == 0:
         out[:] = 0.0
         return
+    cdef Table left = _table(rows), right = _table(columns)
     with nogil:
         for pair in range(0, whole, 4):
-            _four_pairs(&rows[0, 0], &chosen[pair], &columns[0, 0], &asked[pair], rank, &out[pair])
+            _four_pairs(left, &chosen[pair], right, &asked[pair], rank, &out[pair])
         for pair in range(whole, n):
-            out[pair] = _in_order(&rows[chosen[pair], 0], &columns[asked[pair], 0], rank)
+            out[pair] = _in_order(_row(left, chosen[pair]), _row(right, asked[pair]), rank)
 
 
 def sparse_pairs(
@@ -98,9 +104,19 @@ def sparse_pairs(
             out[pair] = total + offsets[users[pair]]
 
 
+cdef Table _table(const double[:, :] rows) except *:
+    """The rows, of which there is at least one; a ValueError unless each is contiguous."""
+    if rows.shape[1] > 1 and rows.strides[1] != sizeof(double):
+        raise ValueError("the numbers of a row are not next to each other")
+    return Table(<const char *> &rows[0, 0], rows.strides[0])
+
+
+cdef inline const double *_row(Table table, Py_ssize_t row) noexcept nogil:
+    return <const double *> (table.first + row * table.step)
+
+
 cdef void _four_pairs(
-    const double *rows, const int32_t *chosen, const double *columns, const int32_t *asked, Py_ssize_t rank,
-    double *out,
+    Table rows, const int32_t *chosen, Table columns, const int32_t *asked, Py_ssize_t rank, double *out
 ) noexcept nogil:
     """The inner products of four pairs of rows, each summed over its coordinates in order."""
     cdef const double *left[4]
@@ -108,8 +124,8 @@ cdef void _four_pairs(
     cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
     cdef Py_ssize_t j, k
     for j in range(4):
-        left[j] = rows + chosen[j] * rank
-        right[j] = columns + asked[j] * rank
+        left[j] = _row(rows, chosen[j])
+        right[j] = _row(columns, asked[j])
     for k in range(rank):
         a = a + left[0][k] * right[0][k]
         b = b + left[1][k] * right[1][k]
