@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from rankbench import models
 from rankbench.arrays import fingerprint, pack
 from rankbench.errors import UserError
+from rankbench.kernels.models import scoring
 from rankbench.models import (
     MODELS,
     BlendedFactors,
@@ -190,6 +191,13 @@ def test_a_pair_costs_no_copy_of_a_model_that_shows_a_part_of_wider_rows(cut):
     tracemalloc.stop()
     assert peak < 100_000
     np.testing.assert_allclose(scores, (model.users[u] * model.items[i]).sum(axis=1), atol=1e-12)
+
+
+def test_the_kernel_of_pairs_refuses_rows_that_are_stored_by_columns():
+    table, ids = np.ones((3, 2)), np.zeros(4, np.int32)
+    for rows, columns in ((np.asfortranarray(table), table), (table, np.asfortranarray(table))):
+        with pytest.raises(ValueError, match="next to each other"):
+            scoring.pairs(rows=rows, chosen=ids, columns=columns, asked=ids, out=np.empty(4))
 
 
 @every_model
