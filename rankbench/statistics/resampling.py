@@ -11,8 +11,10 @@ matrices.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from rankbench.contract import Floats
@@ -20,6 +22,8 @@ from rankbench.contract import Floats
 RESAMPLES = 10_000
 LEVEL = 0.95
 _BLOCK = 1 << 22  # counts drawn at a time: 32 MiB
+_COUNTED = 1 << 16  # draws counted at a time, few enough for the second cache
+_KEPT = 1 << 26  # counts kept for the next call with as many users: 128 MiB in two bytes each
 _DRAWN = 200_000_000  # users drawn for one interval at most, in about two seconds
 
 
@@ -34,13 +38,30 @@ def affordable(n_users: int, most: int = RESAMPLES) -> int:
 
 def counts(n_users: int, resamples: int = RESAMPLES, seed: int = 0) -> Iterator[Floats]:
     """How often each user is drawn in each resample, in blocks of resamples x users."""
+    small = n_users * resamples <= _KEPT
+    for block in (_kept if small else _drawn)(n_users, resamples, seed):
+        yield block.astype(np.float64)
+
+
+@lru_cache(maxsize=2)
+def _kept(n_users: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
+    """The blocks of `_drawn`; a report asks for those of the same number of users once per metric and solver."""
+    return tuple(_drawn(n_users, resamples, seed))
+
+
+def _drawn(n_users: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint16]]:
+    """Draws the blocks of `counts`; two bytes hold a count, since n draws from n users hardly hit one 20 times."""
     rng = np.random.default_rng(seed)
     height = max(1, min(resamples, _BLOCK // max(n_users, 1)))
     for start in range(0, resamples, height):
-        rows = min(height, resamples - start)
-        drawn = rng.integers(0, n_users, size=(rows, n_users), dtype=np.int32)
-        drawn += n_users * np.arange(rows, dtype=np.int32)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * n_users).reshape(rows, n_users).astype(np.float64)
+        block = np.empty((min(height, resamples - start), n_users), np.uint16)
+        step = max(1, _COUNTED // max(n_users, 1))
+        for first in range(0, len(block), step):
+            rows = block[first : first + step]
+            drawn = rng.integers(0, n_users, size=rows.shape, dtype=np.int32)
+            drawn += n_users * np.arange(len(rows), dtype=np.int32)[:, None]
+            rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
+        yield block
 
 
 def resampled(numerators: Floats, denominators: Floats, resamples: int | None = None, seed: int = 0) -> Floats:
