@@ -16,7 +16,7 @@ from rankbench.experiments.costs import Growth, Rivals, read_patterns
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
-from rankbench.names import REPETITIONS, STEPS, THREADS, Limits, Pattern, Settings, check
+from rankbench.names import REPETITIONS, STEPS, THREADS, Limits, Named, Pattern, Settings, check
 from rankbench.names.grammar import read_settings
 
 
@@ -65,6 +65,12 @@ class Published:
         read_patterns(self, "solver", "data", "split", "on")
         if (self.metric in TIMES) != (self.threads is not None):
             raise UserError(f"threads goes with metric = {' or '.join(TIMES)}, and they with it", subject="Published")
+
+    def is_about(self, data: Named, split: Named) -> bool:
+        """Whether the number stands beside what is measured on this data set and split."""
+        return (self.data is None or self.data.fits(data.names, dict(data.settings))) and (
+            self.split is None or self.split.fits(split.names, dict(split.settings))
+        )
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,10 @@ class Experiment:
     def timed(self) -> bool:
         """Whether seconds are what its figure shows, so that its cells must not disturb each other."""
         return self.figure.kind in ("speedup", "growth") or (self.figure.kind == "curve" and self.figure.x == "seconds")
+
+    def has_published_seconds(self, data: Named, split: Named) -> bool:
+        """Whether seconds on this data stand beside published ones, so that these cells must not be disturbed."""
+        return any(entry.metric in (*TIMES, PER_STEP) and entry.is_about(data, split) for entry in self.published)
 
     @property
     def differences_title(self) -> str:

@@ -278,9 +278,9 @@ class _Runner:
                 self.owner.adopt(result)
                 self.tell(Event("end", cell, result))
             else:
-                self.tell(Event("start", cell))
                 if self._alone(cell):
                     self._collect(until_below=1)
+                self.tell(Event("start", cell))
                 self.starts[cell.key], start = self.owner.start(cell)
                 task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
                 self.under_way[pool.submit(self._watched, task)] = cell
@@ -290,7 +290,8 @@ class _Runner:
 
     def _alone(self, cell: Cell) -> bool:
         """Whether a cell runs while no other cell of this driver does, because its seconds are what is measured."""
-        return self.owner.plan.experiment.timed and _timed(cell)
+        experiment, place = self.owner.plan.experiment, cell.place
+        return _timed(cell) and (experiment.timed or experiment.has_published_seconds(place.data, place.split))
 
     def _made_meanwhile(self, cell: Cell) -> Result | None:
         """The result that another driver has stored since this run read the cell's file, or None."""

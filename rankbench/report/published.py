@@ -43,14 +43,12 @@ def _entry(study: Study, group: Group, label: str) -> Published | None:
     if not study.experiment.published or group.data.entry == LOOKALIKE:
         return None
     settings = joined_settings(group)
-    data, split = dict(group.data.settings), dict(group.split.settings)
     for entry in study.experiment.published:
         if (
             entry.metric == label
             and entry.threads in (None, group.threads)
             and entry.solver.fits(group.solver.names, settings)
-            and (entry.data is None or entry.data.fits(group.data.names, data))
-            and (entry.split is None or entry.split.fits(group.split.names, split))
+            and entry.is_about(group.data, group.split)
         ):
             return entry
     return None

@@ -37,7 +37,7 @@ from rankbench.arrays import read_npz
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
 from rankbench.errors import UserError
-from rankbench.experiments import Budget, Figure
+from rankbench.experiments import PER_STEP, Budget, Figure, Published
 from rankbench.experiments.spaces import Tune
 from rankbench.harness import materials
 from rankbench.harness.claims import Claims
@@ -155,6 +155,30 @@ def test_a_timed_run_replaces_contended_results(tmp_path, busy):
 def test_cells_side_by_side_on_a_machine_that_is_free_are_not_contended(tmp_path, monkeypatch):
     monkeypatch.setattr("rankbench.harness.isolation._load", lambda before, verdict: 0.1)
     assert not any(result.contended for result in results_of(ran(tmp_path, jobs=2)))
+
+
+def at_once(out, **changes):
+    """The most cells that ran at the same time, by their number of users, in a run of two cells at a time."""
+    under_way, most = set(), Counter()
+
+    def tell(event):
+        users = dict(event.cell.place.data.settings)["users"]
+        (under_way.add if event.kind == "start" else under_way.remove)(event.cell.key)
+        most[users] = max(most[users], len(under_way))
+
+    data = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=25,items=30,per_user=20]")
+    ran(out, tiny(data=data, **changes), tell=tell, jobs=2)
+    return most
+
+
+def test_cells_run_alone_where_seconds_are_published(tmp_path):
+    assert at_once(tmp_path / "none") == {20: 2, 25: 2}
+    published = Published("sgd", PER_STEP, 0.1, data="low-rank[users=20]")
+    assert at_once(tmp_path / "some", published=(published,)) == {20: 1, 25: 2}
+
+
+def test_cells_run_alone_where_the_figure_shows_seconds(tmp_path):
+    assert at_once(tmp_path, figure=Figure(kind="curve", x="seconds")) == {20: 1, 25: 1}
 
 
 def stored(out, experiment=TINY, **changes):
