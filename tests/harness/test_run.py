@@ -181,6 +181,11 @@ def test_cells_run_alone_where_the_figure_shows_seconds(tmp_path):
     assert at_once(tmp_path, figure=Figure(kind="curve", x="seconds")) == {20: 1, 25: 1}
 
 
+def test_cells_that_ran_alone_are_disturbed_at_most_by_others_than_the_run(tmp_path, busy):
+    run = ran(tmp_path, tiny(figure=Figure(kind="curve", x="seconds")), jobs=2)
+    assert all(result.disturbed and not result.contended for result in results_of(run))
+
+
 def stored(out, experiment=TINY, **changes):
     """Made-up results of an experiment's cells, stored as if they had been run."""
     run = prepared(out, experiment)
