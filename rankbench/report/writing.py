@@ -1,9 +1,9 @@
 """Writing the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
 
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rankbench import experiments
 from rankbench.errors import UserError
 from rankbench.harness.records import Machine, Study, skip_lines
 from rankbench.harness.store import ResultsFolder, Warn, write_text
@@ -31,13 +31,21 @@ def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, pag
         raise UserError(f"{older} under {out}: run some first (rankbench run all --out {out})")
     folder = to or out / "report"
     try:
-        for part in ("tables", "figures"):
-            shutil.rmtree(folder / part, ignore_errors=True)
-            (folder / part).mkdir(parents=True)
-        written = [_written(section, folder, warn) for section in _sections(found)]
+        sections = _sections(found)
+        _make_room(folder, {*experiments.names(), *results.names(), *(section.name for section in sections)})
+        written = [_written(section, folder, warn) for section in sections]
         return _write_pages(written, folder, page)
     except OSError as error:
         raise UserError(f"cannot write the report to {folder}: {error.strerror}") from None
+
+
+def _make_room(folder: Path, names: set[str]) -> None:
+    """Make the folders for tables and figures, without what an older report has there; all other files stay."""
+    for part in (folder / "tables", folder / "figures"):
+        part.mkdir(parents=True, exist_ok=True)
+        for path in part.iterdir():
+            if any(path.stem == name or path.stem.startswith(f"{name}-") for name in names):
+                path.unlink()
 
 
 def _sections(found: Sequence[Study]) -> list[Section]:

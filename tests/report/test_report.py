@@ -378,6 +378,17 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
     assert [one.name for one in studies(results)] == ["tiny"]
 
 
+def test_a_report_replaces_what_an_older_one_wrote_and_leaves_all_other_files(study, tmp_path):
+    study([0.5] * 4)
+    figures = tmp_path / "paper" / "figures"
+    figures.mkdir(parents=True)
+    for name in ("tiny-basis-1.pdf", "cheng2018-table4.pdf", "tiny-basis", "tinyhouse.png", "photo.png"):
+        (figures / name).write_text("older")
+    write_report(ResultsFolder(tmp_path, silent), silent, tmp_path / "paper", page=False)
+    assert {path.name for path in figures.iterdir()} == {"tiny.pdf", "tiny.png", "tinyhouse.png", "photo.png"}
+    assert (figures / "photo.png").read_text() == "older"
+
+
 def test_the_markdown_says_what_was_left_out_and_what_its_numbers_mean(study, tmp_path):
     found = study([0.5] * 4, data=(*DATA, absent_data(tmp_path), "csv:nowhere.csv"))
     write_report(ResultsFolder(tmp_path, silent), silent, page=False)
