@@ -21,6 +21,8 @@ from rankbench.report.study import studies
 from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
+_SUFFIXES = (".csv", ".tex", ".pdf", ".png")  # of the tables and figures that a report writes
+
 
 def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, page: bool = True) -> Path:
     """Write the report about all stored results; returns the path of its main page."""
@@ -40,11 +42,12 @@ def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, pag
 
 
 def _make_room(folder: Path, names: set[str]) -> None:
-    """Make the folders for tables and figures, without what an older report has there; all other files stay."""
+    """Make the folders for tables and figures, and remove older ones of these experiments; all other files stay."""
     for part in (folder / "tables", folder / "figures"):
         part.mkdir(parents=True, exist_ok=True)
         for path in part.iterdir():
-            if any(path.stem == name or path.stem.startswith(f"{name}-") for name in names):
+            ours = any(path.stem == name or path.stem.startswith(f"{name}-") for name in names)
+            if ours and path.suffix in _SUFFIXES and path.is_file():
                 path.unlink()
 
 

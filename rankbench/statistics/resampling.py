@@ -23,7 +23,7 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 _BLOCK = 1 << 22  # counts drawn at a time: 32 MiB
 _COUNTED = 1 << 16  # draws counted at a time, few enough for the second cache
-_KEPT = 1 << 26  # counts kept for the next call with as many users: 128 MiB in two bytes each
+_KEPT = 1 << 26  # counts kept at most for the next call with as many users: 128 MiB in two bytes each
 _DRAWN = 200_000_000  # users drawn for one interval at most, in about two seconds
 
 
@@ -43,7 +43,7 @@ def counts(n_users: int, resamples: int = RESAMPLES, seed: int = 0) -> Iterator[
         yield block.astype(np.float64)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _kept(n_users: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
     """The blocks of `_drawn`; a report asks for those of the same number of users once per metric and solver."""
     return tuple(_drawn(n_users, resamples, seed))

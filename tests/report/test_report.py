@@ -382,10 +382,12 @@ def test_a_report_replaces_what_an_older_one_wrote_and_leaves_all_other_files(st
     study([0.5] * 4)
     figures = tmp_path / "paper" / "figures"
     figures.mkdir(parents=True)
-    for name in ("tiny-basis-1.pdf", "cheng2018-table4.pdf", "tiny-basis", "tinyhouse.png", "photo.png"):
+    stay = {"tiny-notes.md", "tinyhouse.png", "photo.png", "tiny-drafts.pdf"}
+    (figures / "tiny-drafts.pdf").mkdir()
+    for name in ("tiny-basis-1.pdf", "cheng2018-table4.pdf", "tiny-notes.md", "tinyhouse.png", "photo.png"):
         (figures / name).write_text("older")
     write_report(ResultsFolder(tmp_path, silent), silent, tmp_path / "paper", page=False)
-    assert {path.name for path in figures.iterdir()} == {"tiny.pdf", "tiny.png", "tinyhouse.png", "photo.png"}
+    assert {path.name for path in figures.iterdir()} == {"tiny.pdf", "tiny.png"} | stay
     assert (figures / "photo.png").read_text() == "older"
 
 
