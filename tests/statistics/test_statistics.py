@@ -9,7 +9,7 @@ from scipy import stats
 
 from rankbench import statistics
 from rankbench.errors import UserError
-from rankbench.statistics import Sample, contrast, contrasts
+from rankbench.statistics import Sample, contrast, contrasts, resampling
 from rankbench.statistics.across import ranking
 from rankbench.statistics.permutation import detectable, holm, p_values
 from rankbench.statistics.resampling import affordable, bca, counts, resampled
@@ -123,6 +123,22 @@ def test_one_user_has_an_interval_of_no_width_and_nobody_has_none():
     assert intervals([sample([0.25, np.nan])])[0] == statistics.Interval(0.25, 0.25, 0.25, 1)
     (nobody,) = intervals([sample([np.nan, np.nan])])
     assert nobody.users == 0 and np.isnan([nobody.mean, nobody.low, nobody.high]).all()
+
+
+@pytest.mark.parametrize(("n_users", "resamples"), [(1, 3), (7, 50), (300, 1000), (70_000, 3)])
+def test_counts_are_those_of_users_drawn_one_after_the_other(n_users, resamples):
+    rng = np.random.default_rng(5)
+    wanted = [np.bincount(rng.integers(0, n_users, n_users, np.int32), minlength=n_users) for _ in range(resamples)]
+    for _ in range(2):  # the second time they are kept
+        assert np.array_equal(np.concatenate(list(counts(n_users, resamples, seed=5))), wanted)
+
+
+def test_few_counts_are_kept_and_many_are_not():
+    resampling._kept.cache_clear()
+    for n_users, kept in ((1000, 1), (70_000, 1)):
+        next(counts(n_users, 1000))
+        assert resampling._kept.cache_info().currsize == kept
+    assert resampling._kept.cache_info().misses == 1
 
 
 def test_every_user_is_drawn_as_often_as_any_other():
