@@ -17,7 +17,7 @@ from rankbench.data.views import Comparisons, Ratings, offer
 from rankbench.isotonic import Blocks
 from rankbench.kernels import LEVEL
 from rankbench.kernels.level import BASELINE
-from rankbench.methods.factors import whole_lanes
+from rankbench.methods.factors import zero_rows
 
 DOUBLE = 8  # bytes
 
@@ -111,7 +111,7 @@ def part(whole: int, share: float) -> int:
 
 def factors(rows: int, rank: int, seed: int = 0) -> Floats:
     """A random vector for each row, padded to whole lanes."""
-    out = np.zeros((rows, whole_lanes(rank)))
+    out = zero_rows(rows, rank)
     out[:, :rank] = np.random.default_rng(seed).standard_normal((rows, rank)) / np.sqrt(rank)
     return out
 

@@ -20,7 +20,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-cdef enum:
+cpdef enum:
     LINE = 64  # bytes of a cache line: every array starts a new line, so that threads never share a line
 
 cdef struct Arena:

@@ -8,6 +8,7 @@ import numpy as np
 from rankbench.contract import Float32s, Floats, Ints
 from rankbench.errors import UserError
 from rankbench.kernels.methods import margins
+from rankbench.kernels.shared.arena import LINE
 from rankbench.kernels.shared.lanes import LANES, SINGLE_LANES
 from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.shared.rows import ComparisonRows
@@ -18,16 +19,25 @@ def whole_lanes(rank: int, lanes: int = LANES) -> int:
     return -(-rank // lanes) * lanes
 
 
+def zero_rows(n: int, rank: int) -> Floats:
+    """Rows of zeros for vectors of this rank, padded to whole lanes, the first one at the start of a cache line.
+
+    NumPy lets an array begin anywhere in a line. Then every other load of four numbers touches two lines, and the
+    last numbers of one row share a line with the first ones of the next, which another thread may be writing.
+    """
+    return _from_a_line(n, whole_lanes(rank), np.float64)
+
+
 def padded(factors: Floats) -> Floats:
     """The factors with columns of zeros behind them, as many as the kernels need."""
-    out = np.zeros((len(factors), whole_lanes(factors.shape[1])))
+    out = zero_rows(*factors.shape)
     out[:, : factors.shape[1]] = factors
     return out
 
 
 def start(rng: np.random.Generator, counts: Ints, rank: int) -> Floats:
     """Random normal rows of expected squared norm 1, padded for the kernels; NaN where there is no training row."""
-    rows = np.zeros((len(counts), whole_lanes(rank)))
+    rows = zero_rows(len(counts), rank)
     rows[:, :rank] = rng.standard_normal((len(counts), rank)) / np.sqrt(rank)
     rows[counts == 0] = np.nan
     return rows
@@ -63,9 +73,17 @@ class Trained:
 
 def _rounded(rows: Floats) -> Float32s:
     """The rows in single precision, padded with zeros for its lanes."""
-    out = np.zeros((len(rows), whole_lanes(rows.shape[1], SINGLE_LANES)), np.float32)
+    out = _from_a_line(len(rows), whole_lanes(rows.shape[1], SINGLE_LANES), np.float32)
     out[:, : rows.shape[1]] = rows
     return out
+
+
+def _from_a_line(n: int, columns: int, kind: type) -> Floats:
+    """A matrix of zeros whose first number is the first of a cache line."""
+    size = n * columns * np.dtype(kind).itemsize
+    block = np.zeros(size + LINE, np.uint8)
+    first = -block.ctypes.data % LINE
+    return block[first : first + size].view(kind).reshape(n, columns)
 
 
 def check_rank(solver: str, rank: int, n_users: int, n_items: int) -> None:

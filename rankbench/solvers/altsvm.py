@@ -26,7 +26,7 @@ from rankbench.distributed.in_process import steps_in_process
 from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
-from rankbench.methods.factors import check_rank, seed_of, start, total_loss, whole_lanes
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss, zero_rows
 from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors, ScatteredFactors, ScatteredUsers
@@ -361,7 +361,7 @@ class _Site:
     @cached_property
     def items(self) -> Floats:
         """Items' vectors to work on, by one part after another; no part expects to find there what it left."""
-        return np.zeros((self.n_items, whole_lanes(self.solver.rank)))
+        return zero_rows(self.n_items, self.solver.rank)
 
 
 class _Part:

@@ -14,7 +14,7 @@ from rankbench.errors import UserError
 from rankbench.feature_matrix import Features
 from rankbench.methods.descent import descend
 from rankbench.methods.entries import ComparedEntries
-from rankbench.methods.factors import whole_lanes
+from rankbench.methods.factors import zero_rows
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors
@@ -162,7 +162,7 @@ class Machine:
             of_pairs -= self.squares.times(np.square(parts.features).sum(axis=1))
             terms += self.features.times(parts.feature_weights) + of_pairs / 2
         rank = vectors.shape[1]
-        users, items = (np.zeros((size, whole_lanes(rank + 1))) for size in (self.n_users, self.n_items))
+        users, items = (zero_rows(size, rank + 1) for size in (self.n_users, self.n_items))
         users[:, :rank], users[:, rank] = parts.users, 1.0
         items[:, :rank], items[:, rank] = vectors, terms
         return vectors, _Sides(users, items)

@@ -17,7 +17,7 @@ from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.design import Design, sparse_rows
-from rankbench.methods.factors import seed_of, whole_lanes
+from rankbench.methods.factors import seed_of, whole_lanes, zero_rows
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
@@ -174,8 +174,7 @@ class _Fit:
 
     def _zeros(self, rank: int) -> tuple[Floats, Floats]:
         """U and V of zeros, padded as the kernels need them."""
-        width = whole_lanes(rank)
-        return np.zeros((self.design.width, width)), np.zeros((self.tasks.n_tasks, width))
+        return zero_rows(self.design.width, rank), zero_rows(self.tasks.n_tasks, rank)
 
     def _spread(self, weights: Floats, matrix: Floats) -> Floats:
         """For each task the sum over its rows of weight times x_j^T matrix."""
@@ -306,7 +305,7 @@ class _Part:
     def __init__(self, view: View, seed: int, site: _Site) -> None:
         self.rng, self.rank = np.random.default_rng(seed), site.solver.rank
         self.fit = _Fit(site.solver, PairTasks.of(view, site.threads), site.design, site.threads)
-        self.users = np.zeros((view.n_users, whole_lanes(self.rank)))
+        self.users = zero_rows(view.n_users, self.rank)
         self.pull = self.sketch = np.empty(
             0
         )  # of the spectral start: weights of rows, and a matrix with a row per task
@@ -430,7 +429,7 @@ class _SpreadFit:
         return self.far.transposed_times(self.executor.total(_curve, self.far.times(direction))[0])
 
     def _zeros(self) -> Floats:
-        return np.zeros((self.design.width, whole_lanes(self.solver.rank)))
+        return zero_rows(self.design.width, self.solver.rank)
 
 
 def _inverse(numbers: Floats) -> Floats:

@@ -15,7 +15,7 @@ from rankbench.errors import UserError
 from rankbench.feature_matrix import Features
 from rankbench.kernels.methods import als as kernel
 from rankbench.methods.entries import Entries, Sparse
-from rankbench.methods.factors import whole_lanes
+from rankbench.methods.factors import zero_rows
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features, ordered, targets
 from rankbench.models import FeatureFactors
@@ -136,7 +136,7 @@ def _start(
     By subspace iteration from a random block (Halko, Martinsson and Tropp 2011). The matrix has no more singular
     vectors than there are users: columns beyond these start at zero and stay there, which costs no fit.
     """
-    basis, users = (np.zeros((size, whole_lanes(rank))) for size in (features.shape[1], rated.shape[0]))
+    basis, users = (zero_rows(size, rank) for size in (features.shape[1], rated.shape[0]))
     found = min(rank, rated.shape[0])
     block = rng.standard_normal((rated.shape[0], rank))[:, :found]
     for _ in range(_POWERS):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankbench.methods.factors import padded, whole_lanes
+from rankbench.methods.factors import Trained, padded, start, whole_lanes, zero_rows
 
 
 @pytest.mark.parametrize(("rank", "expected"), [(1, 4), (4, 4), (5, 8)])
@@ -12,3 +12,14 @@ def test_rows_are_padded_to_whole_lanes(rank, expected):
     assert whole_lanes(rank) == expected and padded(factors).shape == (3, expected)
     np.testing.assert_array_equal(padded(factors)[:, :rank], factors)
     assert not padded(factors)[:, rank:].any()
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 3706])
+@pytest.mark.parametrize("rank", [1, 10, 64])
+def test_rows_for_kernels_begin_at_a_cache_line(n, rank):
+    rng, counts = np.random.default_rng(0), np.ones(n, int)
+    rounded = Trained.start(start(rng, counts, rank), start(rng, counts, rank), "single")
+    for rows in (zero_rows(n, rank), padded(np.ones((n, rank))), start(rng, counts, rank), rounded.users):
+        assert rows.shape == (n, whole_lanes(rank, 32 // rows.itemsize)) and rows.flags.c_contiguous
+        assert n == 0 or rows.ctypes.data % 64 == 0
+    assert not zero_rows(n, rank).any() and zero_rows(n, rank).dtype == np.float64
