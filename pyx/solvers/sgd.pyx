@@ -6,12 +6,12 @@ from all of Omega, and lowers the objective as fast per pass. An update reads an
 12 rank flops.
 
 There are two parallel schedules. In rounds: tasks of one round share neither a user nor an item, so that any number of
-threads gives the same bits. Without locks (Hogwild): each thread takes one user at a time, and threads may overwrite
-each other's items.
+threads gives the same bits; within a task, too, all comparisons of a user are visited together. Without locks
+(Hogwild): each thread takes one user at a time, and threads may overwrite each other's items.
 """
 
 # Roof of serial_pass, an update: 8 bytes; 12 * rank + 20 flops; rank / 4 + 2 lines.
-# Roof of rounds_pass, an update: 12 bytes; 12 * rank + 20 flops; 3 * rank / 8 + 3 lines; 1 calls.
+# Roof of rounds_pass, an update: 12 bytes; 12 * rank + 20 flops; rank / 4 + 3 lines; 1 calls.
 
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -31,7 +31,7 @@ from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id,
 from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
-    _AHEAD = 2  # how many comparisons ahead the rows of V are prefetched
+    _AHEAD = 4  # how many comparisons ahead the rows of V are prefetched
 
 cdef struct Model:
     Loss loss
@@ -48,6 +48,7 @@ cdef struct Visits:
 cdef struct Orders:
     # Scratch memory of one thread.
     int32_t *users
+    int32_t *firsts  # the first row of each user of a task, and the end of its rows
     int32_t *rows
 
 
@@ -97,9 +98,9 @@ def rounds_pass(
 ):
     """Visit every comparison once, round by round; the tasks of a round share neither user nor item.
 
-    Round r runs tasks[round_starts[r] : round_starts[r + 1]] in parallel. A task draws the order of its rows from
-    its own random stream, and takes updates[place] as the number of updates before the task at this place of `tasks`,
-    so no bit depends on the number of threads.
+    Round r runs tasks[round_starts[r] : round_starts[r + 1]] in parallel. A task draws the order of its users, and of
+    each one's rows, from its own random stream, and takes updates[place] as the number of updates before the task at
+    this place of `tasks`, so no bit depends on the number of threads.
     """
     threads = team(threads)
     agree("numbers of updates", updates.shape[0], tasks.shape[0])
@@ -107,17 +108,17 @@ def rounds_pass(
     cdef Py_ssize_t longest = longest_row(&rows.starts[0], rows.starts.shape[0] - 1)
     cdef Py_ssize_t rounds = round_starts.shape[0] - 1, this_round, place, first, end
     cdef Arena arena = Arena(NULL, 0)
-    cdef Orders orders = _lay_out(&arena, 0, longest)
+    cdef Orders orders = _lay_out(&arena, longest, longest)
     cdef Scratch scratch = Scratch(arena.used, threads)
     this_round, first, end = 0, 0, 0  # private to each thread
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        orders = _lay_out(&arena, 0, longest)
+        orders = _lay_out(&arena, longest, longest)
         for this_round in range(rounds):
             first = round_starts[this_round]
             end = round_starts[this_round + 1]
             for place in prange(first, end, schedule="dynamic", chunksize=1):
-                _run_task(&descent.model, rows, tasks[place], orders.rows, updates[place], seed)
+                _run_task(&descent.model, rows, tasks[place], orders, updates[place], seed)
 
 
 def hogwild_pass(
@@ -149,22 +150,40 @@ def hogwild_pass(
 
 
 cdef Orders _lay_out(Arena *arena, Py_ssize_t n_users, Py_ssize_t longest) noexcept nogil:
-    """Scratch memory for the order of the users, and for the order of the rows of one user or task."""
-    return Orders(ints(arena, n_users), ints(arena, longest))
+    """Scratch memory for an order of so many users, and for one of the rows of a user or a task."""
+    return Orders(ints(arena, n_users), ints(arena, n_users + 1), ints(arena, longest))
 
 
 cdef void _run_task(
-    const Model *model, TaskRows rows, Py_ssize_t task, int32_t *order, double updates, uint64_t seed
+    const Model *model, TaskRows rows, Py_ssize_t task, Orders orders, double updates, uint64_t seed
 ) noexcept nogil:
-    """Visit a task's rows in random order."""
+    """Visit a task's users in random order, and all rows of a user together in random order."""
     cdef Py_ssize_t first = rows.starts[task]
     cdef Visits visits = Visits(
-        rows.starts[task + 1] - first, order,
+        rows.starts[task + 1] - first, orders.rows,
         first_id(rows.users) + first, first_id(rows.better) + first, first_id(rows.worse) + first,
     )
     cdef Stream stream = stream_of(seed, task)
-    shuffled(&stream, order, visits.n)
+    _order_task(&stream, visits.users, visits.n, orders)
     _visit_task(model, &visits, updates)
+
+
+cdef void _order_task(Stream *stream, const int32_t *users, Py_ssize_t n, Orders orders) noexcept nogil:
+    """Put the rows of a task in random order, all rows of a user together; they are sorted by user."""
+    cdef Py_ssize_t row, place, first, count, n_users = 0, filled = 0
+    for row in range(n):
+        if row == 0 or users[row] != users[row - 1]:
+            orders.firsts[n_users] = <int32_t> row
+            n_users += 1
+    orders.firsts[n_users] = <int32_t> n
+    shuffled(stream, orders.users, n_users)
+    for place in range(n_users):
+        first = orders.firsts[orders.users[place]]
+        count = orders.firsts[orders.users[place] + 1] - first
+        shuffled(stream, orders.rows + filled, count)
+        for row in range(filled, filled + count):
+            orders.rows[row] += <int32_t> first
+        filled += count
 
 
 cdef void _run_user(

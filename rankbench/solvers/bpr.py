@@ -50,7 +50,7 @@ class BPR:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2
+    version: ClassVar = 3  # a task visits all comparisons of a user together
 
     def __post_init__(self) -> None:
         check(self)

@@ -38,8 +38,8 @@ class SGD:
 
     A schedule decides which thread visits which comparison when. `serial`: users in random order, each one's
     comparisons in random order. `tournament`: items and users are in `parts` groups of similar load each; a task
-    is a pair of item groups and a user group, and the tasks of a round share neither user nor item, so any
-    number of threads gives the same bits. `nomad`: a tournament with METIS cutting the item graph into the
+    is a pair of item groups and a user group, which it visits user by user, too, and the tasks of a round share
+    neither user nor item, so any number of threads gives the same bits. `nomad`: a tournament with METIS cutting the item graph into the
     parts; the groups of users move from part to part. (In the report two workers race for the items of a
     comparison between two parts. Here such comparisons wait for the round of their two parts, and the bits
     stay the same.) `hogwild`: each thread takes one user at a time, and
@@ -60,7 +60,7 @@ class SGD:
     precision: Precision = "double"
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
-    version: ClassVar = 2
+    version: ClassVar = 3  # a task visits all comparisons of a user together
 
     def __post_init__(self) -> None:
         check(self)

@@ -186,16 +186,22 @@ def mixed(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def own_order(seed: int, number: int, n: int) -> list[int]:
-    """0 .. n-1 in the order that a task draws from its own stream."""
-    state, order = mixed((seed + mixed(number + 1)) % 2**64), list(range(n))
-    for index in range(n):
-        while True:
-            state = (state + 0x9E3779B97F4A7C15) % 2**64
-            drawn, rest = divmod((mixed(state) >> 32) * (index + 1), 2**32)
-            if rest >= 2**32 % (index + 1):
-                break
-        order[index], order[drawn] = order[drawn], index
+def orders(seed: int, number: int) -> Callable[[int], list[int]]:
+    """A function that draws 0 .. n-1 in random order from the stream of a task."""
+    state = mixed((seed + mixed(number + 1)) % 2**64)
+
+    def order(n: int) -> list[int]:
+        nonlocal state
+        found = list(range(n))
+        for index in range(n):
+            while True:
+                state = (state + 0x9E3779B97F4A7C15) % 2**64
+                drawn, rest = divmod((mixed(state) >> 32) * (index + 1), 2**32)
+                if rest >= 2**32 % (index + 1):
+                    break
+            found[index], found[drawn] = found[drawn], index
+        return found
+
     return order
 
 
@@ -205,9 +211,12 @@ def rows_in_rounds(solver: SGD, train: Comparisons, rng: np.random.Generator) ->
     _, tasks, _ = plan.order(rng)
     seed = int(rng.integers(2**63))
     for task in tasks:
-        first, end = plan.starts[task], plan.starts[task + 1]
-        for row in own_order(seed, int(task), end - first):
-            yield plan.users[first + row], plan.better[first + row], plan.worse[first + row]
+        order, rows = orders(seed, int(task)), np.arange(plan.starts[task], plan.starts[task + 1])
+        users = np.unique(plan.users[rows])
+        for user in users[order(len(users))]:
+            of_user = rows[plan.users[rows] == user]
+            for row in of_user[order(len(of_user))]:
+                yield user, plan.better[row], plan.worse[row]
 
 
 def rows_without_locks(train: Comparisons, rng: np.random.Generator) -> Any:
@@ -215,7 +224,7 @@ def rows_without_locks(train: Comparisons, rng: np.random.Generator) -> Any:
     order, seed = rng.permutation(train.n_users), int(rng.integers(2**63))
     for user in order:
         first, end = train.indptr[user], train.indptr[user + 1]
-        for row in own_order(seed, int(user), end - first):
+        for row in orders(seed, int(user))(end - first):
             yield user, train.better[first + row], train.worse[first + row]
 
 
