@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import rankboost as boosting
 from benchmarks import kernels as small
-from ready import DOUBLE, Case, Ready, part, pools_of, ratings, steps_of, tasks
+from ready import DOUBLE, Case, Ready, factors, part, pools_of, ratings, steps_of, tasks
 
 from rankbench.isotonic import Blocks
 from rankbench.kernels.metrics import catalogue
@@ -173,6 +173,20 @@ def _scores(rank: int, share: float) -> Ready:
     )
 
 
+def _scores_of_pairs(rank: int, share: float) -> Ready:
+    """The score of every rating, user by user."""
+    train = ratings(share)
+    users, items = factors(train.n_users, rank), factors(train.n_items, rank, 1)
+    out, owners = np.empty(len(train)), train.users.astype(np.int32)
+    n = len(train)
+
+    def call() -> None:
+        """A score for each rating."""
+        scoring.pairs(rows=users, chosen=owners, columns=items, asked=train.items, out=out)
+
+    return Ready(call, n, {"pyx/models/scoring.pyx: pairs": n}, {"rank": items.shape[1]}, 16 * n, items.nbytes)
+
+
 def _catalogue(share: float) -> Ready:
     """NDCG without a cut of a held-out item of each user among the whole catalogue, from the scores.
 
@@ -273,6 +287,8 @@ CASES = (
         "35 instructions and 0.2 mispredicted branches",
     ),
     Case("catalogue scores, rank 64", "score", partial(_scores, 64)),
+    Case("scores of ratings, rank 10", "score", partial(_scores_of_pairs, 10)),
+    Case("scores of ratings, rank 64", "score", partial(_scores_of_pairs, 64)),
     Case(
         "catalogue metric from scores",
         "score",

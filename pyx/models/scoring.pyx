@@ -6,6 +6,7 @@ over its coordinates in order, and its bits depend on the two vectors alone.
 """
 
 # Roof of products, a score: 8 bytes; 2 * rank flops.
+# Roof of pairs, a score: 16 bytes; 2 * rank flops; rank / 8 + 1 lines.
 
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t

@@ -39,13 +39,13 @@ cdef inline int32_t _missing(const int32_t *positives, Py_ssize_t n, int32_t num
     """The missing item with this number, counted from 0 in ascending order.
 
     positives[p] - p items are missing before the p-th positive, and this count never decreases with p. The first p
-    with a count above `number` is the number of positives before the item.
+    with a count above `number` is the number of positives before the item. Which half it is in is random, so the
+    bisection takes a step of length zero instead of a branch that no processor foresees.
     """
-    cdef Py_ssize_t low = 0, high = n, middle
-    while low < high:
-        middle = (low + high) // 2
-        if positives[middle] - middle > number:
-            high = middle
-        else:
-            low = middle + 1
-    return number + <int32_t> low
+    cdef Py_ssize_t first = 0, half
+    while n > 1:
+        half = n // 2
+        first += half & -<Py_ssize_t> (positives[first + half - 1] - (first + half - 1) <= number)
+        n -= half
+    first += positives[first] - first <= number
+    return number + <int32_t> first
