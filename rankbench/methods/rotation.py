@@ -1,18 +1,19 @@
 """Comparisons divided into tasks that share neither user nor item, so that threads may work on them side by side.
 
-Items are cut into groups, and so are users. A task is a pair of item groups and a user group. The pairs of item
-groups in a round of a tournament share no item. During such a round the user groups move from pair to pair as in
-a Latin square, so that no two tasks that run at the same time share a user either.
+Items are cut into groups, and users into half as many. A task is a pair of item groups and a user group. The pairs
+of item groups in a round of a tournament share no item. During such a round the user groups move from pair to pair as
+in a Latin square, so that no two tasks that run at the same time share a user either. More groups of users would give
+smaller tasks, but no more of them side by side.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.contract import Floats, Int32s, Int64s, Ints
 from rankbench.kernels.methods import rotation as kernel
 from rankbench.kernels.shared.rows import ComparisonRows
-from rankbench.methods.schedules import latin_square, rounds, tasks
+from rankbench.methods.schedules import balanced, latin_square, rounds, tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,22 +46,31 @@ class Rotation:
         return starts, in_order, before.astype(np.float64)
 
 
-def rotation(comparisons: ComparisonRows, user_groups: Int32s, item_groups: Int32s, groups: int) -> Rotation:
-    """The tasks and rounds of these comparisons, with as many groups of users as of items."""
+def rotation(comparisons: ComparisonRows, per_user: Ints, item_groups: Int32s, groups: int) -> Rotation:
+    """The tasks and rounds of these comparisons, of which each user has so many, with these groups of items."""
+    side_by_side = (groups + 1) // 2
     columns = kernel.bucket(
-        comparisons=comparisons, user_group=user_groups, item_group=item_groups, pair_of=tasks(groups), groups=groups
+        comparisons=comparisons,
+        user_group=balanced(per_user, side_by_side),
+        item_group=item_groups,
+        pair_of=tasks(groups),
+        groups=side_by_side,
     )
-    return Rotation(*columns, _rounds(groups, np.diff(columns[0])))
+    return Rotation(*columns, _rounds(groups, side_by_side, np.diff(columns[0])))
 
 
-def _rounds(groups: int, sizes: Int64s) -> tuple[Int32s, ...]:
-    """All rounds: each of the tournament as often as there are user groups, which change between its pairs."""
-    pair_of, square = tasks(groups), latin_square(groups)
+def _rounds(groups: int, side_by_side: int, sizes: Int64s) -> tuple[Int32s, ...]:
+    """All rounds: each of the tournament as often as there are user groups, which change between its pairs.
+
+    The round in which each group of an even number meets itself has twice as many pairs, and becomes two.
+    """
+    pair_of, square = tasks(groups), latin_square(side_by_side)
     found = []
     for meets in rounds(groups):
         pairs = np.array([pair_of[pair] for pair in meets])
-        for line in square:
-            together = (pairs * groups + line[: len(pairs)]).astype(np.int32)
-            longest_first = together[np.argsort(-sizes[together], kind="stable")]
-            found.append(longest_first[sizes[longest_first] > 0])
+        for some in np.split(pairs, range(side_by_side, len(pairs), side_by_side)):
+            for line in square:
+                together = (some * side_by_side + line[: len(some)]).astype(np.int32)
+                longest_first = together[np.argsort(-sizes[together], kind="stable")]
+                found.append(longest_first[sizes[longest_first] > 0])
     return tuple(together for together in found if len(together))

@@ -50,7 +50,7 @@ class BPR:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 3  # a task visits all comparisons of a user together
+    version: ClassVar = 3  # tasks are larger, and visit all comparisons of a user together
 
     def __post_init__(self) -> None:
         check(self)
@@ -84,11 +84,12 @@ class BPR:
         )
         descent = sgd.Descent(factors=factors, loss=Loss.LOGISTIC)
         item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
-        groups = balanced(per_user, self.parts), balanced(item_load, self.parts)
+        item_groups = balanced(item_load, self.parts)
         updates = 0
         while len(positives):
             negatives = _drawn(indptr, positives, train.n_items, rng, threads)
-            plan = rotation(ComparisonRows(indptr=indptr, better=positives, worse=negatives), *groups, self.parts)
+            rows = ComparisonRows(indptr=indptr, better=positives, worse=negatives)
+            plan = rotation(rows, per_user, item_groups, self.parts)
             starts, tasks, before = plan.order(rng)
             sgd.rounds_pass(
                 descent=descent,

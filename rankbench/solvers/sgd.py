@@ -37,12 +37,12 @@ class SGD:
     end. Users and items that are in no comparison score NaN.
 
     A schedule decides which thread visits which comparison when. `serial`: users in random order, each one's
-    comparisons in random order. `tournament`: items and users are in `parts` groups of similar load each; a task
-    is a pair of item groups and a user group, which it visits user by user, too, and the tasks of a round share
-    neither user nor item, so any number of threads gives the same bits. `nomad`: a tournament with METIS cutting the item graph into the
-    parts; the groups of users move from part to part. (In the report two workers race for the items of a
-    comparison between two parts. Here such comparisons wait for the round of their two parts, and the bits
-    stay the same.) `hogwild`: each thread takes one user at a time, and
+    comparisons in random order. `tournament`: items are in `parts` groups of similar load each, and users in
+    half as many; a task is a pair of item groups and a user group, which it visits user by user, too, and the
+    tasks of a round share neither user nor item, so any number of threads gives the same bits. `nomad`: a
+    tournament with METIS cutting the item graph into the parts; the groups of users move from part to part. (In
+    the report two workers race for the items of a comparison between two parts. Here such comparisons wait for
+    the round of their two parts, and the bits stay the same.) `hogwild`: each thread takes one user at a time, and
     items have no locks, as in the report's random SGD but user by user. At most half as many threads as parts are busy.
 
     `precision=single` trains vectors of 32 bits, as other packages do: an update moves half as many bytes, which saves
@@ -60,7 +60,7 @@ class SGD:
     precision: Precision = "double"
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
-    version: ClassVar = 3  # a task visits all comparisons of a user together
+    version: ClassVar = 3  # tasks are larger, and visit all comparisons of a user together
 
     def __post_init__(self) -> None:
         check(self)
@@ -118,8 +118,7 @@ def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
         item_groups = partition(train.better, train.worse, train.n_items, parts)
     else:
         item_groups = balanced(loads(train.better, train.worse, train.n_items), parts)
-    user_groups = balanced(np.diff(train.indptr), parts)
-    return rotation(train.rows, user_groups, item_groups, parts)
+    return rotation(train.rows, np.diff(train.indptr), item_groups, parts)
 
 
 def _serial(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int) -> Passes:
