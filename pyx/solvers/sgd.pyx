@@ -6,8 +6,9 @@ from all of Omega, and lowers the objective as fast per pass. An update reads an
 12 rank flops.
 
 There are two parallel schedules. In rounds: tasks of one round share neither a user nor an item, so that any number of
-threads gives the same bits; within a task, too, all comparisons of a user are visited together. Without locks
-(Hogwild): each thread takes one user at a time, and threads may overwrite each other's items.
+threads gives the same bits. A task is visited window by window: the comparisons of a window belong to few users, whose
+vectors stay in the first-level cache. Without locks (Hogwild): each thread takes one user at a time, and threads may
+overwrite each other's items.
 """
 
 # Roof of serial_pass, an update: 8 bytes; 12 * rank + 20 flops; rank / 4 + 2 lines.
@@ -32,6 +33,7 @@ from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
     _AHEAD = 4  # how many comparisons ahead the rows of V are prefetched
+    _WINDOW = 64  # rows of a task, sorted by user, that are visited together
 
 cdef struct Model:
     Loss loss
@@ -47,9 +49,8 @@ cdef struct Visits:
 
 cdef struct Orders:
     # Scratch memory of one thread.
-    int32_t *users
-    int32_t *firsts  # the first row of each user of a task, and the end of its rows
-    int32_t *rows
+    int32_t *parts  # users of a serial pass, or windows of a task
+    int32_t *rows  # of a user or a task
 
 
 cdef class Descent:
@@ -77,9 +78,9 @@ def serial_pass(*, Descent descent, ComparisonRows comparisons, double updates, 
     arena = scratch.share(0)
     orders = _lay_out(&arena, n_users, longest)
     with rng.bit_generator.lock, nogil:
-        in_order(orders.users, n_users)
+        in_order(orders.parts, n_users)
         for place in range(n_users):
-            user = draw_next(bits, orders.users, place, n_users)
+            user = draw_next(bits, orders.parts, place, n_users)
             visits = _of_user(comparisons, user, orders.rows)
             _shuffle(bits, orders.rows, visits.n)
             _visit_user(&descent.model, &visits, user, updates)
@@ -98,22 +99,23 @@ def rounds_pass(
 ):
     """Visit every comparison once, round by round; the tasks of a round share neither user nor item.
 
-    Round r runs tasks[round_starts[r] : round_starts[r + 1]] in parallel. A task draws the order of its users, and of
-    each one's rows, from its own random stream, and takes updates[place] as the number of updates before the task at
-    this place of `tasks`, so no bit depends on the number of threads.
+    Round r runs tasks[round_starts[r] : round_starts[r + 1]] in parallel. A task draws the order of its rows from its
+    own random stream, and takes updates[place] as the number of updates before the task at this place of `tasks`, so no
+    bit depends on the number of threads.
     """
     threads = team(threads)
     agree("numbers of updates", updates.shape[0], tasks.shape[0])
     count_rows(round_starts, tasks.shape[0])
     cdef Py_ssize_t longest = longest_row(&rows.starts[0], rows.starts.shape[0] - 1)
+    cdef Py_ssize_t windows = (longest + _WINDOW - 1) // _WINDOW
     cdef Py_ssize_t rounds = round_starts.shape[0] - 1, this_round, place, first, end
     cdef Arena arena = Arena(NULL, 0)
-    cdef Orders orders = _lay_out(&arena, longest, longest)
+    cdef Orders orders = _lay_out(&arena, windows, longest)
     cdef Scratch scratch = Scratch(arena.used, threads)
     this_round, first, end = 0, 0, 0  # private to each thread
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        orders = _lay_out(&arena, longest, longest)
+        orders = _lay_out(&arena, windows, longest)
         for this_round in range(rounds):
             first = round_starts[this_round]
             end = round_starts[this_round + 1]
@@ -149,37 +151,32 @@ def hogwild_pass(
             _run_user(&descent.model, comparisons, user_order[place], orders.rows, updates[place], seed)
 
 
-cdef Orders _lay_out(Arena *arena, Py_ssize_t n_users, Py_ssize_t longest) noexcept nogil:
-    """Scratch memory for an order of so many users, and for one of the rows of a user or a task."""
-    return Orders(ints(arena, n_users), ints(arena, n_users + 1), ints(arena, longest))
+cdef Orders _lay_out(Arena *arena, Py_ssize_t parts, Py_ssize_t longest) noexcept nogil:
+    """Scratch memory for an order of so many users or windows, and for one of the rows of a user or a task."""
+    return Orders(ints(arena, parts), ints(arena, longest))
 
 
 cdef void _run_task(
     const Model *model, TaskRows rows, Py_ssize_t task, Orders orders, double updates, uint64_t seed
 ) noexcept nogil:
-    """Visit a task's users in random order, and all rows of a user together in random order."""
+    """Visit a task's rows in random order, window by window."""
     cdef Py_ssize_t first = rows.starts[task]
     cdef Visits visits = Visits(
         rows.starts[task + 1] - first, orders.rows,
         first_id(rows.users) + first, first_id(rows.better) + first, first_id(rows.worse) + first,
     )
     cdef Stream stream = stream_of(seed, task)
-    _order_task(&stream, visits.users, visits.n, orders)
+    _order_task(&stream, visits.n, orders)
     _visit_task(model, &visits, updates)
 
 
-cdef void _order_task(Stream *stream, const int32_t *users, Py_ssize_t n, Orders orders) noexcept nogil:
-    """Put the rows of a task in random order, all rows of a user together; they are sorted by user."""
-    cdef Py_ssize_t row, place, first, count, n_users = 0, filled = 0
-    for row in range(n):
-        if row == 0 or users[row] != users[row - 1]:
-            orders.firsts[n_users] = <int32_t> row
-            n_users += 1
-    orders.firsts[n_users] = <int32_t> n
-    shuffled(stream, orders.users, n_users)
-    for place in range(n_users):
-        first = orders.firsts[orders.users[place]]
-        count = orders.firsts[orders.users[place] + 1] - first
+cdef void _order_task(Stream *stream, Py_ssize_t n, Orders orders) noexcept nogil:
+    """Put the rows of a task in random order, window by window: its windows in random order, each one's rows too."""
+    cdef Py_ssize_t windows = (n + _WINDOW - 1) // _WINDOW, place, row, first, count, filled = 0
+    shuffled(stream, orders.parts, windows)
+    for place in range(windows):
+        first = orders.parts[place] * _WINDOW
+        count = min(<Py_ssize_t> _WINDOW, n - first)
         shuffled(stream, orders.rows + filled, count)
         for row in range(filled, filled + count):
             orders.rows[row] += <int32_t> first

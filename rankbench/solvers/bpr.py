@@ -50,7 +50,7 @@ class BPR:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 3  # tasks are larger, and visit all comparisons of a user together
+    version: ClassVar = 3  # larger tasks, which visit a few users at a time
 
     def __post_init__(self) -> None:
         check(self)

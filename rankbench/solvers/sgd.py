@@ -38,7 +38,7 @@ class SGD:
 
     A schedule decides which thread visits which comparison when. `serial`: users in random order, each one's
     comparisons in random order. `tournament`: items are in `parts` groups of similar load each, and users in
-    half as many; a task is a pair of item groups and a user group, which it visits user by user, too, and the
+    half as many; a task is a pair of item groups and a user group, which it visits a few users at a time, and the
     tasks of a round share neither user nor item, so any number of threads gives the same bits. `nomad`: a
     tournament with METIS cutting the item graph into the parts; the groups of users move from part to part. (In
     the report two workers race for the items of a comparison between two parts. Here such comparisons wait for
@@ -60,7 +60,7 @@ class SGD:
     precision: Precision = "double"
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
-    version: ClassVar = 3  # tasks are larger, and visit all comparisons of a user together
+    version: ClassVar = 3  # larger tasks, which visit a few users at a time
 
     def __post_init__(self) -> None:
         check(self)
