@@ -427,7 +427,7 @@ def _asked(experiment: Experiment, measures: Sequence[Measure]) -> tuple[Any, ..
 
 
 def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
-    """The new plan plus those cells of the earlier plan that it does not replace."""
+    """The earlier plan, with the cells of the new one in the slots that both have, and its further cells at the end."""
     editions: dict[str, set[object]] = {}
     for cell in (*(entry.cell for entry in plan.entries), *plan.trials):
         editions.setdefault(cell.line, set()).add(cell.edition)
@@ -436,13 +436,13 @@ def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
         """Whether a cell has the same edition (content of files, solver version) as its repetitions in the new plan."""
         return cell.edition in editions.get(cell.line, {cell.edition})
 
-    entries = {entry.cell.slot: entry for entry in earlier.entries if current(entry.cell)}
-    entries |= {entry.cell.slot: entry for entry in plan.entries}
-    trials = {trial.slot: trial for trial in (*filter(current, earlier.trials), *plan.trials)}
-    present = {entry.cell.place.data.identity for entry in entries.values()}
+    in_slots = {entry.cell.slot: entry for entry in (*earlier.entries, *plan.entries)}
+    entries = tuple(entry for entry in in_slots.values() if current(entry.cell))
+    trials = {trial.slot: trial for trial in (*earlier.trials, *plan.trials)}
+    present = {entry.cell.place.data.identity for entry in entries}
     kept = [skip for skip in earlier.skips if skip.solver or skip.data.identity not in present]
     skips = dict.fromkeys((*plan.skips, *kept))
-    return replace(plan, entries=tuple(entries.values()), trials=tuple(trials.values()), skips=tuple(skips))
+    return replace(plan, entries=entries, trials=tuple(filter(current, trials.values())), skips=tuple(skips))
 
 
 def _without_answered(plan: StoredPlan) -> StoredPlan:

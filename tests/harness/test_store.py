@@ -165,6 +165,17 @@ def test_a_solver_that_was_changed_takes_the_slot_of_its_old_version(tmp_path):
     assert cells_of(found) == [planned.cell for planned in changed]
 
 
+def test_a_solver_that_was_changed_keeps_its_place_among_the_others(tmp_path):
+    store, stored = opened(tmp_path), stored_plan()
+    store.write_plan(stored)
+    first, *others = cells_of(stored)
+    changed = replace(first, version=first.version + 1)
+    repeated = [cell for cell in others if cell.line == first.line]  # of the old version, which leaves the plan
+    store.write_plan(replace(stored, entries=(Planned(changed),)))
+    (found,) = store.plans()
+    assert cells_of(found) == [changed, *(cell for cell in others if cell not in repeated)]
+
+
 EDITIONS = {
     "data": lambda cell: replace(cell, place=replace(cell.place, data=edited(cell.place.data))),
     "split": lambda cell: replace(cell, place=replace(cell.place, split=edited(cell.place.split))),
