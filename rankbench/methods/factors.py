@@ -1,7 +1,7 @@
 """What solvers of factors share: padding, random starts, single precision, and losses of comparisons."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,8 @@ def zero_rows(n: int, rank: int) -> Floats:
     NumPy lets an array begin anywhere in a line. Then every other load of four numbers touches two lines, and the
     last numbers of one row share a line with the first ones of the next, which another thread may be writing.
     """
-    return _from_a_line(n, whole_lanes(rank), np.float64)
+    rows: Floats = _from_a_line(n, whole_lanes(rank), np.float64)
+    return rows
 
 
 def padded(factors: Floats) -> Floats:
@@ -73,12 +74,12 @@ class Trained:
 
 def _rounded(rows: Floats) -> Float32s:
     """The rows in single precision, padded with zeros for its lanes."""
-    out = _from_a_line(len(rows), whole_lanes(rows.shape[1], SINGLE_LANES), np.float32)
+    out: Float32s = _from_a_line(len(rows), whole_lanes(rows.shape[1], SINGLE_LANES), np.float32)
     out[:, : rows.shape[1]] = rows
     return out
 
 
-def _from_a_line(n: int, columns: int, kind: type) -> Floats:
+def _from_a_line(n: int, columns: int, kind: type) -> Any:
     """A matrix of zeros whose first number is the first of a cache line."""
     size = n * columns * np.dtype(kind).itemsize
     block = np.zeros(size + LINE, np.uint8)
