@@ -141,9 +141,9 @@ CASES = (
         "bpr rank 10",
         "update",
         partial(_bpr, 10),
-        "560 instructions, of which 170 draw the negative, and 1 mispredicted branch",
+        "560 instructions, of which 170 draw the negative",
     ),
-    Case("bpr rank 64", "update", partial(_bpr, 64), "940 instructions and 3 mispredicted branches"),
+    Case("bpr rank 64", "update", partial(_bpr, 64), "940 instructions and 2 mispredicted branches"),
     Case("altsvm rank 10, items", "update", partial(_altsvm, 10), "162 instructions, of which 60 go with the rank"),
     Case(
         "altsvm rank 10, users", "update", partial(_altsvm_users, 10), "201 instructions, of which 65 go with the rank"
