@@ -349,7 +349,7 @@ cdef inline double dot_at(const double *x, const double *y, const int32_t *at, P
 cdef extern from *:
     """
     /* Without prefetchw a line arrives shared with the other cores, and the first write to it waits for them again.
-       Compilers write the instruction only if told that the processor has it; x86-64 processors without it ignore it. */
+       Compilers write the instruction only if told that the processor has it; x86-64 processors without it skip it. */
     #ifdef __GNUC__
     #ifdef __x86_64__
     #define rankbench_fetch(address) __asm__ volatile("prefetchw %0" : : "m" (*(const char *) (address)))
