@@ -1,6 +1,7 @@
 """Results of format 2 can be read, under the keys that they were stored with."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,7 +99,8 @@ def cell():
 
 
 def test_cells_have_the_keys_and_files_that_they_had_in_format_2(tmp_path):
-    cells = plan(TINY, Selection(repetitions=1)).cells
+    now = plan(TINY, Selection(repetitions=1)).cells
+    cells = [replace(cell, version=2) if cell.solver.name == "sgd" else cell for cell in now]  # sgd's version then
     assert {cell.solver.name: cell.key for cell in cells} == KEYS
     assert {store_in(tmp_path).path(cell).name for cell in cells} == {f"{n}-{key[:16]}.json" for n, key in KEYS.items()}
 
