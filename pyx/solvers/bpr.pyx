@@ -39,8 +39,8 @@ cdef inline int32_t _missing(const int32_t *positives, Py_ssize_t n, int32_t num
     """The missing item with this number, counted from 0 in ascending order.
 
     positives[p] - p items are missing before the p-th positive, and this count never decreases with p. The first p
-    with a count above `number` is the number of positives before the item. Which half it is in is random, so the
-    bisection takes a step of length zero instead of a branch that no processor foresees.
+    with a count above `number` is the number of positives before the item. A step of the bisection adds
+    half of the range or zero, without a branch: no processor could predict it, as the number is random.
     """
     cdef Py_ssize_t first = 0, half
     while n > 1:
