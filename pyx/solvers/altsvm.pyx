@@ -30,7 +30,7 @@ from numpy.random cimport bitgen_t
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport Difference, dot, dot_difference, fetch_both, of_difference
+from rankbench.kernels.shared.lanes cimport Difference, dot, fetch_both, long_dot_difference, of_long_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
@@ -375,7 +375,7 @@ cdef inline void _update_items(const ItemsMachine *machine, Record *record, doub
     cdef double *v = machine.items + record.better * rank
     cdef double *w = machine.items + record.worse * rank
     cdef double before = record.dual
-    record.dual = _best(&machine.bounds, before, dot_difference(u, v, w, rank), inverse)
+    record.dual = _best(&machine.bounds, before, long_dot_difference(u, v, w, rank), inverse)
     if machine.atomic:
         _add_atomically(v, w, u, record.dual - before, rank)
     else:
@@ -498,7 +498,7 @@ cdef inline void _update_user(
 ) noexcept nogil:
     """Set one dual to its best value, and move the user's vector along v - w."""
     cdef double before = dual[0]
-    cdef Difference difference = of_difference(u, v, w, rank)
+    cdef Difference difference = of_long_difference(u, v, w, rank)
     dual[0] = _best(bounds, before, difference.product, _inverse(difference.square + bounds.ridge))
     _add_difference(u, v, w, dual[0] - before, rank)
 

@@ -223,6 +223,37 @@ def test_a_comparison_takes_28_bytes():
     assert view + dual + record == 28
 
 
+def in_eight_lanes(terms: Floats) -> float:
+    """Their sum as the kernels add it up: the terms k, k + 8, k + 16, ... of each lane in order, then the lanes."""
+    lanes = [0.0] * 8
+    for k, term in enumerate(terms):
+        lanes[k % 8] += term
+    a, b, c, d = (lanes[k] + lanes[k + 4] for k in range(4))
+    return (a + b) + (c + d)
+
+
+@pytest.mark.parametrize("rank", [4, 8, 12, 16, 20, 24, 100])
+@pytest.mark.parametrize("side", ["items", "users"])
+def test_margins_are_summed_in_eight_lanes(rank, side):
+    """Two large terms cancel, and those added between them are rounded away: in another order, others would be."""
+    rng, train = np.random.default_rng(rank), Comparisons([0, 1], [1], [0], 2)
+    for _ in range(20):
+        users, items = rng.standard_normal((1, rank)), np.stack([np.zeros(rank), np.ones(rank)])
+        users[0, rng.choice(rank, 2, replace=False)] = 2.0**50, -(2.0**50)
+        box, duals = kernel.Box(ridge=0, upper=np.inf), np.zeros(1, np.float32)
+        u, difference = users[0].copy(), items[1]
+        records, starts = arranged(train, np.zeros(1, np.int32), np.zeros(2, np.int32), np.zeros((1, 1), np.int32))
+        tasks, vectors = kernel.TaskRecords(records=records, starts=starts), kernel.Vectors(users=users, items=items)
+        margin = in_eight_lanes(u * difference)
+        if side == "items":
+            kernel.drawn_items_pass(box=box, tasks=tasks, vectors=vectors, rng=rng)
+            found, square = records["dual"][0], 2 * in_eight_lanes(u**2)
+        else:
+            kernel.drawn_users_pass(box=box, tasks=tasks, duals=duals, vectors=vectors, rng=rng)
+            found, square = duals[0], in_eight_lanes(difference**2)
+        assert found == np.float32(max((1 - margin) * (1 / square), 0))
+
+
 @pytest.mark.parametrize(("schedule", "threads"), [("tournament", 3), ("atomic", 3), ("random", 1), ("hogwild", 1)])
 @pytest.mark.parametrize("rank", [1, 2, 5])
 def test_the_items_are_the_sum_of_their_examples_by_their_duals(schedule, threads, rank, train):
