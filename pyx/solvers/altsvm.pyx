@@ -12,6 +12,10 @@ share no item, unless the schedule lets them race; within a task the order depen
 bits are the same for any number of threads. A task is visited window by window, and a window's comparisons in random
 order: the users' vectors of a window stay in the first-level cache, but the comparisons of a user are not visited in
 succession, which would fit V to each user in turn and take more passes than a random order.
+
+An update is a chain: the margin, the dual, the step. Two updates that share no vector to write are therefore made at
+once, of two users or of two records without a common item, so that the processor works on one while the other waits.
+No bit depends on it.
 """
 
 # Roof of items_pass, an update: 32 bytes; 6 * rank + 10 flops; rank / 4 lines.
@@ -30,12 +34,14 @@ from numpy.random cimport bitgen_t
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport Difference, dot, fetch_both, long_dot_difference, of_long_difference
+from rankbench.kernels.shared.lanes cimport (
+    Difference, dot, fetch_both, long_dot_difference, of_long_difference, read_ahead
+)
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
 cdef enum:
-    _AHEAD = 3  # how many comparisons ahead the rows of V are prefetched
+    _AHEAD = 2  # how many comparisons ahead the rows of V are prefetched
     _WINDOW = 4096  # doubles in the users' vectors of a window's comparisons; they fit in the first-level cache
 
 cdef double _HUGE = 1e300  # the step of the dual of an example of length zero, which takes it to its upper bound
@@ -63,20 +69,27 @@ cdef struct ItemsMachine:
     Py_ssize_t rank  # padded to whole lanes
     bint atomic
 
-cdef struct UserMachine:
-    # The machine of one user.
+cdef struct UsersMachine:
+    # The users' half: the data that all users share.
     Bounds bounds
+    float *duals
+    double *users
+    const double *items
+    Py_ssize_t rank  # padded to whole lanes
+
+cdef struct User:
+    # The machine of one user.
     Py_ssize_t n  # comparisons
     const int32_t *better
     const int32_t *worse
     float *duals
     double *u
-    const double *items
-    Py_ssize_t rank  # padded to whole lanes
+    int32_t *order  # in which the comparisons are visited
+    Stream stream
 
 cdef struct Memory:
     # Scratch memory of one thread.
-    int32_t *order  # the order of one user's comparisons
+    int32_t *orders[2]  # of the comparisons of two users
     double *weights  # one per item; all zero between two users
 
 cdef extern from *:
@@ -244,15 +257,15 @@ def users_pass(
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, longest, n_items)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef UserMachine machine
-    machine.bounds, machine.rank = box.bounds, vectors.items.shape[1]
-    machine.duals, machine.u, machine.items = &duals[0], &vectors.users[0, 0], &vectors.items[0, 0]
+    cdef UsersMachine machine = UsersMachine(
+        box.bounds, &duals[0], &vectors.users[0, 0], &vectors.items[0, 0], vectors.items.shape[1]
+    )
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, longest, n_items)
         memset(memory.weights, 0, n_items * sizeof(double))
-        for user in prange(vectors.users.shape[0], schedule="dynamic", chunksize=16):
-            _visit_user(&machine, comparisons, user, memory, passes, stream_of(seed, user))
+        for user in prange(0, vectors.users.shape[0], 2, schedule="dynamic", chunksize=8):
+            _visit_two_users(&machine, comparisons, user, memory, passes, seed)
 
 
 def drawn_items_pass(*, Box box, TaskRecords tasks, Vectors vectors, rng):
@@ -303,8 +316,11 @@ def sums(*, const float[:] duals) -> tuple[float, float]:
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t longest, Py_ssize_t n_items) noexcept nogil:
-    """Scratch memory for the order of one user's comparisons, and for a weight of each item."""
-    return Memory(ints(arena, longest), floats(arena, n_items))
+    """Scratch memory for the orders of two users' comparisons, and for a weight of each item."""
+    cdef Memory memory
+    memory.orders[0], memory.orders[1] = ints(arena, longest), ints(arena, longest)
+    memory.weights = floats(arena, n_items)
+    return memory
 
 
 # ---- the items' half ----
@@ -343,19 +359,41 @@ cdef inline void _visit_window(
     Whole records are exchanged, from the last place down. `draw_next` cannot be used: it exchanges ids from the first
     place up, which gives other orders.
     """
-    cdef Py_ssize_t place, drawn, rank = machine.rank
+    cdef Py_ssize_t place, drawn
     cdef Record swap
-    cdef const Record *ahead
     for place in range(n - 1, 0, -1):
         drawn = below(stream, <uint32_t> (place + 1))
         swap = records[place]
         records[place] = records[drawn]
         records[drawn] = swap
-    for place in range(n):
-        if place + _AHEAD < n:
-            ahead = records + place + _AHEAD
-            fetch_both(machine.items + ahead.better * rank, machine.items + ahead.worse * rank, rank)
-        _update_items(machine, records + place, machine.inverses[records[place].user])
+    place = 0
+    while place < n:
+        if place + 1 < n and _share_no_item(records + place, records + place + 1):
+            _fetch_items(machine, records, place + _AHEAD, n)
+            _fetch_items(machine, records, place + _AHEAD + 1, n)
+            _update_two_records(machine, records + place, records + place + 1)
+            place += 2
+        else:
+            _fetch_items(machine, records, place + _AHEAD, n)
+            _update_items(machine, records + place, machine.inverses[records[place].user])
+            place += 1
+
+
+cdef inline bint _share_no_item(const Record *one, const Record *other) noexcept nogil:
+    """Whether two records have four different items."""
+    return (
+        one.better != other.better and one.better != other.worse
+        and one.worse != other.better and one.worse != other.worse
+    )
+
+
+cdef inline void _fetch_items(
+    const ItemsMachine *machine, const Record *records, Py_ssize_t place, Py_ssize_t n
+) noexcept nogil:
+    """Prefetch the items' vectors of a record, if the window has so many."""
+    cdef Py_ssize_t rank = machine.rank
+    if place < n:
+        fetch_both(machine.items + records[place].better * rank, machine.items + records[place].worse * rank, rank)
 
 
 cdef inline Py_ssize_t _common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
@@ -382,6 +420,27 @@ cdef inline void _update_items(const ItemsMachine *machine, Record *record, doub
         _add_both(v, w, u, record.dual - before, rank)
 
 
+cdef inline void _update_two_records(const ItemsMachine *machine, Record *one, Record *other) noexcept nogil:
+    """As `_update_items` for one record and then for the other; they share no item, so neither waits for the other."""
+    cdef Py_ssize_t rank = machine.rank
+    cdef const double *u = machine.users + one.user * rank
+    cdef const double *t = machine.users + other.user * rank
+    cdef double *v = machine.items + one.better * rank
+    cdef double *w = machine.items + one.worse * rank
+    cdef double *x = machine.items + other.better * rank
+    cdef double *y = machine.items + other.worse * rank
+    cdef double before = one.dual, other_before = other.dual
+    cdef double a = long_dot_difference(u, v, w, rank), b = long_dot_difference(t, x, y, rank)
+    one.dual = _best(&machine.bounds, before, a, machine.inverses[one.user])
+    other.dual = _best(&machine.bounds, other_before, b, machine.inverses[other.user])
+    if machine.atomic:
+        _add_atomically(v, w, u, one.dual - before, rank)
+        _add_atomically(x, y, t, other.dual - other_before, rank)
+    else:
+        _add_both(v, w, u, one.dual - before, rank)
+        _add_both(x, y, t, other.dual - other_before, rank)
+
+
 cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_t n, double *sums) noexcept nogil:
     """Add a task's examples to V, each times its dual; sums[0] is the sum of these duals, sums[1] of their squares."""
     cdef ItemsMachine machine = shared[0]
@@ -404,57 +463,103 @@ cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_
 # ---- the users' half ----
 
 
-cdef inline void _visit_user(
-    const UserMachine *machine, ComparisonRows comparisons, Py_ssize_t user, Memory memory, int passes, Stream stream
+cdef inline void _visit_two_users(
+    const UsersMachine *machine, ComparisonRows comparisons, Py_ssize_t first, Memory memory, int passes, uint64_t seed
 ) noexcept nogil:
-    """Fit one user, if it has comparisons; `machine` holds the duals and vectors of all users, and keeps them."""
-    cdef UserMachine own = machine[0]
+    """Fit a user and the next, in turns: an update of one does not wait for the end of the other's."""
+    cdef User one = _user(machine, comparisons, first, memory.orders[0], seed), other
+    if first + 1 < comparisons.view.n:
+        other = _user(machine, comparisons, first + 1, memory.orders[1], seed)
+    else:
+        other = one
+        other.n = 0
+    _rebuild_user(machine, &one, memory.weights)
+    _rebuild_user(machine, &other, memory.weights)
+    _fit_two_users(machine, one, other, passes)
+
+
+cdef inline User _user(
+    const UsersMachine *machine, ComparisonRows comparisons, Py_ssize_t user, int32_t *order, uint64_t seed
+) noexcept nogil:
+    """The machine of one user."""
     cdef Py_ssize_t first = comparisons.view.indptr[user]
-    own.n = comparisons.view.indptr[user + 1] - first
-    if own.n > 0:
-        own.better = comparisons.view.better + first
-        own.worse = comparisons.view.worse + first
-        own.duals += first
-        own.u += user * own.rank
-        _fit_user(&own, memory, passes, stream)
+    return User(
+        comparisons.view.indptr[user + 1] - first, comparisons.view.better + first, comparisons.view.worse + first,
+        machine.duals + first, machine.users + user * machine.rank, order, stream_of(seed, user),
+    )
 
 
-cdef void _fit_user(const UserMachine *machine, Memory memory, int passes, Stream stream) noexcept nogil:
-    """Rebuild one user's vector, and visit its comparisons `passes` times, each in a new order."""
-    cdef Bounds bounds = machine.bounds  # local copies, so that they stay in registers
-    cdef const int32_t *better = machine.better
-    cdef const int32_t *worse = machine.worse
-    cdef const double *items = machine.items
-    cdef double *u = machine.u
-    cdef float *duals = machine.duals
-    cdef int32_t *order = memory.order
-    cdef Py_ssize_t place, row, ahead, n = machine.n, rank = machine.rank
+cdef void _fit_two_users(const UsersMachine *shared, User one, User other, int passes) noexcept nogil:
+    """Visit the comparisons of two users `passes` times, each time in a new order."""
+    cdef UsersMachine machine = shared[0]  # a local copy, so that it stays in registers
+    cdef Py_ssize_t place, together = min(one.n, other.n)
     cdef int _turn
-    _rebuild_user(machine, memory.weights)
     for _turn in range(passes):
-        shuffled(&stream, order, n)
-        for place in range(n):
-            if place + _AHEAD < n:
-                ahead = order[place + _AHEAD]
-                fetch_both(<double *> items + better[ahead] * rank, <double *> items + worse[ahead] * rank, rank)
-            row = order[place]
-            _update_user(&bounds, duals + row, u, items + better[row] * rank, items + worse[row] * rank, rank)
+        shuffled(&one.stream, one.order, one.n)
+        shuffled(&other.stream, other.order, other.n)
+        for place in range(together):
+            _update_two_users(&machine, &one, &other, place)
+        for place in range(together, one.n):
+            _update_one_user(&machine, &one, place)
+        for place in range(together, other.n):
+            _update_one_user(&machine, &other, place)
 
 
-cdef void _rebuild_user(const UserMachine *machine, double *weights) noexcept nogil:
+cdef inline void _update_two_users(
+    const UsersMachine *machine, const User *one, const User *other, Py_ssize_t place
+) noexcept nogil:
+    """Visit one comparison of each."""
+    cdef Py_ssize_t row = one.order[place], second = other.order[place], rank = machine.rank
+    cdef const double *v = machine.items + one.better[row] * rank
+    cdef const double *w = machine.items + one.worse[row] * rank
+    cdef const double *x = machine.items + other.better[second] * rank
+    cdef const double *y = machine.items + other.worse[second] * rank
+    cdef double step, other_step
+    _fetch_ahead(machine, one, place)
+    _fetch_ahead(machine, other, place)
+    cdef Difference a = of_long_difference(one.u, v, w, rank)
+    cdef Difference b = of_long_difference(other.u, x, y, rank)
+    step = _set_best(&machine.bounds, one.duals + row, a)
+    other_step = _set_best(&machine.bounds, other.duals + second, b)
+    _add_difference(one.u, v, w, step, rank)
+    _add_difference(other.u, x, y, other_step, rank)
+
+
+cdef inline void _update_one_user(const UsersMachine *machine, const User *user, Py_ssize_t place) noexcept nogil:
+    """Visit one comparison of a user."""
+    cdef Py_ssize_t row = user.order[place], rank = machine.rank
+    _fetch_ahead(machine, user, place)
+    _update_user(
+        &machine.bounds, user.duals + row, user.u, machine.items + user.better[row] * rank,
+        machine.items + user.worse[row] * rank, rank,
+    )
+
+
+cdef inline void _fetch_ahead(const UsersMachine *machine, const User *user, Py_ssize_t place) noexcept nogil:
+    """Prefetch the items' vectors of the comparison that is visited a little later."""
+    cdef Py_ssize_t ahead, rank = machine.rank
+    if place + _AHEAD < user.n:
+        ahead = user.order[place + _AHEAD]
+        read_ahead(machine.items + user.better[ahead] * rank, rank)
+        read_ahead(machine.items + user.worse[ahead] * rank, rank)
+
+
+cdef void _rebuild_user(const UsersMachine *machine, const User *user, double *weights) noexcept nogil:
     """Set u = sum of a (v_j - v_k), with all a scaled by the best power of two for the new V.
 
     The duals are first added up by item, since a user has many more comparisons than items. Invariant: all `weights`,
     one for each item, are zero before and after.
     """
-    cdef Py_ssize_t row, k, n = machine.n, rank = machine.rank
+    cdef Py_ssize_t row, k, n = user.n, rank = machine.rank
     cdef double linear = 0.0, square = 0.0, factor
-    cdef double *u = machine.u
-    cdef float *duals = machine.duals
-    cdef const int32_t *better = machine.better
-    cdef const int32_t *worse = machine.worse
+    cdef double *u = user.u
+    cdef float *duals = user.duals
+    cdef const int32_t *better = user.better
+    cdef const int32_t *worse = user.worse
     cdef const double *items = machine.items
     cdef int exponent
+    if n == 0:
+        return  # the vector of a user without comparisons stays as it is
     for k in range(rank):
         u[k] = 0.0
     for row in range(n):
@@ -497,10 +602,14 @@ cdef inline void _update_user(
     const Bounds *bounds, float *dual, double *u, const double *v, const double *w, Py_ssize_t rank
 ) noexcept nogil:
     """Set one dual to its best value, and move the user's vector along v - w."""
+    _add_difference(u, v, w, _set_best(bounds, dual, of_long_difference(u, v, w, rank)), rank)
+
+
+cdef inline double _set_best(const Bounds *bounds, float *dual, Difference difference) noexcept nogil:
+    """Set one dual of the users' half to its best value, and return by how much that moves it."""
     cdef double before = dual[0]
-    cdef Difference difference = of_long_difference(u, v, w, rank)
     dual[0] = _best(bounds, before, difference.product, _inverse(difference.square + bounds.ridge))
-    _add_difference(u, v, w, dual[0] - before, rank)
+    return dual[0] - before
 
 
 cdef inline float _best(const Bounds *bounds, double dual, double margin, double inverse) noexcept nogil:
