@@ -368,7 +368,7 @@ cdef inline void _visit_window(
         records[drawn] = swap
     place = 0
     while place < n:
-        if place + 1 < n and _share_no_item(records + place, records + place + 1):
+        if not machine.atomic and place + 1 < n and _share_no_item(records + place, records + place + 1):
             _fetch_items(machine, records, place + _AHEAD, n)
             _fetch_items(machine, records, place + _AHEAD + 1, n)
             _update_two_records(machine, records + place, records + place + 1)
@@ -433,12 +433,8 @@ cdef inline void _update_two_records(const ItemsMachine *machine, Record *one, R
     cdef double a = long_dot_difference(u, v, w, rank), b = long_dot_difference(t, x, y, rank)
     one.dual = _best(&machine.bounds, before, a, machine.inverses[one.user])
     other.dual = _best(&machine.bounds, other_before, b, machine.inverses[other.user])
-    if machine.atomic:
-        _add_atomically(v, w, u, one.dual - before, rank)
-        _add_atomically(x, y, t, other.dual - other_before, rank)
-    else:
-        _add_both(v, w, u, one.dual - before, rank)
-        _add_both(x, y, t, other.dual - other_before, rank)
+    _add_both(v, w, u, one.dual - before, rank)
+    _add_both(x, y, t, other.dual - other_before, rank)
 
 
 cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_t n, double *sums) noexcept nogil:

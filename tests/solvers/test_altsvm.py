@@ -297,6 +297,25 @@ def test_the_items_are_the_sum_of_their_examples_by_their_duals(schedule, thread
     np.testing.assert_allclose(sums.sum(axis=0), kernel.sums(duals=records["dual"]), rtol=1e-12)
 
 
+def test_atomic_additions_of_two_threads_to_the_same_items_are_never_lost():
+    """Two tasks of one round have the same two items, 200,000 times: without atomic additions some would be lost."""
+    rng, n = np.random.default_rng(0), 400_000
+    records = np.zeros(n, kernel.RECORD)
+    records["user"], records["better"] = rng.integers(100, size=n), 1
+    users, items = rng.standard_normal((100, 4)), np.zeros((2, 4))
+    kernel.items_pass(
+        box=kernel.Box(ridge=0.5, upper=np.inf),
+        tasks=kernel.TaskRecords(records=records, starts=np.array([0, n // 2, n])),
+        rounds=np.array([[0, 2]]),
+        vectors=kernel.Vectors(users=users, items=items),
+        seed=0,
+        atomic=True,
+        threads=2,
+    )
+    moves = records["dual"].astype(float) @ users[records["user"]]
+    np.testing.assert_allclose(items, [-moves, moves], rtol=1e-9)
+
+
 @pytest.mark.parametrize("schedule", ["tournament", "partitioned"])
 @pytest.mark.parametrize("groups", [1, 2, 5, 8])
 def test_every_comparison_has_one_record_and_no_two_tasks_of_a_round_share_an_item(schedule, groups, halves):
