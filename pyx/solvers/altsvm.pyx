@@ -510,15 +510,15 @@ cdef inline void _update_two_users(
     cdef const double *w = machine.items + one.worse[row] * rank
     cdef const double *x = machine.items + other.better[second] * rank
     cdef const double *y = machine.items + other.worse[second] * rank
-    cdef double step, other_step
+    cdef double before = one.duals[row], other_before = other.duals[second]
     _fetch_ahead(machine, one, place)
     _fetch_ahead(machine, other, place)
     cdef Difference a = of_long_difference(one.u, v, w, rank)
     cdef Difference b = of_long_difference(other.u, x, y, rank)
-    step = _set_best(&machine.bounds, one.duals + row, a)
-    other_step = _set_best(&machine.bounds, other.duals + second, b)
-    _add_difference(one.u, v, w, step, rank)
-    _add_difference(other.u, x, y, other_step, rank)
+    one.duals[row] = _best_along(&machine.bounds, before, a)
+    other.duals[second] = _best_along(&machine.bounds, other_before, b)
+    _add_difference(one.u, v, w, one.duals[row] - before, rank)
+    _add_difference(other.u, x, y, other.duals[second] - other_before, rank)
 
 
 cdef inline void _update_one_user(const UsersMachine *machine, const User *user, Py_ssize_t place) noexcept nogil:
@@ -598,14 +598,14 @@ cdef inline void _update_user(
     const Bounds *bounds, float *dual, double *u, const double *v, const double *w, Py_ssize_t rank
 ) noexcept nogil:
     """Set one dual to its best value, and move the user's vector along v - w."""
-    _add_difference(u, v, w, _set_best(bounds, dual, of_long_difference(u, v, w, rank)), rank)
+    cdef double before = dual[0]  # read first: where rows are drawn, its cache miss overlaps those of the vectors
+    dual[0] = _best_along(bounds, before, of_long_difference(u, v, w, rank))
+    _add_difference(u, v, w, dual[0] - before, rank)
 
 
-cdef inline double _set_best(const Bounds *bounds, float *dual, Difference difference) noexcept nogil:
-    """Set one dual of the users' half to its best value, and return by how much that moves it."""
-    cdef double before = dual[0]
-    dual[0] = _best(bounds, before, difference.product, _inverse(difference.square + bounds.ridge))
-    return dual[0] - before
+cdef inline float _best_along(const Bounds *bounds, double dual, Difference difference) noexcept nogil:
+    """The best value of one dual of the users' half."""
+    return _best(bounds, dual, difference.product, _inverse(difference.square + bounds.ridge))
 
 
 cdef inline float _best(const Bounds *bounds, double dual, double margin, double inverse) noexcept nogil:
