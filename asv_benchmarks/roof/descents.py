@@ -144,9 +144,9 @@ CASES = (
         "560 instructions, of which 170 draw the negative",
     ),
     Case("bpr rank 64", "update", partial(_bpr, 64), "940 instructions and 2 mispredicted branches"),
-    Case("altsvm rank 10, items", "update", partial(_altsvm, 10), "162 instructions, of which 60 go with the rank"),
+    Case("altsvm rank 10, items", "update", partial(_altsvm, 10), "169 instructions, of which 53 go with the rank"),
     Case(
-        "altsvm rank 10, users", "update", partial(_altsvm_users, 10), "201 instructions, of which 65 go with the rank"
+        "altsvm rank 10, users", "update", partial(_altsvm_users, 10), "179 instructions, of which 51 go with the rank"
     ),
     Case("altsvm rank 10, items, random order", "update", partial(_altsvm_random, 10), _DRAWN),
     Case("altsvm rank 100, items", "update", partial(_altsvm, 100), "595 instructions and 4 mispredicted branches"),

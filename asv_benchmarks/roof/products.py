@@ -230,5 +230,10 @@ CASES = (
         _item_knn,
         "18 instructions and 0.15 mispredicted branches, and the choice of the nearest items",
     ),
-    Case("ease", "fit", _ease),
+    Case(
+        "ease",
+        "fit",
+        _ease,
+        "SciPy's product of the sparse ratings with themselves takes a third of the time; LAPACK does 45 Gflop/s",
+    ),
 )
