@@ -25,6 +25,8 @@ PROMISES = {
     "TestAltSVMHogwild": LEARNS,
     "TestAltSVMAtomic": LEARNS,
     "TestAltSVMRandom": LEARNS,
+    "TestAltSVMInSinglePrecision": LEARNS,
+    "TestAltSVMInPartsInSinglePrecision": LEARNS,
     "TestAltSVMInParts": LEARNS,
     "TestAltSVMInPartsWithHingeLoss": LEARNS,
     "TestAltSVMInPartsRandom": LEARNS,
