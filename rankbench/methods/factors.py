@@ -72,7 +72,7 @@ class Trained:
                 shown[:] = own[:, : shown.shape[1]]
 
     def take_model(self) -> None:
-        """The reverse: copy the model's arrays, which something else has changed, into what is trained."""
+        """Copy the model's arrays, which something else has changed, into what is trained."""
         for shown, own in zip(self.model, (self.users, self.items), strict=True):
             if shown is not own:
                 own[:, : shown.shape[1]] = shown

@@ -59,8 +59,8 @@ class AltSVM:
     additions (PASSCoDe-Atomic). `random`: every update draws its comparison from all of them, as the authors' code
     does, on one thread; the slowest, kept for comparison.
 
-    `precision=single` trains vectors of 32 bits, which take half the memory and at high ranks a little less time.
-    Margins, squared lengths and the objective are still summed in double precision, and so are the duals' steps.
+    `precision=single` trains vectors of 32 bits, so that an update moves half as many bytes, which saves a little time
+    at high ranks only. Margins, squared lengths, the objective and the steps of the duals stay in double precision.
 
     With `partitions` above 1 the users are cut into P parts, which may be on several machines. A users' half is the
     same. In an items' half every part has the duals of its users' comparisons, and V is the sum of what the duals of

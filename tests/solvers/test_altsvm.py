@@ -202,8 +202,8 @@ def test_the_gap_of_a_half_is_never_below_its_distance_from_the_best(loss, sched
 @pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"schedule": "random"}, {"inner": 3}, {"partitions": 3}])
 @pytest.mark.parametrize("rank", [2, 9])
 def test_single_precision_follows_double_precision(rank, options, halves):
-    """The first halves differ by rounding alone; later ones by what rounding has grown to, and the duals' own."""
-    ends = [list(run(AltSVM(rank, lam=2.0, precision=precision, **options), halves[0], 3)) for precision in PRECISIONS]
+    """Two rounds of both halves, of which the second begins with duals, differ by what rounding has grown to."""
+    ends = [list(run(AltSVM(rank, lam=2.0, precision=precision, **options), halves[0], 5)) for precision in PRECISIONS]
     double, single = (step[-1] for step in ends)
     assert single.objective() == pytest.approx(double.objective(), rel=1e-4)
     if not options.get("partitions"):
