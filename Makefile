@@ -33,8 +33,8 @@ LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes 
 TRACED := build/traced
 TRACING := .ci/kernel-coverage.ini
 ONE_THREAD := OMP_THREAD_LIMIT=1 PYTHONPATH=.:tests
-KERNEL_TESTS := tests/test_item_kernels.py tests/test_kernels.py tests/test_rows.py tests/test_isotonic.py \
-    tests/test_models.py tests/test_threads.py tests/data/splits tests/methods
+KERNEL_TESTS := tests/features/test_item_kernels.py tests/kernels/test_kernels.py tests/kernels/test_rows.py tests/methods/test_isotonic.py \
+    tests/models/test_models.py tests/kernels/test_threads.py tests/data/splits tests/methods
 SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1

@@ -47,7 +47,7 @@ class Stub:
         standard = ["from enum import IntEnum"] if "IntEnum" in words else []
         numpy = ["import numpy as np"] if "np" in words else []
         contract = [name for name in FROM_CONTRACT if name in words]
-        local = [f"from rankbench.contract import {', '.join(sorted(contract, key=_isort))}"] if contract else []
+        local = [f"from rankbench.core.contract import {', '.join(sorted(contract, key=_isort))}"] if contract else []
         modules: dict[str, list[str]] = {}
         for name, module in self.imported.items():
             if name in words and name not in self.own:

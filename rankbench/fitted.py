@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench import models, soundness
-from rankbench.arrays import Array, Arrays
-from rankbench.brief import as_html
-from rankbench.contract import Floats, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
+from rankbench import models
+from rankbench.arrays import soundness
+from rankbench.arrays.npz import Array, Arrays
+from rankbench.core.brief import as_html
+from rankbench.core.contract import Floats, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
+from rankbench.core.errors import UserError
 from rankbench.data.views import Labels, View
-from rankbench.errors import UserError
 from rankbench.metrics.catalogue import seen_items
 from rankbench.names import checked_threads
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench import soundness
-from rankbench.arrays import (
+from rankbench.arrays import soundness
+from rankbench.arrays.npz import (
     Array,
     Arrays,
     as_kernels_take,
@@ -20,10 +20,10 @@ from rankbench.arrays import (
     unpack,
     write_npz,
 )
-from rankbench.brief import brief, brief_html
-from rankbench.contract import Executor, Floats, Int32s, Int64s, Ints, Model, Scattered, Sums
-from rankbench.errors import UserError, unknown
-from rankbench.item_kernels import ItemKernel, KernelName
+from rankbench.core.brief import brief, brief_html
+from rankbench.core.contract import Executor, Floats, Int32s, Int64s, Ints, Model, Scattered, Sums
+from rankbench.core.errors import UserError, unknown
+from rankbench.features.item_kernels import ItemKernel, KernelName
 from rankbench.kernels.models import gram as gram_kernel
 from rankbench.kernels.models import item_weights as weights_kernel
 from rankbench.kernels.models import scoring as scoring_kernel

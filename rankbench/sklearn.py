@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.data.views import Ratings
-from rankbench.feature_matrix import Matrix
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
+from rankbench.features.matrix import Matrix
 from rankbench.models import Stumps, UserWeights
 from rankbench.solvers import SOLVERS, mprank, svrank
 

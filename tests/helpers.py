@@ -11,12 +11,14 @@ import pytest
 from matplotlib.image import imread
 
 from rankbench.cli import main
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
+from rankbench.execution.run import Conditions, Run, Tell
 from rankbench.experiments import Budget, Experiment, Figure
 from rankbench.experiments.spaces import Range, Tune
-from rankbench.harness.records import Cell, Counted, Machine, Point, Result, Selection
-from rankbench.harness.run import Conditions, Run, Tell
-from rankbench.harness.store import ResultsFolder, Store
+from rankbench.records.cells import Cell, Selection
+from rankbench.records.machines import Machine
+from rankbench.records.results import Counted, Point, Result
+from rankbench.records.store import ResultsFolder, Store
 from rankbench.solvers import SOLVERS
 
 TINY = Experiment(

@@ -11,7 +11,7 @@ contiguous, numbers that are not finite. Such a call must return or raise an exc
 ends (or starts) at a page of memory that the system protects, so that a kernel which reads or writes beyond it ends the
 process; the last line of LOG then names the call.
 
-Kernels trust that numbers lie at addresses which C allows for them (`rankbench.arrays.as_kernels_take` sees to it).
+Kernels trust that numbers lie at addresses which C allows for them (`rankbench.arrays.npz.as_kernels_take` sees to it).
 Kernels trust the values of ids and row pointers, which the data views check once; so these are not changed. For the
 same reason an array in which ids or places choose rows is not shortened (`CHOSEN_BY_IDS`).
 """

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Solver
+from rankbench.core.contract import Solver
+from rankbench.core.errors import UserError
 from rankbench.data.splits import SPLITS
 from rankbench.data.views import Ratings, offer
-from rankbench.errors import UserError
-from rankbench.isotonic import OrderGraphs, project_blocks
 from rankbench.kernels import build_info, level
 from rankbench.kernels.models import gram, scoring
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import cofirank
+from rankbench.methods.isotonic import OrderGraphs, project_blocks
 from rankbench.metrics import METRICS, measure, unusable
 from rankbench.metrics.records import metric
 from rankbench.models import Factors

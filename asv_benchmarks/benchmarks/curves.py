@@ -2,13 +2,13 @@
 
 from math import inf, nan
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Step
+from rankbench.core.streams import stream
 from rankbench.data.splits import Split
 from rankbench.data.views import offer
-from rankbench.harness.training import Budget, checkpoints
+from rankbench.execution.training import Budget, checkpoints
 from rankbench.metrics import evaluate
-from rankbench.streams import stream
 
 from .problems import PROBLEMS, Problem, parts, solver
 

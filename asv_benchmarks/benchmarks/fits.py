@@ -2,9 +2,9 @@
 
 import hashlib
 
-from rankbench.arrays import pack
-from rankbench.contract import Model
-from rankbench.harness.training import fit
+from rankbench.arrays.npz import pack
+from rankbench.core.contract import Model
+from rankbench.execution.training import fit
 
 from .problems import PROBLEMS, parts, solver
 

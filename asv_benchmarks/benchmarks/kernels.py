@@ -4,7 +4,6 @@ import numpy as np
 import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-from rankbench.isotonic import Blocks
 from rankbench.kernels.data import pairs
 from rankbench.kernels.methods import margins
 from rankbench.kernels.methods.pairwise import DescentFactors
@@ -15,6 +14,7 @@ from rankbench.kernels.models import gram
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
+from rankbench.methods.isotonic import Blocks
 
 
 def _rows(users: int, per_user: int, items: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from rankbench.core.errors import UserError
 from rankbench.data.splits import Split, split
 from rankbench.data.synthetic import BTL, FeatureLowRank, LowRank, Magnitudes
-from rankbench.errors import UserError
 from rankbench.solvers import SOLVERS
 
 

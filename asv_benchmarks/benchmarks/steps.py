@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rankbench.contract import Step
+from rankbench.core.contract import Step
 from rankbench.data.views import offer
 
 from .problems import PROBLEMS, parts, solver

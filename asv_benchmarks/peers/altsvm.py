@@ -11,7 +11,7 @@ from time import process_time
 import numpy as np
 from turns import Measure, Row, Run, in_turns, seconds
 
-from rankbench.contract import Step
+from rankbench.core.contract import Step
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
 from rankbench.kernels.solvers.altsvm import RECORD

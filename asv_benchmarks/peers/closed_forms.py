@@ -8,8 +8,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 from turns import Row, Run, in_turns, seconds
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Ints
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Ints
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
 from rankbench.kernels.solvers import mprank as mprank_kernel

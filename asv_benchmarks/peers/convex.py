@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 from turns import Row, Run, in_turns, seconds
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.data.synthetic import BTL, LowRank
 from rankbench.data.views import Comparisons
 from rankbench.solvers.convex_erm import ConvexERM

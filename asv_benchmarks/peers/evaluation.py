@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 from turns import Measure, Row, in_turns, seconds
 
 from rankbench import load, split
-from rankbench.contract import Floats, Ints
+from rankbench.core.contract import Floats, Ints
 from rankbench.data.views import Ratings
 from rankbench.metrics import evaluate, per_user
 from rankbench.models import Factors

@@ -9,8 +9,8 @@ import numpy as np
 from turns import Measure, Row, in_turns, seconds
 
 from rankbench import load
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats
 from rankbench.data import DATASETS
 from rankbench.data.splits import split
 from rankbench.data.synthetic import FeatureLowRank, Lookalike

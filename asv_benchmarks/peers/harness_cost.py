@@ -14,14 +14,15 @@ from time import perf_counter, sleep
 
 from turns import Measure, seconds
 
+from rankbench.execution.cluster.driver import Cluster
+from rankbench.execution.run import Conditions, Run
 from rankbench.experiments import Budget, Experiment, load
-from rankbench.harness.claims import Claims
-from rankbench.harness.cluster import Cluster
-from rankbench.harness.materials import Materials
-from rankbench.harness.plan import plan
-from rankbench.harness.records import Cell, Counted, Point, Result, Selection
-from rankbench.harness.run import Conditions, Run
-from rankbench.harness.store import ResultsFolder
+from rankbench.planning.materials import Materials
+from rankbench.planning.plan import plan
+from rankbench.records.cells import Cell, Selection
+from rankbench.records.claims import Claims
+from rankbench.records.results import Counted, Point, Result
+from rankbench.records.store import ResultsFolder
 
 SOLVERS, REPETITIONS = 20, 500
 CLAIMED = 200

@@ -8,8 +8,8 @@ import scipy.sparse
 from scipy.optimize import isotonic_regression
 from turns import Row, in_turns, seconds
 
-from rankbench.contract import Floats, Ints
-from rankbench.isotonic import Blocks, OrderGraphs
+from rankbench.core.contract import Floats, Ints
+from rankbench.methods.isotonic import Blocks, OrderGraphs
 
 _USERS, _ITEMS = 10_000, 100
 _LONG = 10_000_000

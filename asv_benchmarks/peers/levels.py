@@ -14,7 +14,7 @@ from itertools import chain, count
 import numpy as np
 from turns import Row, Run, in_turns, seconds
 
-from rankbench.contract import Step
+from rankbench.core.contract import Step
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings, offer
 from rankbench.kernels import LEVELS

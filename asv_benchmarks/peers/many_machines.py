@@ -25,16 +25,16 @@ from turns import Measure
 
 import rankbench
 from rankbench import load
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Partitioned, Sums
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Partitioned, Sums
+from rankbench.core.streams import stream
 from rankbench.data.views import Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, Team
-from rankbench.harness.machine import describe
+from rankbench.execution.machine import describe
 from rankbench.methods.factors import whole_lanes
 from rankbench.solvers.altsvm import AltSVM
 from rankbench.solvers.frsvm import FRSVM
-from rankbench.streams import stream
 
 COMMAND = "python asv_benchmarks/peers/many_machines.py --report reports/many-machines.md"
 PARTS = 16
@@ -52,8 +52,8 @@ PROBLEMS = {  # solver, data, and comparisons drawn per user
 MEMBER = """
 import json, sys
 from rankbench.distributed.teams import Member
-from rankbench.harness.machine import describe
-from rankbench.blas import one_blas_thread
+from rankbench.execution.machine import describe
+from rankbench.core.blas import one_blas_thread
 member = Member("127.0.0.1", bytes.fromhex(sys.argv[2]))
 print(json.dumps(member.address), flush=True)
 with one_blas_thread():

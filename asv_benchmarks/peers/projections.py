@@ -11,7 +11,7 @@ from time import process_time
 import numpy as np
 from turns import Measure
 
-from rankbench.isotonic import Blocks, OrderGraphs
+from rankbench.methods.isotonic import Blocks, OrderGraphs
 
 _ROWS = (100_000, 300_000, 1_000_000, 3_000_000)
 _NODES = (200, 400, 800, 1600)

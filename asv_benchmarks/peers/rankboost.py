@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 from turns import Measure, Row, in_turns, seconds
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.data.views import Ratings
 from rankbench.solvers.rankboost import RankBoost
 

@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 from turns import Row, Run, in_turns, seconds
 
-from rankbench.contract import Floats, Ints, Solver
+from rankbench.core.contract import Floats, Ints, Solver
 from rankbench.data.synthetic import FeatureLowRank, LowRank
 from rankbench.data.views import Ratings
 from rankbench.solvers.mf import MF

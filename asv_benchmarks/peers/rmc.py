@@ -8,10 +8,10 @@ import numpy as np
 from turns import Measure, Row, Run, in_turns
 
 from rankbench import data as data_sets
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats
 from rankbench.data.views import Ratings
-from rankbench.isotonic import Blocks
+from rankbench.methods.isotonic import Blocks
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.smc import SMC
 

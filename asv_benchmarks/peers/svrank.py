@@ -10,8 +10,9 @@ from sklearn.svm import SVR
 from threadpoolctl import threadpool_limits
 from turns import Measure, Row, in_turns, seconds
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Step
+from rankbench.core.streams import stream
 from rankbench.data.splits import Split
 from rankbench.data.splits import split as cut
 from rankbench.data.synthetic import Magnitudes
@@ -19,7 +20,6 @@ from rankbench.data.views import Ratings
 from rankbench.methods.residuals import FeatureSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank
-from rankbench.streams import stream
 
 _C, _WIDTH, _EPS = 30.0, 10.0, 0.1
 _SIZES = (2_500, 5_000, 10_000, 20_000)

@@ -24,7 +24,7 @@ from machine import Meter, described
 from pages import with_section
 from shares import as_csv, lines, section, table
 
-from rankbench.blas import one_blas_thread
+from rankbench.core.blas import one_blas_thread
 from rankbench.kernels import build_info
 
 CASES = (*descents.CASES, *products.CASES, *orders.CASES)

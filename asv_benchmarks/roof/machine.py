@@ -17,7 +17,7 @@ from time import process_time
 import numpy as np
 from work import Limits
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.level import BASELINE
 
 SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")

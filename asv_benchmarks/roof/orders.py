@@ -7,13 +7,13 @@ import rankboost as boosting
 from benchmarks import kernels as small
 from ready import DOUBLE, Case, Ready, factors, part, pools_of, ratings, steps_of, tasks
 
-from rankbench.isotonic import Blocks
 from rankbench.kernels.metrics import catalogue
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.metrics.requests import Requests
 from rankbench.kernels.models import scoring
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import svrank
+from rankbench.methods.isotonic import Blocks
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import checked_features
 from rankbench.solvers.rankboost import RankBoost

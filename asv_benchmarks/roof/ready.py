@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from work import Formulas, Work, formulas
 
-from rankbench.contract import Floats, Solver, Step
+from rankbench.core.contract import Floats, Solver, Step
 from rankbench.data.synthetic import FeatureLowRank, LowRank
 from rankbench.data.views import Comparisons, Ratings, offer
-from rankbench.isotonic import Blocks
 from rankbench.kernels import LEVEL
 from rankbench.kernels.level import BASELINE
 from rankbench.methods.factors import zero_rows
+from rankbench.methods.isotonic import Blocks
 
 DOUBLE = 8  # bytes
 

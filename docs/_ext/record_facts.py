@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 import rankbench
 from rankbench import Step, UserError
 from rankbench.cli.describe import Setting, declared, settings_in
-from rankbench.contract import NeedsMore
+from rankbench.core.contract import NeedsMore
 from rankbench.data.splits import SPLITS
+from rankbench.execution.training import trained
 from rankbench.experiments import Budget
-from rankbench.harness.training import trained
 from rankbench.metrics import METRICS
 from rankbench.metrics.records import Metric
 from rankbench.names import Registry

@@ -1,6 +1,6 @@
 # The few BLAS and LAPACK calls that are faster than a loop, for row-major matrices.
 #
-# BLAS runs on one thread per call (see rankbench.blas), so that the bits depend on the input alone and parallel
+# BLAS runs on one thread per call (see rankbench.core.blas), so that the bits depend on the input alone and parallel
 # kernels can call it from all their threads.
 
 from scipy.linalg.cython_blas cimport dgemm, dsyrk

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from rankbench import experiments
 from rankbench.api.progress import cell_display
-from rankbench.brief import brief_table
-from rankbench.errors import UserError, unknown
+from rankbench.core.brief import brief_table
+from rankbench.core.errors import UserError, unknown
+from rankbench.execution.isolation import Caps
+from rankbench.execution.retraining import best_of
+from rankbench.execution.run import Conditions, Event, Run
 from rankbench.experiments import Budget, Experiment
 from rankbench.experiments.spaces import Tune, read_space
-from rankbench.harness.isolation import Caps
-from rankbench.harness.plan import check_named
-from rankbench.harness.records import Entry, Selection, Study
-from rankbench.harness.remaking import best_of
-from rankbench.harness.run import Conditions, Event, Run
-from rankbench.harness.store import ResultsFolder
-from rankbench.harness.tuning import alone
-from rankbench.own_data.handing import handed, named
-from rankbench.report import comparison, tables, trials
+from rankbench.own_data.frames import handed, named
+from rankbench.planning.plan import check_named
+from rankbench.planning.tuning import alone
+from rankbench.records.cells import Selection
+from rankbench.records.store import ResultsFolder
+from rankbench.records.studies import Entry, Study
+from rankbench.report.analysis import comparison, trials
+from rankbench.report.render import tables
 from rankbench.report.study import studies, study
 
 if TYPE_CHECKING:

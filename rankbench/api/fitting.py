@@ -9,16 +9,16 @@ import numpy as np
 
 from rankbench import fitted, metrics
 from rankbench.api.progress import Callback, CurvePoint, Progress, step_display
-from rankbench.contract import DECLARATIONS, Model, NeedsMore, OwnMetric, Solver
+from rankbench.core.contract import DECLARATIONS, Model, NeedsMore, OwnMetric, Solver
+from rankbench.core.errors import UserError
+from rankbench.core.streams import RNG, seed_of
 from rankbench.data.splits import SPLITS, Split, cut
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.errors import UserError
+from rankbench.execution.training import Checkpoint, trained
 from rankbench.experiments import Budget
 from rankbench.fitted import Fitted
-from rankbench.harness.training import Checkpoint, trained
 from rankbench.metrics import Metric
 from rankbench.solvers import SOLVERS
-from rankbench.streams import RNG, seed_of
 
 if TYPE_CHECKING:
     import pandas

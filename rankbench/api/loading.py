@@ -6,10 +6,10 @@ from typing import Any, Literal
 import scipy.sparse
 
 from rankbench import data, fitted
+from rankbench.core.errors import UserError
+from rankbench.core.streams import RNG, seed_of
 from rankbench.data.export import read_back
 from rankbench.data.frames import from_frame, from_matrix, with_features
-from rankbench.errors import UserError
-from rankbench.streams import RNG, seed_of
 
 _KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv", ".parquet": "parquet", ".pq": "parquet",
           ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip

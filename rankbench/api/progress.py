@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rankbench.contract import Model
+from rankbench.core.contract import Model
 
 if TYPE_CHECKING:
-    from rankbench.harness.run import Event
+    from rankbench.execution.run import Event
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from rankbench import __version__
 from rankbench.cli import checking, data_verbs, looking, own, running, sharing
 from rankbench.cli.lines import complain, show
 from rankbench.cli.opening import temporary_folders
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 _HELP = """Fast solvers for learning to rank from preferences, and a harness that reproduces the papers' numbers.
 

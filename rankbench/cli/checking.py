@@ -7,12 +7,12 @@ import typer
 
 from rankbench.cli import completion
 from rankbench.cli.options import option, seconds_of
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from rankbench.harness.materials import Materials
-    from rankbench.harness.records import Cell
     from rankbench.names import Named
+    from rankbench.planning.materials import Materials
+    from rankbench.records.cells import Cell
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -54,10 +54,10 @@ def check(
 
     Example: rankbench check my_solver.py:Mine --pdb -d ratings.csv
     """
+    from rankbench.checks.kit import checked
     from rankbench.cli.lines import show
     from rankbench.cli.printer import show_findings
-    from rankbench.harness.checks.kit import checked
-    from rankbench.harness.in_this_process import cell_of
+    from rankbench.execution.in_this_process import cell_of
 
     if profile and pdb:
         raise UserError("--profile and --pdb exclude each other: choose one")
@@ -102,8 +102,8 @@ def _profile(cell: "Cell", materials: "Materials") -> int:
     """Run a cell here and print which functions took most time; the exit code."""
     from rankbench.cli.lines import show
     from rankbench.cli.printer import show_sheet
-    from rankbench.harness.in_this_process import profiled
-    from rankbench.report.tables import Sheet
+    from rankbench.execution.in_this_process import profiled
+    from rankbench.report.render.tables import Sheet
 
     points, functions = profiled(cell, materials)
     lines = tuple((one.name, str(one.calls), f"{one.own:.3f}", f"{one.total:.3f}") for one in functions)
@@ -119,8 +119,8 @@ def _debug(cell: "Cell", materials: "Materials") -> int:
     import traceback
 
     from rankbench.cli.lines import show
-    from rankbench.harness.in_this_process import run_here
-    from rankbench.harness.own_lines import with_own_line
+    from rankbench.execution.in_this_process import run_here
+    from rankbench.names.user_lines import with_own_line
 
     try:
         points, _ = run_here(cell, materials)

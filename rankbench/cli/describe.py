@@ -11,16 +11,16 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from rankbench import data as data_sets
 from rankbench import experiments
-from rankbench.contract import Solver
+from rankbench.core.contract import Solver
+from rankbench.core.errors import unknown
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import folders as folders_of
 from rankbench.data.origins import Origin
 from rankbench.data.publications import Publication
 from rankbench.data.splits import SPLITS
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import unknown
+from rankbench.execution import machine
 from rankbench.experiments.spaces import described
-from rankbench.harness import machine
 from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
 from rankbench.names import Limits, Registry, parse, settings_of, show_value
 from rankbench.names.grammar import written

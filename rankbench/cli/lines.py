@@ -2,7 +2,7 @@
 
 import sys
 
-from rankbench.errors import LONGEST, safe, visible
+from rankbench.core.errors import LONGEST, safe, visible
 
 
 def show(text: str) -> None:

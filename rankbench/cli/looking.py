@@ -9,13 +9,13 @@ import typer
 from rankbench.cli import completion
 from rankbench.cli.opening import is_archive, made_by, named, stored_in
 from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Seed, Stored, option
-from rankbench.errors import UserError, unknown
+from rankbench.core.errors import UserError, unknown
 
 if TYPE_CHECKING:
-    from rankbench.harness.records import Study
-    from rankbench.harness.store import ResultsFolder
-    from rankbench.report.comparison import Comparison
-    from rankbench.report.costs import CostTable
+    from rankbench.records.store import ResultsFolder
+    from rankbench.records.studies import Study
+    from rankbench.report.analysis.comparison import Comparison
+    from rankbench.report.analysis.costs import CostTable
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -74,8 +74,8 @@ def export(
     from rankbench.data import DATASETS
     from rankbench.data.export import export as write_out
     from rankbench.data.splits import SPLITS
-    from rankbench.harness.materials import Materials
-    from rankbench.harness.records import Place
+    from rankbench.planning.materials import Materials
+    from rankbench.records.cells import Place
 
     if repetition < 0:
         raise UserError(f"--repetition {repetition} is out of range: must be at least 0")
@@ -127,11 +127,11 @@ def table(
 
     Example: rankbench table park2015-table1 --csv
     """
-    from rankbench.report.by_trials import by_trials_sheet, standings
-    from rankbench.report.costs import cost_tables
-    from rankbench.report.peaks import peak_sheet, peaks_to_csv
-    from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
-    from rankbench.report.trials import trial_sheet, trials, trials_to_csv
+    from rankbench.report.analysis.by_trials import by_trials_sheet, standings
+    from rankbench.report.analysis.costs import cost_tables
+    from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
+    from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
+    from rankbench.report.render.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 
     _refuse_both({"--csv": as_csv, "--latex": as_latex})
     _refuse_both({"--peaks": of_peaks, "--trials": of_trials, "--by-trials": by_trials, "--costs": of_costs})
@@ -165,7 +165,7 @@ def _refuse_both(options: dict[str, bool]) -> None:
 
 def _print_costs(tables: "list[CostTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
     """Print the tables of costs of a study."""
-    from rankbench.report.tables import timing_notes, to_latex, to_markdown
+    from rankbench.report.render.tables import timing_notes, to_latex, to_markdown
 
     if not tables:
         raise UserError(f"{found.name} compares no costs: its figure shows no growth, and it names no rivals")
@@ -203,7 +203,7 @@ def compare(
     Example: rankbench compare one.zip other.zip
     """
     from rankbench.cli.printer import show_sheet
-    from rankbench.report.comparison import WORSE, sheet_of, to_csv, within
+    from rankbench.report.analysis.comparison import WORSE, sheet_of, to_csv, within
 
     if len(what) == 1:
         found = within(stored_study(out, what[0], seed, full))
@@ -234,7 +234,7 @@ def _studies(results: "ResultsFolder", experiment: str, seed: int | None, full: 
 
 def _beside(one: dict[str, "Study"], other: dict[str, "Study"], names: tuple[str, str]) -> list["Comparison"]:
     """The comparisons of all experiments that two sets of results have in common."""
-    from rankbench.report.comparison import between
+    from rankbench.report.analysis.comparison import between
 
     common = sorted(one.keys() & other.keys())
     if not common:
@@ -274,9 +274,9 @@ def plot(
 
 def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
     """Draw the study's figure, and that of its ranks if it has any; returns the file names without extension."""
-    from rankbench.report.figures import draw
-    from rankbench.report.ranks import draw_ranks, ranks
-    from rankbench.report.series import drawing
+    from rankbench.report.analysis.ranks import draw_ranks, ranks
+    from rankbench.report.render.figures import draw
+    from rankbench.report.render.series import drawing
 
     drawn = drawing(found)
     if drawn is None:
@@ -289,7 +289,7 @@ def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
 
 def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
     """Draw every solver's basic functions; returns the file names without extension."""
-    from rankbench.report.ranking_functions import bases, draw_basis
+    from rankbench.report.render.ranking_functions import bases, draw_basis
 
     if not (each := bases(found)):
         raise UserError(

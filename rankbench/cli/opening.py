@@ -11,10 +11,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from rankbench.harness.store import ResultsFolder, Warn
+    from rankbench.records.store import ResultsFolder, Warn
 
 # Each function imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -49,7 +49,7 @@ def stored_in(path: Path, untouched: bool = False, warn: "Warn | None" = None) -
 def made_by(path: Path, machine: str, experiment: str = "") -> "ResultsFolder":
     """The results in a folder or an archive that a machine or a commit has made; all of them if none is named."""
     from rankbench.cli.session import results_in
-    from rankbench.harness.selecting import select
+    from rankbench.records.by_machine import select
 
     results = stored_in(path)
     if not machine:
@@ -73,7 +73,7 @@ def _unpacked(path: Path) -> Path:
     """The temporary folder with the results in an archive; says how many of its run are there."""
     from rankbench.cli.lines import mention
     from rankbench.cli.session import results_in
-    from rankbench.harness.archives import opened
+    from rankbench.records.archive import opened
     from rankbench.report.crate import there
 
     folder = _folders.get().enter_context(opened(path))

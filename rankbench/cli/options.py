@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rankbench.cli import completion
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 RESULTS = Path("results")
 _JOBS = 1024  # each job is a thread of this process, and three processes

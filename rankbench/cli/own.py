@@ -19,7 +19,7 @@ from rankbench.cli.options import (
     option,
     seconds_of,
 )
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 if TYPE_CHECKING:
     from rankbench.own_data.choosing import Choice, Wishes
@@ -87,9 +87,9 @@ def on(
     Example: rankbench on pairs.csv -s my_solver.py:Mine --time 5m
     """
     from rankbench.cli.session import Session, results_in
-    from rankbench.harness.isolation import Caps
-    from rankbench.harness.records import Selection
-    from rankbench.harness.run import Conditions
+    from rankbench.execution.isolation import Caps
+    from rankbench.execution.run import Conditions
+    from rankbench.records.cells import Selection
 
     wishes = _wishes(solver, metric, split, time, trials, repetitions, jobs)
     with as_options():
@@ -159,7 +159,7 @@ def _wishes(
     jobs: int | None,
 ) -> "Wishes":
     """What the user has said, checked."""
-    from rankbench.harness.system import usable_cores
+    from rankbench.core.system import usable_cores
     from rankbench.own_data.choosing import Wishes
 
     if trials is not None and trials < 1:
@@ -173,6 +173,6 @@ def _wishes(
 
 def _chosen(file: str, wishes: "Wishes") -> "Choice":
     """The comparison that suits a file, as far as the user has not said otherwise."""
-    from rankbench.own_data.trying import choice_for
+    from rankbench.own_data.fitting_choice import choice_for
 
     return choice_for(file, wishes)

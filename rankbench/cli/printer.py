@@ -21,12 +21,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from rankbench.checks.findings import Finding
 from rankbench.cli.lines import show
-from rankbench.errors import safe
-from rankbench.harness.findings import Finding
-from rankbench.harness.records import Result
-from rankbench.harness.run import Event
-from rankbench.report.tables import Sheet, to_markdown
+from rankbench.core.errors import safe
+from rankbench.execution.run import Event
+from rankbench.records.results import Result
+from rankbench.report.render.tables import Sheet, to_markdown
 
 _INDENT = 7  # of the lines below the first one of what is folded
 _MARKS = {"passed": "ok    ", "failed": "FAILED", "not applicable": "-     "}

@@ -40,7 +40,7 @@ from rankbench.cli.options import (
     refuse_odd_joining,
     seconds_of,
 )
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -98,9 +98,9 @@ def run(
     Example: rankbench run park2015-table1 --scheduler tcp://10.0.0.1:8786
     """
     from rankbench.cli.session import Session, results_in, workplace_at
-    from rankbench.harness.isolation import Caps
-    from rankbench.harness.records import Selection
-    from rankbench.harness.run import Conditions
+    from rankbench.execution.isolation import Caps
+    from rankbench.execution.run import Conditions
+    from rankbench.records.cells import Selection
 
     with as_options():
         selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
@@ -132,8 +132,8 @@ def verify(
     Example: rankbench verify gunasekar2016-table2 --sample 5
     """
     from rankbench.cli.session import verified
-    from rankbench.harness.isolation import Caps
-    from rankbench.harness.run import Conditions
+    from rankbench.execution.isolation import Caps
+    from rankbench.execution.run import Conditions
 
     if sample < 1:
         raise UserError(f"--sample {sample} is out of range: must be at least 1")
@@ -177,12 +177,12 @@ def tune(
     from dataclasses import replace
 
     from rankbench.cli.session import Session, results_in
+    from rankbench.execution.isolation import Caps
+    from rankbench.execution.run import Conditions
     from rankbench.experiments import Budget
     from rankbench.experiments.spaces import Tune, read_space
-    from rankbench.harness.isolation import Caps
-    from rankbench.harness.records import Selection
-    from rankbench.harness.run import Conditions
-    from rankbench.harness.tuning import alone
+    from rankbench.planning.tuning import alone
+    from rankbench.records.cells import Selection
 
     kind = Tune(method=method, draws=draws)  # type: ignore[arg-type]  # which checks them
     with as_options():

@@ -14,25 +14,26 @@ import psutil
 from rankbench import experiments
 from rankbench.cli.lines import complain, show
 from rankbench.cli.printer import progress_of, show_folded, show_sheet
+from rankbench.core.errors import UserError
+from rankbench.core.temporary import own_folder
 from rankbench.data.splits import SPLITS
-from rankbench.errors import UserError
+from rankbench.execution.run import Conditions, Run
+from rankbench.execution.verify import sampled, verify
+from rankbench.execution.workplace import Workplace
 from rankbench.experiments import Experiment
-from rankbench.harness.plan import check_named, plan
-from rankbench.harness.records import Cell, Entry, Place, Selection, Study, skip_lines
-from rankbench.harness.run import Conditions, Run
-from rankbench.harness.store import ResultsFolder, Warn
-from rankbench.harness.temporary import own_folder
-from rankbench.harness.verification import sampled, verify
-from rankbench.harness.workplace import Workplace
 from rankbench.own_data.auditing import hints
 from rankbench.own_data.choosing import STEPS, Choice
 from rankbench.own_data.experiment_file import experiment_of
-from rankbench.own_data.kept import Kept
-from rankbench.report.answer import answer, answer_sheet, failures
-from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
+from rankbench.own_data.users_kept import Kept
+from rankbench.planning.plan import check_named, plan
+from rankbench.records.cells import Cell, Place, Selection, skip_lines
+from rankbench.records.store import ResultsFolder, Warn
+from rankbench.records.studies import Entry, Study
+from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
+from rankbench.report.analysis.trials import best_first, trial_sheet, trials
+from rankbench.report.render.answer import answer, answer_sheet, failures
+from rankbench.report.render.tables import sheet, timing_notes, verdict_notes
 from rankbench.report.study import stored_beyond
-from rankbench.report.tables import sheet, timing_notes, verdict_notes
-from rankbench.report.trials import best_first, trial_sheet, trials
 from rankbench.report.writing import write_report
 
 OK, CELL_FAILED, INTERRUPTED = 0, 2, 130
@@ -55,7 +56,7 @@ def workplace_at(scheduler: str | None, per_node: int) -> Iterator[Workplace | N
         yield None
         return
     try:
-        from rankbench.harness.cluster import Cluster  # noqa: PLC0415  needs an extra, and is slow to import
+        from rankbench.execution.cluster.driver import Cluster  # noqa: PLC0415  needs an extra, and is slow to import
     except ImportError:
         raise UserError(
             "--scheduler needs Dask, which is not installed", remedy="pip install rankbench[dask]"

@@ -10,8 +10,8 @@ import typer
 from rankbench.cli import completion
 from rankbench.cli.opening import is_archive, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
-from rankbench.errors import UserError
-from rankbench.leftovers import partial_of
+from rankbench.core.errors import UserError
+from rankbench.core.leftovers import partial_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     import pandas
 
-    from rankbench.harness.merging import Merge
-    from rankbench.harness.records import Result
-    from rankbench.harness.store import ResultsFolder
+    from rankbench.records.merge import Merge
+    from rankbench.records.results import Result
+    from rankbench.records.store import ResultsFolder
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -47,7 +47,7 @@ def merge(
     """
     from rankbench.cli.lines import complain, show
     from rankbench.cli.session import results_in
-    from rankbench.harness.merging import carry_out, check_apart, survey
+    from rankbench.records.merge import carry_out, check_apart, survey
 
     check_apart(out, sources)
     told: list[str] = []
@@ -108,7 +108,7 @@ def archive(
     from rankbench.cli.lines import show
     from rankbench.cli.looking import stored_study
     from rankbench.cli.session import results_in
-    from rankbench.harness.archives import write
+    from rankbench.records.archive import write
     from rankbench.report.crate import NO_LICENCE, files_of, there
     from rankbench.report.study import chosen_plan
 
@@ -154,9 +154,9 @@ def model(
     Example: rankbench model park2015-table1 --best -d low-rank -o best.npz
     """
     from rankbench.cli.lines import show
+    from rankbench.execution.retraining import remade
     from rankbench.fitted import save
-    from rankbench.harness.remaking import remade
-    from rankbench.harness.store import file_name
+    from rankbench.records.store import file_name
 
     asked = {"data": data, "split": split, "solver": solver}
     if not best and (metric or any(asked.values())):
@@ -228,7 +228,7 @@ def _write_csv(blocks: "Iterator[pandas.DataFrame]", file: "TextIO") -> int:
 
 def _of_key(out: Path, digits: str) -> "Result":
     """The result whose key starts with these digits."""
-    from rankbench.harness.remaking import FEWEST, by_key
+    from rankbench.execution.retraining import FEWEST, by_key
 
     if not re.fullmatch(r"[0-9a-f]{1,64}", digits):
         raise UserError(f"{digits!r} is no key: give the digits of a cell's key, or an experiment with --best")
@@ -240,8 +240,8 @@ def _of_key(out: Path, digits: str) -> "Result":
 def _best(out: Path, name: str, metric: str, asked: "Mapping[str, str]") -> "Result":
     """The result that is meant by `--best`; `asked` has the data set, the split and the solver, or empty texts."""
     from rankbench.cli.looking import stored_study
-    from rankbench.errors import unknown
-    from rankbench.harness.remaking import best_of
+    from rankbench.core.errors import unknown
+    from rankbench.execution.retraining import best_of
 
     study = stored_study(out, name, None, None)
     measures = {measure.label: measure for measure in study.measures}

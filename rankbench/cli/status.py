@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from rankbench.harness.store import Store, Stored, StoredPlan, file_name
+from rankbench.records.store import Store, Stored, StoredPlan, file_name
 
 _MEGABYTE = 1e6
 

@@ -4,11 +4,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
 from rankbench.data.origins import Generated, Origin
 from rankbench.data.views import View
-from rankbench.errors import UserError
 from rankbench.names import Named, Registry
-from rankbench.streams import stream
 
 DATASETS = Registry(
     "data set",

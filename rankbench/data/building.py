@@ -5,12 +5,12 @@ from typing import Literal
 
 import numpy as np
 
-from rankbench.arrays import sealed
-from rankbench.contract import Ints
+from rankbench.arrays.npz import sealed
+from rankbench.core.contract import Ints
+from rankbench.core.errors import UserError
 from rankbench.data.features import Features
 from rankbench.data.tables import Ids, Rows
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 
 Repeats = Literal["error", "last"]
 _WIDE = 50_000_000  # ids below this are numbered by a lookup table, other ids by sorting

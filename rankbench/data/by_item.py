@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Int32s, Int64s, Ints
+from rankbench.arrays.mapped import pieces
+from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.kernels.shared.rows import SparseRows
-from rankbench.mapped import pieces
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 import rankbench
-from rankbench.arrays import Array, fingerprint, pack, read_npz, unpack, write_npz
-from rankbench.contract import Ints
+from rankbench.arrays.npz import Array, fingerprint, pack, read_npz, unpack, write_npz
+from rankbench.core.contract import Ints
+from rankbench.core.errors import UserError
+from rankbench.core.leftovers import partial_of
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, View
-from rankbench.errors import UserError
-from rankbench.leftovers import partial_of
 
 FORMAT = 1  # version of the file format
 _COLUMNS = {"Ratings": ("user", "item", "rating"), "Comparisons": ("user", "better", "worse")}

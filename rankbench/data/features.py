@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from rankbench.core.errors import UserError
 from rankbench.data.tables import Ids
-from rankbench.errors import UserError
 
 _DENSE = 100  # up to this many columns a dense array is smaller and faster than a sparse one
 _WORD = re.compile(r"[^\W_]+")

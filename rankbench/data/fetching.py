@@ -14,8 +14,8 @@ import pooch
 import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
+from rankbench.core.errors import UserError
 from rankbench.data.origins import Download, Tell
-from rankbench.errors import UserError
 
 _RETRIES = 3  # after a cut connection, a wrong hash or a busy server
 _PIECE = 1 << 16

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from rankbench.core.errors import UserError
 from rankbench.data.cache import cache_folder
-from rankbench.errors import UserError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from rankbench.arrays import Array
-from rankbench.contract import Floats, Int64s, Ints
+from rankbench.arrays.npz import Array
+from rankbench.core.contract import Floats, Int64s, Ints
+from rankbench.core.errors import UserError, unknown
 from rankbench.data.building import Repeats, numbered
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Ids, unreadable
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import pandas

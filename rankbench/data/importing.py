@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+from rankbench.core.errors import UserError
 from rankbench.data.files import folders
 from rankbench.data.origins import Generated, Origin
 from rankbench.data.sources.rdatasets import Shipped
-from rankbench.errors import UserError
 
 
 def take(name: str, origin: Origin, path: Path, load: Callable[[], object]) -> Path:

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from rankbench.arrays import map_npz, pack, write_npz
-from rankbench.contract import Dataclass
+from rankbench.arrays.npz import map_npz, pack, write_npz
+from rankbench.core.contract import Dataclass
+from rankbench.core.errors import UserError
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import Files
 from rankbench.data.views import Comparisons, Ratings, view_of
-from rankbench.errors import UserError
 from rankbench.names import settings_of, show_settings
 
 AnyView = TypeVar("AnyView", Ratings, Comparisons)

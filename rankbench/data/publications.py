@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rankbench.core.errors import UserError
 from rankbench.data.files import Files, folders
 from rankbench.data.origins import Download, Held, Tell
-from rankbench.errors import UserError
 
 
 @dataclass(frozen=True)

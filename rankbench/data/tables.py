@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from rankbench.contract import Floats, Int64s, Ints
+from rankbench.core.contract import Floats, Int64s, Ints
+from rankbench.core.errors import UserError
 from rankbench.data.files import File
-from rankbench.errors import UserError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

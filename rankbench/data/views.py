@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.arrays import LARGEST, Array, Arrays, is_sealed, sealed, unpack
-from rankbench.brief import Facts, as_html
-from rankbench.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
+from rankbench.arrays.mapped import PIECE, Pile, pieces, put_aside
+from rankbench.arrays.npz import LARGEST, Array, Arrays, is_sealed, sealed, unpack
+from rankbench.core.brief import Facts, as_html
+from rankbench.core.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
+from rankbench.core.errors import UserError
+from rankbench.core.streams import RNG
 from rankbench.data.by_item import ByItem, users_of
-from rankbench.errors import UserError
-from rankbench.feature_matrix import Matrix
+from rankbench.features.matrix import Matrix
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
-from rankbench.mapped import PIECE, Pile, pieces, put_aside
-from rankbench.streams import RNG
 
 ItemFeatures: TypeAlias = Matrix | None
 _OTHER_SOLVER = "pass ratings, or take a solver that learns from comparisons (rankbench list solvers)"

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from rankbench.contract import Int64s
+from rankbench.core.contract import Int64s
+from rankbench.core.errors import UserError
 from rankbench.data.views import LABELS, Comparisons, Ratings
-from rankbench.errors import UserError
 
 V = TypeVar("V", bound=Ratings | Comparisons)
 

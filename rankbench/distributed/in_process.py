@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbench.contract import Partitioned, Scattered, Step, Sums
+from rankbench.core.contract import Partitioned, Scattered, Step, Sums
 from rankbench.distributed.trees import PartialSums
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import psutil
 
-from rankbench.contract import Sums
+from rankbench.core.contract import Sums
 from rankbench.distributed.channels import (
     Address,
     Blob,

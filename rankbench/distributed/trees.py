@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from rankbench.contract import Sums
+from rankbench.core.contract import Sums
 
 Place = tuple[int, int]  # of a node: its level, and its number in that level
 

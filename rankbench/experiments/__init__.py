@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
-from rankbench.errors import UserError, unknown
+from rankbench.core.errors import UserError, unknown
 from rankbench.experiments.costs import Growth, Rivals, read_patterns
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune

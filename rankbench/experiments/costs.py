@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.names import Limits, Pattern, check
 
 _MOST = 10.0  # an exponent above this is a mistake

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
-from rankbench.errors import UserError, unknown
+from rankbench.core.errors import UserError, unknown
 from rankbench.names import check
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from rankbench.core.errors import UserError, unknown
 from rankbench.data.splits import VALIDATIONS
-from rankbench.errors import UserError, unknown
 from rankbench.metrics import metric
 from rankbench.names import TRIALS, Limits, build, check, parse, show, show_value, without_folder
 from rankbench.solvers import SOLVERS

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 BASELINE = "baseline"
 _FOLDER = Path(__file__).parent / "levels"

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from rankbench.contract import Flags, Floats
+from rankbench.core.contract import Flags, Floats
 from rankbench.data.by_item import users_of
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import padded

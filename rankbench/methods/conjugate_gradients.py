@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 
 Blocks = tuple[Floats, ...]  # a vector, in one or more arrays
 

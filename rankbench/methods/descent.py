@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.methods.line_search import sufficient
 
 Function = Callable[[Floats], tuple[float, Floats]]  # a value, and the gradient

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Int32s, Int64s
-from rankbench.feature_matrix import Features, SparseFeatures
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Int32s, Int64s
+from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel

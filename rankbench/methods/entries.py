@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Int32s, Int64s, Ints
+from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Comparisons
 from rankbench.kernels.methods import entries as kernel

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankbench.contract import Float32s, Floats, Ints
-from rankbench.errors import UserError
+from rankbench.core.contract import Float32s, Floats, Ints
+from rankbench.core.errors import UserError
 from rankbench.kernels.methods import margins
 from rankbench.kernels.shared.arena import LINE
 from rankbench.kernels.shared.lanes import LANES, SINGLE_LANES

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.shared.rows import SparseRows

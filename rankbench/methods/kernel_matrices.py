@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s, Int64s, Model
+from rankbench.core.contract import Floats, Int32s, Int64s, Model
 from rankbench.data.views import Ratings
-from rankbench.item_kernels import ItemKernel
+from rankbench.features.item_kernels import ItemKernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.models import KernelExpansion, KernelScores
 

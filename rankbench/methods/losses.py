@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.kernels.shared.losses import Loss as Code
 
 Function = Callable[[Floats], Floats]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 
 
 @dataclass(frozen=True, eq=False)

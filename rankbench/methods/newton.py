@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rankbench.contract import Floats, Model, Step
+from rankbench.core.contract import Floats, Model, Step
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 

@@ -5,13 +5,13 @@ from functools import cached_property
 
 import numpy as np
 
-from rankbench.contract import Flags, Floats, Int32s, Int64s
+from rankbench.arrays.mapped import put_aside
+from rankbench.core.contract import Flags, Floats, Int32s, Int64s
 from rankbench.data.views import Ratings, View, blocks
-from rankbench.feature_matrix import Features, SparseFeatures
+from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import all_pairs as pairs_kernel
 from rankbench.kernels.methods import ranksvm as kernel
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
-from rankbench.mapped import put_aside
 
 
 @dataclass(frozen=True, eq=False)

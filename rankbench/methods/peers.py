@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.contract import Floats, Ints, Step
+from rankbench.core.contract import Floats, Ints, Step
+from rankbench.core.errors import UserError
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.feature_matrix import DenseFeatures, Features
+from rankbench.features.matrix import DenseFeatures, Features
 from rankbench.methods.entries import known_rows
 from rankbench.models import Factors
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 
 
 def squared_norm(*blocks: Floats) -> float:

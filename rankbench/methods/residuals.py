@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import scipy.linalg
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.methods import residuals as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.line_search import halved, sufficient

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s, Int64s, Ints
+from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.kernels.methods import rotation as kernel
 from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.methods.schedules import balanced, latin_square, rounds, tasks

@@ -6,9 +6,9 @@ import importlib
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Int32s, Ints
+from rankbench.core.contract import Int32s, Ints
+from rankbench.core.errors import UserError
 from rankbench.data.by_item import counted
-from rankbench.errors import UserError
 
 _INSTALL = "pip install 'rankbench[partition]'"
 

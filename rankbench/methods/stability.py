@@ -7,7 +7,7 @@ differences alone, so scores and ratings may be moved by a constant to make M sm
 
 from math import log, sqrt
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 
 def admissibility(n: int, M: float) -> float:

@@ -4,11 +4,11 @@ from typing import Literal
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.arrays.mapped import Pile
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings, blocks
-from rankbench.errors import UserError
-from rankbench.feature_matrix import Features, Matrix, features_of
-from rankbench.mapped import Pile
+from rankbench.features.matrix import Features, Matrix, features_of
 
 Centre = Literal["user", "none"]
 

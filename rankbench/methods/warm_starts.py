@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from rankbench.contract import Floats, Model
-from rankbench.errors import UserError
+from rankbench.core.contract import Floats, Model
+from rankbench.core.errors import UserError
 from rankbench.models import Factors
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rankbench.arrays import as_kernels_take
-from rankbench.contract import Floats, Int32s, Int64s, Model, ScoresAll
+from rankbench.arrays.npz import as_kernels_take
+from rankbench.core.contract import Floats, Int32s, Int64s, Model, ScoresAll
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.errors import UserError
 from rankbench.kernels.metrics import catalogue as kernel
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.metrics.rows import KernelRow, requested, scores_of

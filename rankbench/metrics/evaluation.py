@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankbench.contract import Flags, Floats, Model, OwnMetric
+from rankbench.core.contract import Flags, Floats, Model, OwnMetric
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.errors import UserError
 from rankbench.kernels.metrics.codes import Code
 from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.lists import of_lists

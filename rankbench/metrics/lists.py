@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Floats, Int32s, Int64s, Model
+from rankbench.core.contract import Floats, Int32s, Int64s, Model
 from rankbench.data.views import Ratings, View
-from rankbench.feature_matrix import Matrix
+from rankbench.features.matrix import Matrix
 from rankbench.kernels.metrics import lists as kernel
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.metrics.catalogue import scored, seen_items

@@ -7,8 +7,8 @@ from enum import IntEnum
 from math import inf
 from typing import Annotated, Any, Literal
 
-from rankbench.contract import OwnMetric
-from rankbench.errors import UserError, unknown
+from rankbench.core.contract import OwnMetric
+from rankbench.core.errors import UserError, unknown
 from rankbench.kernels.metrics.codes import Code
 from rankbench.names import Limits, Named, Registry, build, changed_settings, check, parse, show, show_settings
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.arrays import as_kernels_take
-from rankbench.contract import Floats, Ints, Model
+from rankbench.arrays.npz import as_kernels_take
+from rankbench.core.contract import Floats, Ints, Model
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.kernels.metrics import evaluation as kernel
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.metrics.requests import Requests

@@ -7,8 +7,8 @@ from functools import cache
 from operator import index
 from typing import Annotated, Any, Literal, SupportsIndex, Union, get_args, get_origin, get_type_hints
 
-from rankbench.contract import Dataclass
-from rankbench.errors import UserError, unknown
+from rankbench.core.contract import Dataclass
+from rankbench.core.errors import UserError, unknown
 from rankbench.names.grammar import show_value
 
 _BOOLEANS: Mapping[object, bool] = {"true": True, "false": False}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 Settings = tuple[tuple[str, Any], ...]  # (name, value) pairs in order: an immutable dictionary
 _GRAMMAR = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<settings>[^\[\]]*)\])?")

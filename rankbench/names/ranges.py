@@ -6,7 +6,7 @@ use, and always finite: a weight of infinity, or one so small that its inverse o
 
 from typing import Annotated, Literal
 
-from rankbench.arrays import LARGEST
+from rankbench.arrays.npz import LARGEST
 from rankbench.names.checking import AddedLater, Limits
 
 Weight = Annotated[float, Limits(low=1e-12, high=1e12)]  # of a penalty or a loss: lam, C

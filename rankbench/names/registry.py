@@ -9,8 +9,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
-from rankbench.contract import Dataclass
-from rankbench.errors import UserError, unknown
+from rankbench.core.contract import Dataclass
+from rankbench.core.errors import UserError, unknown
 from rankbench.names.checking import build, settings_of
 from rankbench.names.grammar import Settings, Spec, parse, show, show_value
 from rankbench.names.user_files import class_from_file, digest_of, is_file, is_from_file, own_path, without_folder

@@ -7,7 +7,7 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-from rankbench.errors import UserError, unknown
+from rankbench.core.errors import UserError, unknown
 
 PREFIX = "rankbench_user_"  # of the names of the modules that users' files become
 DIGITS = 16  # how many digits of a SHA-256 an identity contains

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.checks.findings import Finding, failed, not_applicable, passed
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data import load
 from rankbench.data.building import numbered
 from rankbench.data.sources.csv_pairs import OwnPairs
@@ -18,14 +20,12 @@ from rankbench.data.sources.csv_ratings import OwnRatings
 from rankbench.data.splits import SPLITS, Split, cut
 from rankbench.data.tables import Ids, Rows
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.errors import UserError
-from rankbench.harness.findings import Finding, failed, not_applicable, passed
 from rankbench.names import Named
 from rankbench.own_data.choosing import Wishes, protocol_of
 from rankbench.own_data.facts import Facts
-from rankbench.own_data.kept import Kept
 from rankbench.own_data.naming import data_named
-from rankbench.report.tables import Sheet
+from rankbench.own_data.users_kept import Kept
+from rankbench.report.render.tables import Sheet
 
 _FEW_LEVELS = 100  # a scale of ratings has fewer distinct whole numbers
 _GROUPED, _SCATTERED = 0.5, 0.1  # shares of adjacent rows with the same id

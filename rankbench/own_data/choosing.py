@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import floor, log10
 from typing import Any
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.experiments.spaces import Range
 from rankbench.names import Named
 from rankbench.own_data.facts import Facts

@@ -8,18 +8,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rankbench.errors import UserError
-from rankbench.harness.isolation import Caps
-from rankbench.harness.records import Selection, Study
-from rankbench.harness.run import Conditions, Run
-from rankbench.harness.store import ResultsFolder
+from rankbench.core.errors import UserError
+from rankbench.execution.isolation import Caps
+from rankbench.execution.run import Conditions, Run
 from rankbench.own_data.auditing import Audit, audited
 from rankbench.own_data.choosing import Choice, Wishes
 from rankbench.own_data.experiment_file import experiment_of, text_of
-from rankbench.own_data.handing import handed
-from rankbench.own_data.trying import choice_for
-from rankbench.report.answer import answer, answer_sheet, failures
-from rankbench.report.tables import Sheet, to_markdown
+from rankbench.own_data.fitting_choice import choice_for
+from rankbench.own_data.frames import handed
+from rankbench.records.cells import Selection
+from rankbench.records.store import ResultsFolder
+from rankbench.records.studies import Study
+from rankbench.report.render.answer import answer, answer_sheet, failures
+from rankbench.report.render.tables import Sheet, to_markdown
 
 
 @dataclass(frozen=True)

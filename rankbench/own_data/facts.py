@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankbench.contract import Int64s
+from rankbench.core.contract import Int64s
 from rankbench.data.views import Comparisons, View
 
 _FEW = 0.05  # the share of users with an order below which ratings count as positives

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.data.files import File
 from rankbench.data.sources.headers import found_in, named
 from rankbench.data.tables import lines
-from rankbench.errors import UserError
 from rankbench.names import Named
 from rankbench.names.user_files import is_file, is_from_file, own_path
 

@@ -21,17 +21,19 @@ from typing import Any
 from urllib.parse import quote
 
 import rankbench
-from rankbench.errors import UserError
-from rankbench.harness.archives import METADATA, RESULTS, sha256_of
-from rankbench.harness.codec import encode
-from rankbench.harness.records import Cell, Machine, Place, Study
-from rankbench.harness.store import Store, StoredPlan, file_name, file_of_cell
+from rankbench.core.errors import UserError
 from rankbench.names import Named, without_folder
 from rankbench.names.user_files import is_from_file
-from rankbench.report.page import page
+from rankbench.records.archive import METADATA, RESULTS, sha256_of
+from rankbench.records.cells import Cell, Place
+from rankbench.records.codec import encode
+from rankbench.records.machines import Machine
+from rankbench.records.store import Store, StoredPlan, file_name, file_of_cell
+from rankbench.records.studies import Study
+from rankbench.report.render.page import page
+from rankbench.report.render.series import drawing, own_metric
+from rankbench.report.render.tables import rows, to_csv
 from rankbench.report.sections import Section
-from rankbench.report.series import drawing, own_metric
-from rankbench.report.tables import rows, to_csv
 
 Files = dict[str, bytes | Path]
 Node = Mapping[str, Any]

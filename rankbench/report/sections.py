@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rankbench.errors import safe
-from rankbench.harness.records import Study
-from rankbench.report.ranks import Ranks
-from rankbench.report.series import Drawing
+from rankbench.core.errors import safe
+from rankbench.records.studies import Study
+from rankbench.report.analysis.ranks import Ranks
+from rankbench.report.render.series import Drawing
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from statistics import fmean
 from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
-from rankbench.harness.records import Cell, Entry, Group, Point, Result, Study
-from rankbench.harness.store import BESIDE, ResultsFolder, Store, StoredPlan, file_name, file_of_cell
+from rankbench.records.cells import Cell
+from rankbench.records.results import Point, Result
+from rankbench.records.store import BESIDE, ResultsFolder, Store, StoredPlan, file_name, file_of_cell
+from rankbench.records.studies import Entry, Group, Study
 
 Answer = TypeVar("Answer")
 

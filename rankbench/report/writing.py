@@ -4,22 +4,24 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rankbench import experiments
-from rankbench.errors import UserError
-from rankbench.harness.records import Machine, Study, skip_lines
-from rankbench.harness.store import ResultsFolder, Warn, write_text
-from rankbench.report.costs import cost_tables
-from rankbench.report.differences import differences_page
-from rankbench.report.durations import duration_sheet
-from rankbench.report.facts import facts
-from rankbench.report.findings import published_sheet
-from rankbench.report.ranking_functions import bases, draw_basis
-from rankbench.report.ranks import draw_ranks, ranks
-from rankbench.report.scoreboard import in_words, score_sheet, scoreboard
+from rankbench.core.errors import UserError
+from rankbench.records.cells import skip_lines
+from rankbench.records.machines import Machine
+from rankbench.records.store import ResultsFolder, Warn, write_text
+from rankbench.records.studies import Study
+from rankbench.report.analysis.costs import cost_tables
+from rankbench.report.analysis.durations import duration_sheet
+from rankbench.report.analysis.ranks import draw_ranks, ranks
+from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
+from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
+from rankbench.report.analysis.verdicts import published_sheet
+from rankbench.report.render.differences import differences_page
+from rankbench.report.render.facts import facts
+from rankbench.report.render.ranking_functions import bases, draw_basis
+from rankbench.report.render.series import drawing
+from rankbench.report.render.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.sections import Section, by_paper
-from rankbench.report.series import drawing
 from rankbench.report.study import studies
-from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
-from rankbench.report.trials import trial_sheet, trials, trials_to_csv
 
 _SUFFIXES = (".csv", ".tex", ".pdf", ".png")  # of the tables and figures that a report writes
 
@@ -75,7 +77,7 @@ def _written(section: Section, folder: Path, warn: Warn) -> Section:
 
 
 def _write_files(section: Section, folder: Path) -> Section:
-    from rankbench.report.figures import draw  # noqa: PLC0415  matplotlib is slow to import
+    from rankbench.report.render.figures import draw  # noqa: PLC0415  matplotlib is slow to import
 
     study, name = section.study, section.name
     write_text(folder / "tables" / f"{name}.csv", to_csv(rows(study)))
@@ -102,7 +104,7 @@ def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
     write_text(folder / "README.md", _index(sections))
     if not page:
         return folder / "README.md"
-    from rankbench.report.page import page as html  # noqa: PLC0415
+    from rankbench.report.render.page import page as html  # noqa: PLC0415
 
     write_text(folder / "index.html", html(sections))
     return folder / "index.html"

@@ -1,6 +1,6 @@
 """The registry of solvers by name; each algorithm has a file of its own, and no solver imports another."""
 
-from rankbench.contract import DECLARATIONS
+from rankbench.core.contract import DECLARATIONS
 from rankbench.names import Registry
 
 SOLVERS = Registry(

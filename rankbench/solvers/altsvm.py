@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import (
+from rankbench.core.contract import (
     Determinism,
     Executor,
     Flags,

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
+from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.losses import Loss

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Flags, Floats, Step
+from rankbench.core.contract import Determinism, Flags, Floats, Step
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Floats, Model, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows

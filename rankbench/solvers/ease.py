@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.methods.item_weights import Interactions, Values
 from rankbench.names import check, checked_threads
 from rankbench.names.ranges import Least, Weight

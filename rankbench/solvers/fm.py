@@ -8,10 +8,10 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
-from rankbench.feature_matrix import Features
+from rankbench.features.matrix import Features
 from rankbench.methods.descent import descend
 from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import zero_rows

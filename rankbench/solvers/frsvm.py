@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Executor, Floats, Model, Step, Sums
+from rankbench.core.contract import Determinism, Executor, Floats, Model, Step, Sums
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.distributed.cutting import edges_of, parts_of
 from rankbench.distributed.in_process import steps_in_process
-from rankbench.errors import UserError
-from rankbench.feature_matrix import Features
+from rankbench.features.matrix import Features
 from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients

@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.sparse.linalg
 
-from rankbench.contract import Determinism, Flags, Floats, Model, Step
+from rankbench.core.contract import Determinism, Flags, Floats, Model, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
 from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.line_search import halved, sufficient

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.feature_matrix import Features
+from rankbench.features.matrix import Features
 from rankbench.kernels.methods import als as kernel
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import zero_rows

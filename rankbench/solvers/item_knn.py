@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Step
 from rankbench.data.by_item import by_columns
 from rankbench.data.views import Ratings
 from rankbench.kernels.solvers import item_knn as kernel

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Ints, Step
+from rankbench.core.contract import Determinism, Floats, Ints, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Point, descend
 from rankbench.methods.entries import ComparedEntries, known_rows

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.errors import UserError
 from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.kernels.methods import als as kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.tasks import Centre, ordered, targets

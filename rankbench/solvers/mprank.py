@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Determinism, Flags, Floats, Int32s, Ints, Model, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Ints, Model, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.feature_matrix import features_of
-from rankbench.item_kernels import ItemKernel, KernelName
+from rankbench.features.item_kernels import ItemKernel, KernelName
+from rankbench.features.matrix import features_of
 from rankbench.kernels.solvers import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights

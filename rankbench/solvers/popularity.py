@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.models import ItemScores
 from rankbench.names import checked_threads

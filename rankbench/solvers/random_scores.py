@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.methods.factors import seed_of
 from rankbench.models import HashedScores

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 import numpy as np
 import scipy.sparse
 
-from rankbench.arrays import sealed
-from rankbench.contract import Determinism, Floats, Int32s, Ints, Step
+from rankbench.arrays.npz import sealed
+from rankbench.core.contract import Determinism, Floats, Int32s, Ints, Step
 from rankbench.data.views import Ratings
-from rankbench.feature_matrix import Matrix, features_of
+from rankbench.features.matrix import Matrix, features_of
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.metrics import evaluation as metrics_kernel
 from rankbench.kernels.metrics.codes import Code

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.feature_matrix import Features
+from rankbench.features.matrix import Features
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import checked_features

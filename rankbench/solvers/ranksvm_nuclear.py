@@ -8,9 +8,9 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, svds
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.feature_matrix import DenseFeatures, Features
+from rankbench.features.matrix import DenseFeatures, Features
 from rankbench.methods.conjugate_gradients import conjugate_gradients, inner_product
 from rankbench.methods.entries import Entries
 from rankbench.methods.line_search import halved, sufficient

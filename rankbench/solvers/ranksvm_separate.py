@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures

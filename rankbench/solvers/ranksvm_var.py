@@ -7,9 +7,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Floats, Int64s, Step
+from rankbench.core.contract import Determinism, Floats, Int64s, Step
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.feature_matrix import Features, SparseFeatures
+from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.newton import Linear, minimise

@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Model, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.isotonic import Blocks, OrderGraphs
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull, Target
 from rankbench.methods.entries import Entries
+from rankbench.methods.isotonic import Blocks, OrderGraphs
 from rankbench.methods.warm_starts import factors_of
 from rankbench.names import AddedLater, check, checked_threads
 from rankbench.names.ranges import Rank, Share, Tolerance, Weight

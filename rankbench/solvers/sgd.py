@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import sgd as kernel

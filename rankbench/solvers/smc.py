@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Floats, Model, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull
 from rankbench.methods.entries import Entries

@@ -10,10 +10,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Flags, Floats, Int32s, Model, Step
+from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Model, Step
 from rankbench.data.views import Ratings
-from rankbench.feature_matrix import features_of
-from rankbench.item_kernels import ItemKernel, KernelName
+from rankbench.features.item_kernels import ItemKernel, KernelName
+from rankbench.features.matrix import features_of
 from rankbench.kernels.solvers import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level

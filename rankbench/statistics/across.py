@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
-from rankbench.contract import Floats
-from rankbench.errors import UserError
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.statistics.permutation import holm
 
 FEWEST = 5  # data sets; with fewer, ranks say next to nothing

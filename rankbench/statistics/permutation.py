@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import ndtri
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.statistics.resampling import affordable
 
 _ALL = 12  # up to so many users every pattern of signs is tried

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 
 RESAMPLES = 10_000
 LEVEL = 0.95

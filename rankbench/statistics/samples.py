@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankbench.contract import Flags, Floats
-from rankbench.errors import UserError
+from rankbench.core.contract import Flags, Floats
+from rankbench.core.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)

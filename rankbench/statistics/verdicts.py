@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.statistics.permutation import detectable, holm, p_values
 from rankbench.statistics.resampling import bca, resampled
 from rankbench.statistics.samples import Sample, paired, spread

@@ -9,14 +9,14 @@ from helpers import SPACES, TINY, made_up, prepared
 
 import rankbench
 from rankbench.api.experiments import Outcome
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data import load as load_data
 from rankbench.data.splits import split
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune
-from rankbench.own_data.handing import handed, named
+from rankbench.own_data.frames import handed, named
 
 pytestmark = pytest.mark.slow
 

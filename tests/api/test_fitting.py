@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import rankbench
-from rankbench.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Step
+from rankbench.core.errors import UserError
 from rankbench.data.splits import cut
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
-from rankbench.harness import training
+from rankbench.execution import training
 from rankbench.metrics import metric
 from rankbench.models import ItemScores
 from rankbench.solvers.sgd import SGD

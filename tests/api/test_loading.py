@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 import rankbench
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 TABLE = pandas.DataFrame(
     {"rating": [5.0, 3.0, 1.0], "userId": ["bob", "alice", "bob"], "movieId": [20, 10, 10], "extra": [0, 0, 0]}

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankbench
-from rankbench.arrays import LARGEST, read_npz, write_npz
+from rankbench.arrays.npz import LARGEST, read_npz, write_npz
+from rankbench.core.errors import UserError
 from rankbench.data.export import export, read_back
 from rankbench.data.splits import Split, split
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
 
 PROTOCOLS = (
     "n-per-user[n=5]",

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rankbench.cli.describe import describe
+from rankbench.core.errors import UserError
 from rankbench.data.fetching import Limits, fetch
 from rankbench.data.origins import Download
 from rankbench.data.publications import Publication
-from rankbench.errors import UserError
 
 pytestmark = pytest.mark.slow
 

@@ -4,11 +4,11 @@ import zipfile
 
 import pytest
 
+from rankbench.core.errors import UserError
 from rankbench.data.files import File, Files
 from rankbench.data.importing import take
 from rankbench.data.origins import Generated
 from rankbench.data.publications import Publication
-from rankbench.errors import UserError
 
 THING = Publication("thing", "", "", "", (("ratings.txt", "ratings.txt.gz"), ("items.txt",)), how="ask its owner")
 

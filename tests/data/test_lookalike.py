@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import chisquare, kstest, norm
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS, load
 from rankbench.data.splits import split
 from rankbench.data.synthetic import lookalike, sampling
 from rankbench.data.synthetic.sampling import Urn, draw_sets
 from rankbench.data.synthetic.shapes import SHAPES, Name, Shape
-from rankbench.errors import UserError
 from rankbench.metrics import evaluate
 from rankbench.models import ItemScores
 

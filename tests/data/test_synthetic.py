@@ -8,11 +8,11 @@ from scipy.special import expit, ndtri
 from scipy.stats import chisquare, kstest
 from sklearn.linear_model import Ridge
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS, load
 from rankbench.data.synthetic import BTL, FeatureLowRank, LowRank, Magnitudes, Monotone, PartialOrders
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
 
 GENERATORS = ("btl", "feature-low-rank", "low-rank", "magnitudes", "monotone", "partial-orders")
 RATED = [FeatureLowRank, LowRank, Magnitudes, Monotone]

@@ -12,9 +12,9 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankbench.arrays import fingerprint, pack, read_npz, sealed, write_npz
+from rankbench.arrays.npz import fingerprint, pack, read_npz, sealed, write_npz
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, mismatch, offer, view_of
-from rankbench.errors import UserError
 
 patient = settings(deadline=None)  # a slow machine is no failure
 

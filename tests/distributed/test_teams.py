@@ -16,18 +16,18 @@ import pytest
 from solvers.contract import STEPS, ratings, scores
 
 import rankbench
-from rankbench.arrays import fingerprint
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Executor
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Executor
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
 from rankbench.data.views import offer
 from rankbench.distributed import channels, teams
 from rankbench.distributed.channels import PeerGone, accepted, connected_to, listening_at, read, written
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, Member, PartsLost, Team, below, parts_below, parts_of_member
-from rankbench.errors import UserError
 from rankbench.solvers.altsvm import AltSVM
 from rankbench.solvers.frsvm import FRSVM
-from rankbench.streams import stream
 
 KEY = b"a key of a test"
 
@@ -35,7 +35,7 @@ KEY = b"a key of a test"
 MEMBER = """
 import json, sys
 from rankbench.distributed.teams import Member
-from rankbench.blas import one_blas_thread
+from rankbench.core.blas import one_blas_thread
 member = Member("127.0.0.1", sys.argv[2].encode())
 print(json.dumps(member.address), flush=True)
 with one_blas_thread():

@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rankbench.arrays import fingerprint, fingerprint_in_pieces
+from rankbench.arrays.npz import fingerprint, fingerprint_in_pieces
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.distributed.cutting import edges_of, parts_of
 from rankbench.distributed.trees import PartialSums
-from rankbench.errors import UserError
 from rankbench.models import Factors
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbench import experiments
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.experiments.spaces import Range, Tune, described, read_space
 
 LAM = Range(1.0, 1000.0, "log")

@@ -32,7 +32,7 @@ TIMES = {
 
 LINES = (  # of a solver: its identity is that of its cell, in the log and in the result
     "import hashlib",
-    "from rankbench.arrays import fingerprint",
+    "from rankbench.arrays.npz import fingerprint",
     "what = repr((self.mode, int(rng.integers(2**50)), fingerprint(train)))",
     "own = int(hashlib.sha256(what.encode()).hexdigest()[:12], 16)",
     f"with open(os.environ[{LOG!r}], 'a') as file:",

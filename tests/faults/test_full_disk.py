@@ -16,7 +16,7 @@ import pytest
 from faults.driving import without_times
 from helpers import rankbench, tiny_toml
 
-from rankbench.harness.codec import parsed
+from rankbench.records.codec import parsed
 
 pytestmark = pytest.mark.slow
 

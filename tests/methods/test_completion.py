@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats
 from rankbench.methods import completion as methods
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull, descend, norm
 from rankbench.methods.entries import Entries, Sparse

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rankbench.contract import Floats
-from rankbench.isotonic import project_total
+from rankbench.core.contract import Floats
 from rankbench.kernels.methods import residuals as kernel
+from rankbench.methods.isotonic import project_total
 from rankbench.methods.residuals import (
     FeatureSpace,
     FunctionSpace,

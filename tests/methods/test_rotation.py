@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbench.contract import Ints
+from rankbench.core.contract import Ints
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
 from rankbench.methods.rotation import Rotation, rotation

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.methods.schedules import balanced, latin_square, loads, partition, rounds, tasks
 
 each_size = pytest.mark.parametrize("groups", [*range(1, 10), 16, 31])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rankbench import experiments
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.methods.stability import admissibility, bound, deviation, stability
 from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.svrank import SVRank

@@ -5,15 +5,15 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 import pytest
 
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
-from rankbench.errors import UserError
 from rankbench.experiments import Budget, Curve, Experiment, Figure, Published
 from rankbench.experiments.naming import Names
 from rankbench.experiments.spaces import Range, Tune
-from rankbench.harness.records import Selection
 from rankbench.names.checking import Limits, hints_of
 from rankbench.names.registry import class_at
+from rankbench.records.cells import Selection
 from rankbench.solvers import SOLVERS
 
 REQUIRED = {

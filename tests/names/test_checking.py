@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from names.drawing import patient, values
 from names.things import Bare
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.names import Limits, build, check, parse, settings_of, show
 
 

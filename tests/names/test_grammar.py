@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from names.drawing import PLAIN, patient
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.names import Pattern, parse, show, show_value
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from names.drawing import patient, values
 from names.things import OWN_FILE, THINGS, Bare, Filed, Numbered, Optional, Shaped
 
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
-from rankbench.errors import UserError
 from rankbench.names import (
     AddedLater,
     Limits,

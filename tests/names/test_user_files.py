@@ -10,8 +10,8 @@ from typing import Literal, get_type_hints
 import pytest
 from names.things import OWN_FILE, THINGS
 
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
-from rankbench.errors import UserError
 from rankbench.names import settings_of
 from rankbench.names.user_files import digest_of
 from rankbench.solvers import SOLVERS
@@ -167,7 +167,7 @@ def test_two_files_of_the_same_name_stand_side_by_side_in_one_process(tmp_path):
 
 MAKE = """
 import pickle, sys
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 named = pickle.load(open(sys.argv[1], "rb"))
 try:
     record = named.record

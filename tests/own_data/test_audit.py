@@ -8,8 +8,8 @@ import pytest
 from helpers import rankbench
 from rich.console import Console
 
+from rankbench.checks.findings import failed, passed
 from rankbench.cli.printer import show_findings
-from rankbench.harness.findings import failed, passed
 from rankbench.own_data.auditing import CHECKS, _is_time, _subject, audited, hints, splits_sheet
 from rankbench.own_data.comparing import audit
 from rankbench.own_data.naming import data_named

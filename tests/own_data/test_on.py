@@ -11,19 +11,19 @@ from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, rankben
 
 from rankbench import experiments
 from rankbench.api.loading import load
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
-from rankbench.harness.isolation import Caps
-from rankbench.harness.run import Conditions
+from rankbench.execution.isolation import Caps
+from rankbench.execution.run import Conditions
 from rankbench.own_data import comparing
 from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
 from rankbench.own_data.comparing import on
 from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
 from rankbench.own_data.facts import Facts
-from rankbench.own_data.kept import Kept
+from rankbench.own_data.fitting_choice import choice_for
 from rankbench.own_data.naming import data_named
-from rankbench.own_data.trying import choice_for
-from rankbench.report.answer import answer, answer_sheet, failures
+from rankbench.own_data.users_kept import Kept
+from rankbench.report.render.answer import answer, answer_sheet, failures
 
 RNG = np.random.default_rng(0)
 FEW = ("-s", "mf[rank=2]", "--trials", "2", "--no-report", "-j", "2")

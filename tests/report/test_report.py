@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from helpers import MACHINE, TINY, absent_data, around, made_up, prepared, silent, tiny
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.experiments import Curve, Figure, Published, read
-from rankbench.harness.store import ResultsFolder
 from rankbench.names import Pattern
-from rankbench.report import figures, writing
-from rankbench.report.figures import COLOURS, draw
-from rankbench.report.page import page
+from rankbench.records.store import ResultsFolder
+from rankbench.report import writing
+from rankbench.report.render import figures
+from rankbench.report.render.figures import COLOURS, draw
+from rankbench.report.render.page import page
+from rankbench.report.render.series import drawing
+from rankbench.report.render.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.sections import Section
-from rankbench.report.series import drawing
 from rankbench.report.study import setting_of, studies
-from rankbench.report.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import write_report
 
 pytestmark = pytest.mark.slow

@@ -12,13 +12,13 @@ from helpers import made_up, prepared, rankbench, silent, store_in, tiny, tiny_t
 
 from rankbench import experiments
 from rankbench.cli import printer
-from rankbench.harness.claims import Claims
-from rankbench.harness.records import Counted
-from rankbench.harness.store import ResultsFolder
+from rankbench.records.claims import Claims
+from rankbench.records.results import Counted
+from rankbench.records.store import ResultsFolder
 from rankbench.report import writing
-from rankbench.report.page import page
+from rankbench.report.render.page import page
+from rankbench.report.render.tables import rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.sections import Section
-from rankbench.report.tables import rows, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.writing import write_report
 
 pytestmark = pytest.mark.slow

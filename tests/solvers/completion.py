@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import isotonic_regression
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Step
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 

@@ -1,4 +1,4 @@
-"""Tests of the protocol in `rankbench.contract`, which the test class of every solver inherits."""
+"""Tests of the protocol in `rankbench.core.contract`, which the test class of every solver inherits."""
 
 import json
 import tomllib
@@ -13,18 +13,18 @@ import pytest
 from solvers.promises import DESCENDS, ENDS, GAP, LEARNS, PROMISES, Promise
 
 from rankbench import models
-from rankbench.arrays import fingerprint
-from rankbench.blas import one_blas_thread
-from rankbench.contract import DECLARATIONS, Determinism
+from rankbench.arrays.npz import fingerprint
+from rankbench.checks.given import edge
+from rankbench.checks.kit import OF_SOLVERS
+from rankbench.checks.material import EDGES, STEPS, Subject, accepted, course, print_of, ratings, run, scores
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import DECLARATIONS, Determinism
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
 from rankbench.data.views import Comparisons, View, offer
 from rankbench.distributed.in_process import InProcess
-from rankbench.errors import UserError
-from rankbench.harness.checks.given import edge
-from rankbench.harness.checks.kit import OF_SOLVERS
-from rankbench.harness.checks.material import EDGES, STEPS, Subject, accepted, course, print_of, ratings, run, scores
 from rankbench.names import Limits, build, changed_settings, settings_of, show
 from rankbench.solvers import SOLVERS
-from rankbench.streams import stream
 
 MANY = 40  # steps after which a solver that ends by itself has ended
 CHECKS = OF_SOLVERS.checks

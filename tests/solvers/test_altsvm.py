@@ -13,12 +13,12 @@ from helpers import padding
 from sklearn.svm import LinearSVC
 from solvers.contract import InParts, SolverContract
 
-from rankbench.contract import Determinism, Floats, Int32s, Int64s, Records, Step
+from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Records, Step
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.distributed.in_process import InProcess
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.metrics import evaluate

@@ -8,9 +8,9 @@ from scipy.optimize import approx_fprime
 from scipy.stats import chisquare
 from solvers.contract import SolverContract
 
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import bpr as kernel
 from rankbench.solvers.bpr import BPR, positives_of

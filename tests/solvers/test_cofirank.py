@@ -10,8 +10,9 @@ import scipy.sparse
 from scipy.optimize import linear_sum_assignment, minimize
 from solvers.contract import SolverContract, course
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats
+from rankbench.core.streams import stream
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 from rankbench.kernels.shared.rows import SparseRows
@@ -19,7 +20,6 @@ from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.metrics import per_user
 from rankbench.models import Factors
 from rankbench.solvers.cofirank import CofiRank, Problem, items_half, users_half
-from rankbench.streams import stream
 
 LOSSES = ("ndcg", "ordinal", "regression")
 every_loss = pytest.mark.parametrize("loss", LOSSES)

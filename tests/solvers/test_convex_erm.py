@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 from solvers.contract import SolverContract
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Step
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
 from rankbench.solvers.convex_erm import ConvexERM
 
 pytestmark = pytest.mark.slow

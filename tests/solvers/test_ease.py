@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import Ridge
 from solvers.contract import SolverContract, ratings
 
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.models import load, save
 from rankbench.solvers.ease import EASE
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rankbench.contract import Determinism, Solver, Step
+from rankbench.core.contract import Determinism, Solver, Step
 from rankbench.data.views import Ratings, mismatch
 from rankbench.solvers import SOLVERS
 from rankbench.solvers.altsvm import AltSVM

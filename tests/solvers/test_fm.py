@@ -9,12 +9,12 @@ import scipy.sparse
 from scipy.optimize import check_grad
 from solvers.contract import SolverContract, ratings
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Comparisons, offer
-from rankbench.errors import UserError
-from rankbench.feature_matrix import features_of
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
+from rankbench.features.matrix import features_of
 from rankbench.methods.descent import descend
 from rankbench.methods.entries import ComparedEntries
 from rankbench.metrics import evaluate

@@ -10,13 +10,13 @@ import scipy.sparse
 from scipy.optimize import minimize
 from solvers.contract import InParts, SolverContract, ratings
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.kernels.methods import entries
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel

@@ -9,10 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
 
-from rankbench.contract import Floats, Ints, Step
+from rankbench.core.contract import Floats, Ints, Step
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.losses import CODES
 from rankbench.solvers.global_ranking import GlobalRanking, _Problem

@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse
 from solvers.contract import SolverContract
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.kernels.methods import als
 from rankbench.metrics import evaluate
 from rankbench.solvers.imc import IMC

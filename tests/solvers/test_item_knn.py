@@ -6,7 +6,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from solvers.contract import SolverContract, ratings
 
 from rankbench.data.views import Ratings
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.models import load, save
 from rankbench.solvers.item_knn import ItemKNN
 

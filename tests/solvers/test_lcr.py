@@ -8,11 +8,11 @@ import pytest
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Step
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
 from rankbench.metrics import evaluate
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.lcr import LCR

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from solvers.contract import SolverContract
 
-from rankbench.contract import Floats, Ints
+from rankbench.core.contract import Floats, Ints
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.metrics import evaluate
 from rankbench.solvers.mf import MF
 

@@ -12,12 +12,12 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 from solvers.contract import SolverContract
 
-from rankbench.contract import Floats, Ints
+from rankbench.core.contract import Floats, Ints
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
-from rankbench.item_kernels import ItemKernel
+from rankbench.execution.training import fit
+from rankbench.features.item_kernels import ItemKernel
 from rankbench.methods import kernel_matrices
 from rankbench.solvers.mprank import MPRank, left_out
 

@@ -14,10 +14,10 @@ import pytest
 import scipy.sparse
 from solvers.contract import SolverContract, ratings
 
-from rankbench.contract import Solver
+from rankbench.core.contract import Solver
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, offer
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.methods import peers
 from rankbench.metrics import evaluate
 from rankbench.solvers import SOLVERS
@@ -252,7 +252,7 @@ def test_the_epochs_of_lenskit_predict_what_one_call_does():
 def test_lenskit_gives_the_same_bytes_with_any_number_of_threads():
     installed(LensKitMF())
     program = (
-        "import sys, rankbench; from rankbench.arrays import fingerprint\n"
+        "import sys, rankbench; from rankbench.arrays.npz import fingerprint\n"
         "train = rankbench.load('low-rank')\n"
         "print(fingerprint(rankbench.fit(rankbench.LensKitMF(), train, steps=3, threads=int(sys.argv[1])).model))\n"
     )  # in processes of their own, as LensKit keeps the number of threads that a process first had

@@ -4,7 +4,7 @@ import numpy as np
 from solvers.contract import SolverContract
 
 from rankbench.data.views import Ratings
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.solvers.popularity import Popularity
 
 

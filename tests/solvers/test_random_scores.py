@@ -6,7 +6,7 @@ from scipy.stats import kstest
 from solvers.contract import SolverContract
 
 from rankbench.data.views import Ratings
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.metrics import evaluate
 from rankbench.solvers.random_scores import Random
 

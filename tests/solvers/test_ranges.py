@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from solvers.contract import ratings
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import NeedsMore, Solver
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import NeedsMore, Solver
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
 from rankbench.data.views import Ratings, offer
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.names import Limits, show
 from rankbench.solvers import SOLVERS
-from rankbench.streams import stream
 
 STEPS = 6
 SMALL = {"rank": 3, "planes": 20}  # a rank of no more than the data has features

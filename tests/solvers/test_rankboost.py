@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from solvers.contract import SolverContract, course, ratings
 
-from rankbench.contract import Floats, Ints
+from rankbench.core.contract import Floats, Ints
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings, offer
-from rankbench.errors import UserError
 from rankbench.metrics import evaluate
 from rankbench.models import Stumps
 from rankbench.solvers.rankboost import RankBoost, _best_rounds
-from rankbench.streams import stream
 
 
 class TestRankBoost(SolverContract):

@@ -8,12 +8,12 @@ import pytest
 import scipy.sparse
 from solvers.contract import SolverContract
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats, Step
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.metrics import evaluate
 from rankbench.solvers import ranksvm_nuclear
 from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear

@@ -9,12 +9,12 @@ import pytest
 from solvers.completion import dense_optimum, last, slow_projection, some_ratings
 from solvers.contract import SolverContract, ratings
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import LowRank, PartialOrders
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.solvers.rmc import RMC
 
 pytestmark = pytest.mark.slow

@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import approx_fprime, minimize_scalar
 from solvers.contract import SolverContract
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.metrics import evaluate
 from rankbench.solvers.robirank import RobiRank, wishes_of
 

@@ -11,11 +11,11 @@ from helpers import padding
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 
-from rankbench.contract import Floats, Ints, Step
+from rankbench.core.contract import Floats, Ints, Step
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
-from rankbench.harness.training import fit
+from rankbench.execution.training import fit
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.losses import CODES

@@ -8,9 +8,9 @@ import pytest
 from solvers.completion import dense_optimum, last, some_ratings
 from solvers.contract import SolverContract
 
-from rankbench.blas import one_blas_thread
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.solvers.smc import SMC
 
 pytestmark = pytest.mark.slow

@@ -10,15 +10,15 @@ import scipy.sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from solvers.contract import SolverContract
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Floats
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.methods import kernel_matrices
 from rankbench.solvers import svrank
 from rankbench.solvers.svrank import SVRank
-from rankbench.streams import stream
 
 FORMS = ("pairs", "residuals")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from solvers.completion import last, some_ratings
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import GoesOn, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import GoesOn, Step
+from rankbench.core.errors import UserError
 from rankbench.data.synthetic import PartialOrders
 from rankbench.data.views import View
-from rankbench.errors import UserError
 from rankbench.models import Factors, ItemScores
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.global_ranking import GlobalRanking

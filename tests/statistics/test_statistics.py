@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from rankbench import statistics
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.statistics import Sample, contrast, contrasts, resampling
 from rankbench.statistics.across import ranking
 from rankbench.statistics.permutation import detectable, holm, p_values

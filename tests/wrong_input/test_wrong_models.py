@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from rankbench import Factors, FeatureFactors, ItemScores, KernelExpansion, KernelScores, Stumps, UserWeights
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 from rankbench.models import BlendedFactors, load, save
 
 INTS = np.int32

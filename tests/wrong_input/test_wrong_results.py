@@ -10,9 +10,9 @@ import pytest
 from helpers import around, made_up, rankbench, store_in, tiny_toml
 
 from rankbench.experiments import load
-from rankbench.harness.plan import plan
-from rankbench.harness.records import Selection
-from rankbench.harness.store import Planned, StoredPlan
+from rankbench.planning.plan import plan
+from rankbench.records.cells import Selection
+from rankbench.records.store import Planned, StoredPlan
 
 
 @pytest.fixture(scope="module")

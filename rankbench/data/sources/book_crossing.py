@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Ints
+from rankbench.core.contract import Ints
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.files import Files
 from rankbench.data.origins import Download
@@ -14,7 +15,6 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Ids, Layout, Rows, read
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import check
 
 _FULL_ROWS = (1_149_780, 433_671)  # all rows, and the rows with ratings

@@ -32,15 +32,15 @@ from zipfile import BadZipFile
 import numpy as np
 import scipy.sparse
 
-from rankbench.arrays import sealed
-from rankbench.contract import Flags, Floats, Ints
+from rankbench.arrays.npz import sealed
+from rankbench.core.contract import Flags, Floats, Ints
+from rankbench.core.errors import UserError
 from rankbench.data.building import numbered
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Ids, Watched, lines, to_the_last_bit
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 
 VOXELS = 1_231  # Gunasekar et al.
 SIDE = 10  # millimetres

@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.arrays.mapped import Pile, pieces, put_aside
+from rankbench.core.contract import Floats, Int32s, Int64s
+from rankbench.core.errors import UserError
 from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Ids, Layout, out_of_range, unreadable
 from rankbench.data.views import Ratings, blocks
-from rankbench.errors import UserError
-from rankbench.mapped import Pile, pieces, put_aside
 
 PACKAGE = "pyarrow"
 INSTALL = 'pip install "rankbench[parquet]"'

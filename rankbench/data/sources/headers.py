@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 _ITEMS = (
     "item itemid movie movieid film filmid book bookid isbn product productid asin parentasin article articleid song "

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.features import Features, decade, kinds, title_words
 from rankbench.data.files import File, Files
@@ -14,7 +15,6 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import check
 
 Words = dict[int, list[str]]  # movie id -> words

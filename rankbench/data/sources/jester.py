@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
@@ -16,7 +17,6 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Watched, lines, records, to_the_last_bit
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import check
 
 _COUNTS = {"1": Counts(1_810_455, 24_983, 100), "all": Counts(4_136_360, 73_421, 100)}

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Ints
+from rankbench.core.contract import Ints
 from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.features import kinds
 from rankbench.data.files import Files

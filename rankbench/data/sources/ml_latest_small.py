@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.arrays import Arrays
+from rankbench.arrays.npz import Arrays
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.features import kinds
 from rankbench.data.files import File, Files, folders
@@ -17,7 +18,6 @@ from rankbench.data.sources.movielens import CSV, KINDS, OPEN, Movie, csv_movies
 from rankbench.data.sources.rdatasets import Shipped
 from rankbench.data.tables import Rows, read
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import Limits, check
 
 _NAME = "ml-latest-small"

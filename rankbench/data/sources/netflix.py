@@ -10,14 +10,14 @@ from typing import IO, Any, ClassVar, NoReturn
 import numpy as np
 import scipy.sparse
 
-from rankbench.arrays import sealed
-from rankbench.contract import Ints
+from rankbench.arrays.npz import sealed
+from rankbench.core.contract import Ints
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect
 from rankbench.data.files import File, Files
 from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import check
 
 _COUNTS = Counts(100_480_507, 480_189, 17_770)

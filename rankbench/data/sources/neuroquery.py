@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Ints
+from rankbench.core.contract import Ints
 from rankbench.data.files import Files
 from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Ints
+from rankbench.core.contract import Ints
+from rankbench.core.errors import UserError
 from rankbench.data.files import Files
 from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed
@@ -15,7 +16,6 @@ from rankbench.data.sources import brain, neuroquery
 from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.data.tables import Ids
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import Limits, check, show
 
 

@@ -10,13 +10,13 @@ from typing import Literal
 
 import numpy as np
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import numbered
 from rankbench.data.features import Block
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Ids, Layout, Rows, is_padded, lines, read, records, unreadable
-from rankbench.errors import UserError
 from rankbench.names.user_files import is_file, own_path
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rankbench.arrays import Array, Arrays
+from rankbench.arrays.npz import Array, Arrays
+from rankbench.core.errors import UserError
 from rankbench.data.files import Files
 from rankbench.data.origins import Held, Tell
-from rankbench.errors import UserError
 
 COMMAND = 'pip install "rankbench[data]"'
 

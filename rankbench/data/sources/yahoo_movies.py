@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, Repeats, numbered, ratings
 from rankbench.data.features import Features, title_words
 from rankbench.data.files import Files
@@ -12,7 +13,6 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.names import check
 
 _TRAIN = "ydata-ymovies-user-movie-ratings-train-v1_0.txt"

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from rankbench.arrays import fingerprint
-from rankbench.brief import as_html
-from rankbench.contract import Solver
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.brief import as_html
+from rankbench.core.contract import Solver
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
 from rankbench.data.views import Ratings, View, mismatch
-from rankbench.errors import UserError
 from rankbench.names import Named, Registry
-from rankbench.streams import stream
 
 SPLITS = Registry(
     "split",

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbench.contract import Int8s, Int64s, Ints
+from rankbench.core.contract import Int8s, Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels.data import splits as kernel

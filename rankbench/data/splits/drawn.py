@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.arrays import sealed
-from rankbench.contract import Int64s, Ints
+from rankbench.arrays.npz import sealed
+from rankbench.core.contract import Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, require_any, share, with_enough
 from rankbench.data.splits.shares import Share

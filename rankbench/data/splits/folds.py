@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Ints
+from rankbench.core.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import keys, masked, only_ratings, require_any, rows_of
 from rankbench.data.views import Ratings, View

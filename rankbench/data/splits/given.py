@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.contract import Int64s
+from rankbench.core.contract import Int64s
+from rankbench.core.errors import UserError
 from rankbench.data import export
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import only_ratings
 from rankbench.data.views import Ratings, View
-from rankbench.errors import UserError
 from rankbench.names import check
 from rankbench.names.user_files import is_file, own_path
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rankbench.contract import Int64s
+from rankbench.core.contract import Int64s
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import keys, masked, only_ratings, with_enough
 from rankbench.data.splits.per_user import Count

@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.arrays import sealed
-from rankbench.contract import Ints
+from rankbench.arrays.mapped import Pile
+from rankbench.arrays.npz import sealed
+from rankbench.core.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, require_any, with_enough
 from rankbench.data.views import Ratings, View, blocks
-from rankbench.mapped import Pile
 from rankbench.names import Limits, check
 
 

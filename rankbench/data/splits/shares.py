@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from rankbench.core.errors import UserError
 from rankbench.data.splits import Split
 from rankbench.data.splits.dealing import choose, deal, masked, only_ratings
 from rankbench.data.views import View
-from rankbench.errors import UserError
 from rankbench.names import Limits, check, show_value
 
 Share = Annotated[float, Limits(above=0, below=1)]

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import (
     Amount,

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints
-from rankbench.errors import UserError
+from rankbench.core.contract import Floats, Ints
+from rankbench.core.errors import UserError
 from rankbench.names import Limits
 
 Count = Annotated[int, Limits(low=1)]

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from scipy.special import expit, ndtri
 
-from rankbench.contract import Floats, Ints
+from rankbench.core.contract import Floats, Ints
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import (
     Amount,

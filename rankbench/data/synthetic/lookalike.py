@@ -7,15 +7,15 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr, ndtri
 
-from rankbench.arrays import sealed
-from rankbench.contract import Floats, Ints
+from rankbench.arrays.mapped import Pile
+from rankbench.arrays.npz import sealed
+from rankbench.core.contract import Floats, Ints
+from rankbench.core.errors import UserError
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import Count, inner
 from rankbench.data.synthetic.sampling import Urn, draw_sets
 from rankbench.data.synthetic.shapes import SHAPES, Name, Shape
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
-from rankbench.mapped import Pile
 from rankbench.names import Limits, check
 
 RANK = 5

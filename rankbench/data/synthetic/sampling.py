@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbench.contract import Floats, Ints
+from rankbench.core.contract import Floats, Ints
 
 ROUNDS = 12  # largest number of rounds of fast draws
 BLOCK = 1 << 20  # rows per block; a single user may have more

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankbench.contract import Int32s, Int64s
+from rankbench.core.contract import Int32s, Int64s
 from rankbench.kernels.shared.rows import SparseRows
 
 def count(*, ratings: SparseRows) -> Int64s: ...

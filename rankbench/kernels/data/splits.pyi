@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankbench.contract import Int8s, Int32s, Int64s
+from rankbench.core.contract import Int8s, Int32s, Int64s
 from rankbench.kernels.shared.rows import Pattern
 
 def deal(*, indptr: Int64s, quotas: Int64s, rng: np.random.Generator) -> Int8s: ...

@@ -1,6 +1,6 @@
 """The squared hinge over all pairs of each task's ratings, in near-linear time, or over listed pairs."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 
 class TaskPairs:

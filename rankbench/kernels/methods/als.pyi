@@ -1,6 +1,6 @@
 """Alternating least squares on factors: ridge regressions row by row, and the products of the item side."""
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 
 def ridge(*, rows: SparseRows, vectors: Floats, lam: float, out: Floats, threads: int) -> int: ...

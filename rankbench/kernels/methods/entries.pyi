@@ -1,6 +1,6 @@
 """Products with the entries of a sparse users x items matrix, and losses of comparisons by the scores of entries."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 

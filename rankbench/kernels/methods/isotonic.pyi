@@ -1,6 +1,6 @@
 """Projections onto vectors that respect an order of ratings with a margin, for all users side by side."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 
 class Levels:
     def __init__(

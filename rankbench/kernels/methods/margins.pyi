@@ -1,6 +1,6 @@
 """The sum of each user's losses of comparisons under factors; shared/losses.pxd has the losses."""
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows
 

@@ -1,6 +1,6 @@
 """The factors of users and items that pairwise gradient descent changes in place."""
 
-from rankbench.contract import Float32s, Floats
+from rankbench.core.contract import Float32s, Floats
 
 class DescentFactors:
     def __init__(

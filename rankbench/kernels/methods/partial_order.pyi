@@ -1,6 +1,6 @@
 """The nearest point that respects a partial order with a margin, certified by its duality gap."""
 
-from rankbench.contract import Flags, Floats, Int32s, Int64s
+from rankbench.core.contract import Flags, Floats, Int32s, Int64s
 
 class Graphs:
     def __init__(self, *, indptr: Int64s, edge_indptr: Int64s, low: Int32s, high: Int32s) -> None: ...

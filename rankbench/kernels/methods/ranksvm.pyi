@@ -1,6 +1,6 @@
 """RankSVMs with the squared hinge: products of tasks with item features, and Newton steps task by task."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.methods.all_pairs import TaskPairs
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 

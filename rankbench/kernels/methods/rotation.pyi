@@ -1,6 +1,6 @@
 """Comparisons sorted into tasks; a task has the comparisons of a few users between a few items."""
 
-from rankbench.contract import Int32s, Int64s
+from rankbench.core.contract import Int32s, Int64s
 from rankbench.kernels.shared.rows import ComparisonRows
 
 class TaskRows:

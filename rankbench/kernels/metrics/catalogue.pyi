@@ -1,6 +1,6 @@
 """Metrics of places with all items of the catalogue as candidates, from the scores of a block of users."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.metrics.requests import Requests
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 

@@ -1,6 +1,6 @@
 """Ranking metrics of each user whose candidates are the user's own held-out items, with users side by side."""
 
-from rankbench.contract import Floats, Int64s
+from rankbench.core.contract import Floats, Int64s
 from rankbench.kernels.metrics.requests import Requests
 
 class RatedScores:

@@ -1,6 +1,6 @@
 """The items that a model may put on the first k places of each user's list, from the scores of a block of users."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.rows import Pattern
 
 class Candidates:

@@ -1,6 +1,6 @@
 """Kernel matrices between items, and scores that are weighted sums of kernel values."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.rows import SparseRows
 
 def linear(*, features: Floats, threads: int, whole: bool = True) -> Floats: ...

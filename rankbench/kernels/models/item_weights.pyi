@@ -1,6 +1,6 @@
 """Scores that are weighted sums over the items of a user: score of item i = sum_j x_j W[j, i]."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.shared.rows import SparseRows
 
 def dense_pairs(*, rows: SparseRows, weights: Floats, users: Int32s, asked: Int32s, out: Floats) -> None: ...

@@ -1,6 +1,6 @@
 """Inner products: of some rows with all columns, as scores of a block of users for the whole catalogue; or of pairs."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.shared.rows import SparseRows
 
 def products(*, rows: Floats, chosen: Int32s, columns: Floats, out: Floats, threads: int) -> None: ...

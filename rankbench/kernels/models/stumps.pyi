@@ -1,6 +1,6 @@
 """Scores that are sums of weighted decision stumps, each a threshold on one feature of an item."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 
 class Stumps:
     def __init__(self, *, values: Floats, features: Int32s, cuts: Floats, weights: Floats, offsets: Floats) -> None: ...

@@ -1,6 +1,6 @@
 """Rows of sparse matrices, and comparisons by user, as kernels take them."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 
 class Pattern:
     def __init__(self, *, indptr: Int64s, columns: Int32s) -> None: ...

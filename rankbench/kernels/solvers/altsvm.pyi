@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankbench.contract import Float32s, Floats, Int32s, Int64s, Records
+from rankbench.core.contract import Float32s, Floats, Int32s, Int64s, Records
 from rankbench.kernels.shared.rows import ComparisonRows
 
 RECORD: np.dtype[np.void]

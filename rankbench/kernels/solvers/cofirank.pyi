@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from rankbench.contract import Floats, Int64s
+from rankbench.core.contract import Floats, Int64s
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 
 class Loss(IntEnum):

@@ -1,6 +1,6 @@
 """Factorization RankSVM: what both of its steps need of all tasks, and the whole of a step over the tasks."""
 
-from rankbench.contract import Floats
+from rankbench.core.contract import Floats
 from rankbench.kernels.methods.all_pairs import TaskPairs
 from rankbench.kernels.shared.rows import Pattern
 

@@ -1,6 +1,6 @@
 """Loss, gradient and curvature of a global ranking, a model with one score per item."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.losses import Loss
 
 class Tournament:

@@ -1,6 +1,6 @@
 """The most similar items of each item, by the cosine of their columns with shrinkage."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.shared.rows import SparseRows
 
 def neighbours(

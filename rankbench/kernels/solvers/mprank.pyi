@@ -1,6 +1,6 @@
 """MPRank's closed forms, one small linear system for each user, with users in parallel."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.shared.rows import SparseRows
 
 def dual(

@@ -1,6 +1,6 @@
 """RankBoost with thresholds on features, with users in parallel and without a list of pairs."""
 
-from rankbench.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.shared.rows import SparseRows
 
 class RunList:

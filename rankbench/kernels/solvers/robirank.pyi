@@ -1,6 +1,6 @@
 """RobiRank's robust loss with its auxiliary variables in closed form, and stochastic descent with these fixed."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.methods.pairwise import DescentFactors
 
 class WishRows:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.methods.rotation import TaskRows
 from rankbench.kernels.shared.losses import Loss

@@ -1,6 +1,6 @@
 """SVRank over pairs: coordinate ascent on the dual of each user's problem, with users in parallel."""
 
-from rankbench.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.rows import SparseRows
 
 class PairProblem:

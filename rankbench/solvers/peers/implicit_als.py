@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.names import Limits, check, checked_threads

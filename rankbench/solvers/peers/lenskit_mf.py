@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from rankbench.blas import one_blas_thread
-from rankbench.contract import Determinism, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.methods import peers
 from rankbench.models import Factors
 from rankbench.names import Limits, check, checked_threads

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons
-from rankbench.errors import UserError
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
 from rankbench.methods.tasks import checked_features

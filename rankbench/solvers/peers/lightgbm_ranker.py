@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
 from rankbench.methods.tasks import checked_features, ordered

@@ -8,10 +8,10 @@ import pandas
 import pytest
 from data.sources.at_hand import REAL, needs, put, triples, view_of, zipped
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import book_crossing
 from rankbench.data.sources.book_crossing import BookCrossing
-from rankbench.errors import UserError
 
 first_at_hand = needs("book-crossing/BX-Book-Ratings.first199999.csv.gz")
 filtered_at_hand = needs("book-crossing/book_crossing.zip")

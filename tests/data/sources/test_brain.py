@@ -14,10 +14,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial import Rectangle
 from sklearn.feature_extraction.text import TfidfTransformer
 
+from rankbench.core.errors import UserError
 from rankbench.data.files import File
 from rankbench.data.sources import brain
 from rankbench.data.sources.brain import Joint, Peaks, Terms
-from rankbench.errors import UserError
 
 CENTRES = np.array(list(itertools.product(range(-90, 91, 10), range(-126, 85, 10), range(-72, 109, 10))))
 HEADER = "id\ttable\tx\ty\tz\n"

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import rankbench
-from rankbench import mapped
-from rankbench.arrays import fingerprint
+from rankbench.arrays import mapped
+from rankbench.arrays.mapped import home_of
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.data import views as views_module
 from rankbench.data.sources import columnar
-from rankbench.errors import UserError
-from rankbench.mapped import home_of
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

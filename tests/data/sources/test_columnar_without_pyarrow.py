@@ -3,9 +3,9 @@
 import pytest
 
 import rankbench
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.data.sources import own_files
-from rankbench.errors import UserError
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from data.sources.at_hand import view_of
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data.sources import csv_pairs
 from rankbench.data.sources.csv_pairs import OwnPairs
-from rankbench.errors import UserError
 
 ROWS = [(1, 10, 20), (1, 20, 30), (7, 30, 10)]
 TEXTS = [("anna", "b", "c"), ("anna", "c", "d"), ("bo", "d", "b")]

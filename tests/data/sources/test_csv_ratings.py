@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankbench
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data import DATASETS, files
 from rankbench.data.sources import csv_ratings
 from rankbench.data.sources.csv_ratings import OwnRatings
-from rankbench.errors import UserError
 
 ROWS = [(1, 10, 4.5), (1, 20, 3.0), (7, 10, 1.0)]
 TEXTS = [("anna", "b-1", 4.5), ("anna", "x", 3.0), ("bo", "b-1", 1.0)]

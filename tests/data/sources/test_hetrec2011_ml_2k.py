@@ -9,11 +9,11 @@ import pandas
 import pytest
 from data.sources.at_hand import REAL, needs, put, triples, view_of, words, zipped
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import hetrec2011_ml_2k
 from rankbench.data.sources.hetrec2011_ml_2k import HetRecMovieLens2K, item_features
-from rankbench.errors import UserError
 
 NAME = "hetrec2011-ml-2k"
 PARTS = ("train_user_ratings.dat", "test_user_ratings.dat")

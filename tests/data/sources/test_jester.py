@@ -11,10 +11,10 @@ import pandas
 import pytest
 from data.sources.at_hand import REAL, needs, put, triples, view_of, zipped
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import jester
 from rankbench.data.sources.jester import Jester
-from rankbench.errors import UserError
 
 at_hand = needs("jester/jester-data-1.zip")
 

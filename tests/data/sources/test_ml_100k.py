@@ -9,10 +9,10 @@ import pandas
 import pytest
 from data.sources.at_hand import REAL, needs, put, triples, view_of, words
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import ml_100k
 from rankbench.data.sources.ml_100k import MovieLens100K
-from rankbench.errors import UserError
 
 FOLDS = {"u": ("u1", "u2", "u3", "u4", "u5"), "ab": ("ua", "ub")}
 at_hand = needs("ml-100k/u.data", "ml-100k/u.item", "ml-100k/u.genre", "ml-100k/u1.test", "ml-100k/ub.test")

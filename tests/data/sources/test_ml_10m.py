@@ -5,10 +5,10 @@ import re
 import pytest
 from data.sources.at_hand import put, triples, view_of, words, zipped
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import ml_10m
 from rankbench.data.sources.ml_10m import MovieLens10M
-from rankbench.errors import UserError
 
 RATINGS = "1::122::5::838985046\n1::185::0.5::838983525\n139::8606::3.5::1111545931\n"
 MOVIES = (

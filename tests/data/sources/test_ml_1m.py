@@ -12,11 +12,11 @@ import pandas
 import pytest
 from data.sources.at_hand import REAL, needs, put, triples, view_of, words, zipped
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import ml_1m
 from rankbench.data.sources.ml_1m import MovieLens1M
-from rankbench.errors import UserError
 
 at_hand = needs("ml-1m/ratings_no_timestamp.dat.gz", "ml-1m/movies.dat")
 RATINGS = "1::1193::5::978300760\n1::48::3::978302109\n2::1193::4::978298413\n"

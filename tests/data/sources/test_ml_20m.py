@@ -5,11 +5,11 @@ import re
 import pytest
 from data.sources.at_hand import put, triples, view_of, words, zipped
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import ml_20m
 from rankbench.data.sources.ml_20m import MovieLens20M
-from rankbench.errors import UserError
 
 RATINGS = "userId,movieId,rating,timestamp\n1,2,3.5,1112486027\n1,131262,0.5,1112484676\n7,2,5.0,1011209096\n"
 MOVIES = (

@@ -11,12 +11,12 @@ import pandas
 import pytest
 from data.sources.at_hand import REAL, needs, put, triples, view_of, words, zipped
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.origins import Origin
 from rankbench.data.sources import ml_latest_small, rdatasets
 from rankbench.data.sources.ml_latest_small import MovieLensLatestSmall
-from rankbench.errors import UserError
 
 pytestmark = pytest.mark.slow
 

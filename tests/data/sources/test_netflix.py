@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from data.sources.at_hand import put, triples, view_of, zipped
 
-from rankbench.arrays import fingerprint
+from rankbench.arrays.npz import fingerprint
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import netflix
 from rankbench.data.sources.netflix import Netflix
-from rankbench.errors import UserError
 
 MOVIES = {
     1: "1488844,3,2005-09-06\n822109,5,2005-05-13\n885013,4,2005-10-19\n",

@@ -11,10 +11,10 @@ import scipy.sparse
 from data.sources.at_hand import REAL, needs, put, triples, view_of
 from data.sources.test_brain import sparse_npz
 
+from rankbench.core.errors import UserError
 from rankbench.data.files import Files
 from rankbench.data.sources import brain, neuroquery
 from rankbench.data.sources.neuroquery import NeuroQuery
-from rankbench.errors import UserError
 
 FILE = "data-neuroquery_version-1"
 at_hand = needs(

@@ -12,10 +12,10 @@ import scipy.sparse
 from data.sources.at_hand import REAL, needs, put, triples, view_of
 from data.sources.test_brain import sparse_npz
 
+from rankbench.core.errors import UserError
 from rankbench.data.files import Files
 from rankbench.data.sources import brain, neuroquery, neurosynth
 from rankbench.data.sources.neurosynth import Neurosynth, Release
-from rankbench.errors import UserError
 
 FILE = "data-neurosynth_version-{}_{}"
 COMMON = (

@@ -9,12 +9,12 @@ import pooch
 import pytest
 from data.sources.at_hand import view_of
 
-from rankbench.arrays import fingerprint, read_npz
+from rankbench.arrays.npz import fingerprint, read_npz
+from rankbench.core.errors import UserError
 from rankbench.data.sources import insteval, rdatasets
 from rankbench.data.sources.insteval import InstEval
 from rankbench.data.sources.ml_latest_small import MovieLensLatestSmall
 from rankbench.data.sources.rdatasets import COMMAND, Shipped
-from rankbench.errors import UserError
 
 pytestmark = pytest.mark.slow
 

@@ -13,12 +13,12 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankbench.core.errors import UserError
 from rankbench.data import building
 from rankbench.data.building import Counts, expect, numbered, ratings
 from rankbench.data.features import Features, decade, kinds, title_words
 from rankbench.data.files import File
 from rankbench.data.tables import Layout, Watched, identified, lines, read, records
-from rankbench.errors import UserError
 
 CSV = Layout()
 STARS = Layout(scale=(0.5, 5), step=0.5)

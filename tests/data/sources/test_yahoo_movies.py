@@ -4,10 +4,10 @@ import pytest
 from data.sources.at_hand import put, triples, view_of, words, zipped
 from helpers import rankbench
 
+from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import yahoo_movies
 from rankbench.data.sources.yahoo_movies import YahooMovies
-from rankbench.errors import UserError
 
 TRAIN, TEST, CONTENT = (
     f"ydata-ymovies-{name}-v1_0.txt"

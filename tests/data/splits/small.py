@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 
+from rankbench.core.errors import UserError
 from rankbench.data.splits import Split, split
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 
 patient = settings(deadline=None)  # a slow machine is no failure
 SEEDS = st.integers(0, 99)

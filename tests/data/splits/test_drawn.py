@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from rankbench.core.errors import UserError
 from rankbench.data.splits import split
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
 from rankbench.solvers.bpr import BPR
 from rankbench.solvers.robirank import RobiRank
 from rankbench.solvers.sgd import SGD

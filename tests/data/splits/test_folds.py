@@ -11,9 +11,9 @@ from data.splits.small import cut_or_skip, patient, per_user, ratings, rows_of, 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankbench.core.errors import UserError
 from rankbench.data.splits import split
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 
 
 @patient

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from data.splits.small import rows_of
 
+from rankbench.core.errors import UserError
 from rankbench.data.export import export
 from rankbench.data.splits import SPLITS, split
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from data.splits.small import SEEDS, cut_or_skip, patient, per_user, ratings, ro
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankbench.core.errors import UserError
 from rankbench.data.splits import split
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
-from rankbench.errors import UserError
 
 
 @pytest.fixture(scope="module")

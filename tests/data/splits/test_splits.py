@@ -12,10 +12,10 @@ import scipy.sparse
 from data.splits.small import EVERY_SPLIT, SEEDS, cut_or_skip, patient, ratings, rows_of, shuffled
 from hypothesis import given, settings
 
+from rankbench.core.errors import UserError
 from rankbench.data.splits import SPLITS, Split, cut, split
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.errors import UserError
 
 few = settings(patient, max_examples=25)  # for each of the splits
 ELSEWHERE = {"given"}  # needs a file: see its own tests
@@ -298,7 +298,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankbench.data.splits import CannotCut, Split
-from rankbench.errors import UserError
+from rankbench.core.errors import UserError
 
 
 @dataclass(frozen=True)

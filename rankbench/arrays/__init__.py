@@ -1,0 +1,1 @@
+"""Arrays in files: npz archives, arrays mapped into memory, and checks of what was read."""

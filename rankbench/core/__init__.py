@@ -1,0 +1,1 @@
+"""The ground floor: the contract of solvers and models, errors, random streams, BLAS, and the operating system."""

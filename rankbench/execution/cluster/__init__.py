@@ -1,0 +1,1 @@
+"""Running cells on the workers of a Dask cluster."""

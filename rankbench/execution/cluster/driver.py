@@ -1,0 +1,508 @@
+"""Running cells on the workers of a Dask cluster, under the same limits and in processes of their own as here.
+
+The driver hands a worker one cell at a time, and prefetches none. A worker makes the split of a cell by itself from
+its names, and the driver sends the split only to a worker that lacks the data. A worker with another rankbench or
+other kernels, or whose data differs, gets no cells. A cell whose worker goes away is handed to another worker, and
+is `lost` after `_ATTEMPTS` attempts.
+
+A cell whose solver has partitions is trained by a process of the driver, and all workers that may run cells at that
+time hold the parts of the users. The limit on time holds for all of them together, that on memory for each of them. It
+waits until they are free, and no other cell is handed out meanwhile. The rows of the parts come from the driver, so
+these workers need no data.
+"""
+
+import json
+import logging
+import secrets
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+from uuid import uuid4
+
+from distributed import Client, Event, Future, Lock
+from distributed.client import FutureCancelledError
+from distributed.comm import parse_host_port
+from distributed.scheduler import KilledWorker
+
+from rankbench.core.contract import Partitioned
+from rankbench.core.errors import UserError
+from rankbench.distributed.channels import Address
+from rankbench.distributed.teams import Entrance
+from rankbench.execution import machine
+from rankbench.execution.cluster.worker import (
+    Introduction,
+    Order,
+    Refusal,
+    carry_out,
+    introduce,
+    serve_seat,
+    take_seat,
+)
+from rankbench.execution.isolation import Caps, Interrupted, Outcome, run_isolated, server
+from rankbench.execution.worker import Task
+from rankbench.names.user_files import is_from_file
+from rankbench.records.cells import Cell
+from rankbench.records.machines import Machine
+from rankbench.records.store import Warn
+
+_ATTEMPTS = 3  # how many workers a cell may lose
+_CONNECT = 5.0  # seconds to reach the scheduler
+_AWAY = 60.0  # seconds in which a scheduler that went away may come back
+_WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
+_AGAIN = 0.2  # seconds between two attempts to reach it
+_LOOK = 0.5  # seconds between two looks at a running cell
+_GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
+_DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
+
+
+class _Gone(Exception):
+    """The worker of a cell went away, or the scheduler did."""
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A worker that may get cells."""
+
+    address: str
+    node: str
+    machine: Machine
+
+
+class Cluster:
+    """The workers of a Dask cluster, at most `per_node` of them on a node busy at a time.
+
+    With one cell per node, cells are timed: all of them run on workers of one fingerprint, that of most workers.
+    """
+
+    def __init__(self, scheduler: str, per_node: int, warn: Warn) -> None:
+        self._scheduler, self._per_node, self._warn = scheduler, per_node, warn
+        self._client = _connected(scheduler)
+        self._mine = machine.describe()
+        self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
+        self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
+        self._busy: dict[str, str] = {}  # node by address
+        self._held: dict[str, Future] = {}  # by address, the cell that it ran last
+        self._teams_to_come = 0  # cells that wait for all workers; meanwhile no other cell is handed out
+        self._seen: tuple[float, list[str]] = (-inf, [])  # when the scheduler was last asked, and the workers it named
+        self._change = threading.Condition()
+        self._reconnecting = threading.Lock()
+        self._stop = f"rankbench-stop-{uuid4().hex}"
+
+    @property
+    def places(self) -> int:
+        """How many cells can run at this moment; at least 1."""
+        with self._change:
+            nodes = Counter(worker.node for worker in self._usable())
+        return max(1, sum(min(count, self._per_node) for count in nodes.values()))
+
+    def close(self) -> None:
+        """Tell workers to end what they still run for this driver, and leave the cluster."""
+        with suppress(Exception):
+            Event(self._stop, client=self._client).set()
+        with suppress(Exception):
+            self._client.close(timeout=_CONNECT)
+
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
+        """Run one cell on a free worker, or over all workers, and wait for it."""
+        if parts := _partitions(task.cell):
+            return self._run_in_parts(task, caps, stop, parts)
+        start = task.start.read_bytes() if task.start else None
+        order = Order(task.cell, caps, own_files(task.cell), self._stop, start=start, followed=task.followed)
+        lost = 0
+        while lost < _ATTEMPTS:
+            with self._free_worker(stop) as worker:
+                try:
+                    if outcome := self._run_on(worker, order, task.parts, stop):
+                        return outcome, worker.machine
+                except _Gone:
+                    lost, self._seen = lost + 1, (-inf, [])
+        return Outcome("lost", f"{lost} workers went away while they ran it"), self._mine
+
+    def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Outcome | None:
+        """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
+        answer = self._answer(worker.address, order, stop)
+        if isinstance(answer, Refusal) and answer.lacks_data:
+            self._warn(f"note: {worker.address} is sent the split {order.cell.place.written}: {answer.reason}")
+            answer = self._answer(worker.address, replace(order, split=parts.read_bytes()), stop)
+        if isinstance(answer, Refusal):
+            self._refuse(worker.address, answer.reason)
+            return None
+        return answer
+
+    # The workers
+
+    @contextmanager
+    def _free_worker(self, stop: threading.Event) -> Iterator[_Worker]:
+        """A context with a worker that is kept free of other cells."""
+        with self._change:
+            while not (free := self._free()):
+                if stop.is_set():
+                    raise Interrupted
+                self._change.wait(_LOOK)
+            worker = free[0]
+            self._busy[worker.address] = worker.node
+        try:
+            yield worker
+        finally:
+            with self._change:
+                self._busy.pop(worker.address, None)
+                self._change.notify_all()
+
+    def _free(self) -> list[_Worker]:
+        """The workers that may get a cell now."""
+        if self._teams_to_come:
+            return []
+        nodes = Counter(self._busy.values())
+        return [
+            worker
+            for worker in self._usable()
+            if worker.address not in self._busy and nodes[worker.node] < self._per_node
+        ]
+
+    def _usable(self) -> list[_Worker]:
+        """The present workers that are not refused; for timed cells only those of the most frequent fingerprint."""
+        present = self._present()
+        self._meet([address for address in present if address not in self._known])
+        known = [self._known[address] for address in present if address in self._known]
+        found = [worker for worker in known if worker]
+        if present and len(known) == len(present) and not found:
+            raise UserError(f"no worker of {self._scheduler} can run cells", remedy="each says above what it lacks")
+        if self._per_node > 1 or not found:
+            return found
+        usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
+        return [worker for worker in found if worker.machine.fingerprint == usual]
+
+    def _present(self, at_most: float = _LOOK) -> list[str]:
+        """The addresses of the workers that the scheduler named in these last seconds; asking takes milliseconds."""
+        asked, addresses = self._seen
+        if addresses and monotonic() - asked < at_most:
+            return addresses
+        try:
+            addresses = list(self._client.scheduler_info(n_workers=-1)["workers"])
+        except Exception:  # the scheduler went away
+            self._come_back()
+            addresses = []
+        self._seen = monotonic(), addresses
+        return addresses
+
+    def _meet(self, addresses: list[str]) -> None:
+        """Ask new workers to introduce themselves, and note what those told that have answered.
+
+        A worker that does not answer within a moment, because it has just started or runs something else, is left
+        out until it has answered.
+        """
+        self._asked = {address: future for address, future in self._asked.items() if address in addresses}
+        try:
+            if new := [address for address in addresses if address not in self._asked]:
+                self._asked |= {address: self._ask(address) for address in new}
+                _wait_for([self._asked[address] for address in new])
+        except (FutureCancelledError, OSError):  # the scheduler went away
+            self._asked.clear()
+        for address, future in list(self._asked.items()):
+            if future.status in ("cancelled", "lost"):
+                del self._asked[address]
+            elif future.done():
+                self._known[address] = self._met(address, self._asked.pop(address))
+
+    def _ask(self, address: str) -> Future:
+        return self._client.submit(introduce, workers=[address], key=f"introduce-{uuid4().hex}", pure=False)
+
+    def _met(self, address: str, future: Future) -> _Worker | None:
+        """A worker that has answered, or None with a warning if it can run no cells for this driver."""
+        try:
+            told: Introduction = future.result()
+        except Exception as error:
+            self._warn(f"worker {address} gets no cells: it cannot describe itself ({type(error).__name__}: {error})")
+            return None
+        if problem := _unfit(told, self._mine):
+            self._warn(f"worker {address} gets no cells: {problem}")
+            return None
+        return _Worker(address, address.rpartition(":")[0], told.machine)
+
+    def _refuse(self, address: str, reason: str) -> None:
+        """Give a worker no more cells, and say why."""
+        self._warn(f"worker {address} gets no more cells: {reason}")
+        with self._change:
+            self._known[address] = None
+
+    # One cell over all workers
+
+    def _run_in_parts(self, task: Task, caps: Caps, stop: threading.Event, parts: int) -> tuple[Outcome, Machine]:
+        """Run one cell whose users' parts are kept by the workers."""
+        lost = 0
+        while lost < _ATTEMPTS:
+            with self._free_team(parts, stop) as workers:
+                try:
+                    with self._only_team(stop):
+                        return self._led(workers, task, caps, stop), workers[0].machine
+                except _Gone:
+                    lost += 1
+        return Outcome("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
+
+    @contextmanager
+    def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[_Worker]]:
+        """A context with all workers that may get cells, but not more than `most`, once they are free."""
+        with self._change:
+            self._teams_to_come += 1
+            try:
+                workers = self._all_free(stop)[:most]
+            finally:
+                self._teams_to_come -= 1
+            self._busy |= {worker.address: worker.node for worker in workers}
+        try:
+            yield workers
+        finally:
+            with self._change:
+                for worker in workers:
+                    self._busy.pop(worker.address, None)
+                self._change.notify_all()
+
+    def _all_free(self, stop: threading.Event) -> list[_Worker]:
+        """The workers that may get cells, at most `per_node` on each node, once there are any and none is busy."""
+        limit = monotonic() + _AWAY
+        while not (found := self._usable()) or self._busy:
+            if stop.is_set():
+                raise Interrupted
+            if monotonic() > limit and not self._present():
+                remedy = f"start some with: dask worker {self._scheduler}"
+                raise UserError(f"the scheduler {self._scheduler} has no workers", remedy=remedy)
+            self._change.wait(_LOOK)
+        nodes: Counter[str] = Counter()
+        chosen = []
+        for worker in found:
+            nodes[worker.node] += 1
+            if nodes[worker.node] <= self._per_node:
+                chosen.append(worker)
+        return chosen
+
+    def _led(self, workers: list[_Worker], task: Task, caps: Caps, stop: threading.Event) -> Outcome:
+        """The outcome of a cell that a process of this driver trains, with the parts of the users on these workers."""
+        token, key = f"rankbench-team-{uuid4().hex}", secrets.token_bytes(32)
+        serving: list[Future] = []
+        try:
+            addresses = self._seated(workers, token, key, stop)
+            for number, worker in enumerate(workers):
+                serving.append(self._told(worker, serve_seat, token, number, addresses))
+            team = Entrance(addresses[0], key, len(workers), caps.memory)
+            with self._halted_with(workers, stop) as halt:
+                outcome = run_isolated(server(), replace(task, team=team), caps, halt)
+        except Interrupted:
+            if stop.is_set():
+                raise
+            raise _Gone from None
+        finally:
+            self._dismiss(token, serving)
+        if outcome.status == "lost":
+            raise _Gone
+        return outcome
+
+    def _seated(self, workers: list[_Worker], token: str, key: bytes, stop: threading.Event) -> list[Address]:
+        """Where the workers listen for each other, once all of them are ready; one may first end another's cell."""
+        if secret := [worker.address for worker in workers if worker.address.startswith("tls://")]:
+            problem = f"partitions on the worker {secret[0]}: what workers send each other would not be encrypted"
+            raise UserError(problem, remedy="run with partitions=1, or on a cluster without TLS")
+        asked = [self._told(worker, take_seat, token, key) for worker in workers]
+        try:
+            while not all([self._is_done(future) for future in asked]):
+                if stop.is_set():
+                    raise Interrupted
+                if not self._are_present(workers):
+                    raise _Gone
+            return [future.result() for future in asked]
+        except (FutureCancelledError, KilledWorker, OSError):
+            raise _Gone from None
+
+    def _told(self, worker: _Worker, work: Callable[..., Any], *arguments: Any) -> Future:
+        """A task for one worker."""
+        key = f"{work.__name__}-{uuid4().hex}"
+        try:
+            return self._client.submit(work, *arguments, workers=[worker.address], key=key, pure=False, retries=0)
+        except (FutureCancelledError, OSError):
+            self._come_back()
+            raise _Gone from None
+
+    @contextmanager
+    def _halted_with(self, workers: list[_Worker], stop: threading.Event) -> Iterator[threading.Event]:
+        """A context with an event that is set when the run stops, or when one of the workers is gone."""
+        halt, over = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            while not over.wait(_LOOK):
+                if stop.is_set() or not self._are_present(workers):
+                    halt.set()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield halt
+        finally:
+            over.set()
+            watcher.join()
+
+    def _are_present(self, workers: list[_Worker]) -> bool:
+        """Whether the scheduler is there and knows all these workers."""
+        try:
+            return {worker.address for worker in workers} <= set(self._present())
+        except UserError:  # the scheduler is gone for good, which is told where the next workers are asked for
+            return False
+
+    @contextmanager
+    def _only_team(self, stop: threading.Event) -> Iterator[None]:
+        """A context in which no other driver makes a team, so that two never wait for each other's workers."""
+        lock = Lock("rankbench-team", scheduler_rpc=self._client.scheduler, loop=self._client.loop)
+        try:
+            while not lock.acquire(timeout=_LOOK):
+                if stop.is_set():
+                    raise Interrupted
+        except OSError:
+            raise _Gone from None
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # the scheduler may have gone away, and the lock with it
+                lock.release()
+
+    def _dismiss(self, token: str, serving: list[Future]) -> None:
+        """End a team, and wait for a moment until its workers are free."""
+        with suppress(Exception):  # the scheduler may have gone away; then connections that close end the team
+            Event(token, client=self._client).set()
+            _wait_for(serving)
+        for future in serving:
+            with suppress(Exception):
+                future.cancel()
+
+    # One cell on one worker
+
+    def _answer(self, address: str, order: Order, stop: threading.Event) -> Outcome | Refusal:
+        """What a worker answers to an order.
+
+        The future is held until the next order is on its way. Released earlier, the message of its release would go
+        first, and Dask sends the next one 10 ms later.
+        """
+        key = f"{order.cell.key}-{uuid4().hex[:8]}"
+        limit = None if order.caps.seconds is None else monotonic() + order.caps.seconds + _GRACE
+        try:
+            future = self._client.submit(carry_out, order, workers=[address], key=key, pure=False, retries=0)
+            self._held[address] = future
+            while not self._is_done(future):
+                if stop.is_set():
+                    raise Interrupted
+                if address not in self._present(at_most=0.0) or (limit and monotonic() > limit):
+                    with suppress(Exception):  # the scheduler may have gone away, too
+                        future.cancel()
+                    raise _Gone
+            answer: Outcome | Refusal = future.result()
+            return answer
+        except (_Gone, Interrupted):
+            raise
+        except KilledWorker:
+            raise _Gone from None
+        except (FutureCancelledError, OSError):
+            self._come_back()
+            raise _Gone from None
+        except Exception as error:
+            return Outcome("failed", f"{type(error).__name__}: {error}")
+
+    def _is_done(self, future: Future) -> bool:
+        """Whether a cell has ended, after waiting for a moment."""
+        with suppress(TimeoutError):
+            future.result(timeout=_LOOK)
+        if future.status in ("cancelled", "lost"):
+            raise _Gone
+        return bool(future.done())
+
+    def _come_back(self) -> None:
+        """Connect again to a scheduler that went away."""
+        with self._reconnecting:
+            if self._client.status == "running":
+                return
+            with suppress(Exception):
+                self._client.close(timeout=0)
+            limit = monotonic() + _AWAY
+            while True:
+                try:
+                    self._client = _connected(self._scheduler)
+                    return
+                except UserError:
+                    if monotonic() > limit:
+                        raise
+                    sleep(_AGAIN)
+
+
+def _wait_for(futures: list[Future]) -> None:
+    """Wait for a moment until all have ended."""
+    limit = monotonic() + _CONNECT
+    for future in futures:
+        with suppress(TimeoutError):
+            future.exception(timeout=max(0.0, limit - monotonic()))
+
+
+def _partitions(cell: Cell) -> int:
+    """In how many parts the users of a cell are, if they may be kept by several workers; else 0.
+
+    Workers cannot import a user's own solver, so one with partitions trains on a single worker.
+    """
+    solver = cell.solver.record
+    spread = isinstance(solver, Partitioned) and solver.partitions > 1 and not is_from_file(cell.solver.home)
+    return solver.partitions if spread else 0
+
+
+def own_files(cell: Cell) -> dict[str, bytes]:
+    """The content of the user's own solver and metric files that a cell needs, by their paths."""
+    homes = [cell.solver.home, *(measure.source.home for measure in cell.measures if measure.source)]
+    paths = {home.rpartition(":")[0] for home in homes if is_from_file(home)}
+    return {path: Path(path).read_bytes() for path in sorted(paths)}
+
+
+def _connected(scheduler: str) -> Client:
+    """A client of the scheduler at an address, or of the one that a scheduler file names.
+
+    It is created only where something listens: one that cannot connect leaves a thread behind, and may lock up the
+    process when it is collected while another one starts.
+    """
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its connection errors are told in one line below
+    try:
+        address = _address(scheduler)
+        host_and_port = parse_host_port(address.rpartition("://")[2])
+        socket.create_connection(host_and_port, timeout=_CONNECT).close()
+        return Client(address, timeout=_CONNECT, set_as_default=False)
+    except (KeyError, OSError, TimeoutError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        remedy = "start one with: dask scheduler"
+        raise UserError(f"no scheduler answers at {scheduler} ({reason})", remedy=remedy) from None
+
+
+def _address(scheduler: str) -> str:
+    """The address of a scheduler that is given by its address or by a scheduler file, which may just be written."""
+    if not Path(scheduler).is_file():
+        if ":" not in scheduler:
+            raise FileNotFoundError("there is no such file")
+        return scheduler
+    limit = monotonic() + _WRITTEN
+    while True:
+        try:
+            return str(json.loads(Path(scheduler).read_text())["address"])
+        except ValueError:
+            if monotonic() > limit:
+                raise
+            sleep(_AGAIN)
+
+
+def _unfit(told: Introduction, mine: Machine) -> str:
+    """Why a worker can run no cells for this driver; empty if it can."""
+    if not told.may_start_processes:
+        return _DAEMON
+    for what, theirs, ours in (
+        ("rankbench", told.machine.version("rankbench"), mine.version("rankbench")),
+        ("kernels", told.machine.kernels, mine.kernels),
+    ):
+        if theirs != ours:
+            return f"it has {what} {theirs}, and this driver {ours}: install the same rankbench there"
+    return ""

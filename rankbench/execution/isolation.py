@@ -1,0 +1,279 @@
+"""Running a cell in its own process, with limits on time and memory, and reporting how it ended."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from time import monotonic, process_time, sleep
+from types import ModuleType
+from typing import cast
+
+from rankbench.core.system import busy_seconds, descendants, exceed, kill, kill_group
+from rankbench.core.temporary import own_sockets
+from rankbench.execution import keeper
+from rankbench.execution.keeper import Verdict
+from rankbench.execution.worker import Ending, Task
+from rankbench.records.results import Point, Status
+
+_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+_START = threading.Lock()  # one process starts at a time, because starting changes state that all threads share
+_WATCH = 0.05  # seconds between two looks at a running cell
+_LOOKING = 0.05  # largest share of its time that the driver spends on measuring a cell's memory
+_ATTEMPTS = 20  # attempts to reach a server that is shutting down
+_LEAVE = 0.5  # seconds in which a finished process may exit by itself
+_PATIENCE = 5.0  # seconds in which a keeper may end all processes of its cell
+_LEAST_SPAN = 0.2  # shortest time, in seconds, to measure the load over: CPU time is counted in ticks of 10 ms
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The limits of a cell: seconds from start to end, and bytes of memory for all its processes; None is no limit."""
+
+    seconds: float | None = 600.0
+    memory: int | None = None
+
+
+@dataclass
+class Outcome:
+    """How a cell ended, and everything that it sent to the driver."""
+
+    status: Status = "failed"
+    reason: str | None = None
+    curve: list[Point] = field(default_factory=list)
+    ending: Ending | None = None
+    wall: float = 0.0
+    load: float | None = None  # cores that other processes kept busy meanwhile; None if unknown
+
+
+class Interrupted(Exception):
+    """Raised when the run is stopped while this cell is running."""
+
+
+@dataclass(frozen=True)
+class _Clocks:
+    """The wall time, the CPU seconds of the whole machine and those of this process, read at the same moment."""
+
+    now: float
+    busy: float
+    own: float
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A running cell: its guard's process, and the driver's ends of the pipes."""
+
+    guard: ForkServerProcess
+    lifeline: Connection  # the keeper ends the cell when this is closed
+    verdict: Connection  # from the keeper: how the solver's process ended
+    home: Connection  # from the solver's process: points of the curve, then the last message
+    started: float
+    clocks: _Clocks
+
+
+def server() -> ForkServerContext:
+    """The context of the fork server, the process from which cells are forked; it has imported everything they need.
+
+    Its BLAS is limited to one thread by environment variables, so that it starts no threads, which a fork would lose.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["rankbench.execution.preloaded"])
+    before = {name: os.environ.get(name) for name in _BLAS_THREADS}
+    os.environ |= dict.fromkeys(_BLAS_THREADS, "1")
+    try:
+        with _no_main_module(), _no_interrupts(), own_sockets():
+            forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ |= {} if value is None else {name: value}
+    return context
+
+
+def forked(context: ForkServerContext, target: Callable[..., None], arguments: tuple[object, ...]) -> ForkServerProcess:
+    """A process, forked from the server, that calls this function."""
+    process = context.Process(target=target, args=arguments)
+    with _START, _no_main_module(), _no_interrupts():
+        _begin(process)
+    return process
+
+
+def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Outcome:
+    """Run a task in its own process under limits, and end all its processes; returns the outcome."""
+    cell, outcome = _start(context, task), Outcome()
+    try:
+        finished = _watch(cell, outcome, caps, stop.is_set)
+        if outcome.ending:  # the last message has arrived, but the process may still have output to write
+            cell.verdict.poll(_LEAVE)
+    finally:
+        verdict = _end(cell)
+    if not finished:
+        _vanished(outcome, verdict)
+    outcome.load = _load(cell.clocks, verdict)
+    outcome.wall = monotonic() - cell.started
+    return outcome
+
+
+def _start(context: ForkServerContext, task: Task) -> _Running:
+    """Start a cell; only the cell's processes hold its ends of the pipes, and only this process holds the other ends.
+
+    Programs that this process starts do not inherit its ends, and cells are forked from the server.
+    """
+    started = monotonic()
+    theirs, lifeline = context.Pipe(duplex=False)
+    verdict, judge = context.Pipe(duplex=False)
+    home, away = context.Pipe(duplex=False)
+    with theirs, judge, away:
+        process = forked(context, keeper.keep, (theirs, judge, away, task))
+    return _Running(process, lifeline, verdict, home, started, _clocks())
+
+
+def _begin(process: ForkServerProcess) -> None:
+    """Let the server fork a process, and try again if the server is just shutting down.
+
+    A solver that writes into every pipe may have ended the server. Once the server is gone, a new one is started.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return process.start()
+        except (ConnectionError, EOFError):
+            sleep(_WATCH)
+    return process.start()
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """A context that hides the main module, which multiprocessing would import again in every cell's process.
+
+    A cell does not need it, and importing a large script for every cell would be slow.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """A context in which new processes start with Ctrl-C blocked; only the driver handles Ctrl-C."""
+    resource_tracker.ensure_running()  # started first, because its start would unblock Ctrl-C
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], bool]) -> bool:
+    """Collect messages until the last one comes or a limit is exceeded (True), or the process is gone (False)."""
+    doors, next_look = [cell.home, cell.verdict], 0.0
+    while True:
+        if stopped():
+            raise Interrupted
+        ready = wait(doors, _WATCH)
+        if cell.home in ready:
+            message = _received(cell.home)
+            if message is None:
+                doors.remove(cell.home)
+            elif _noted(outcome, message):
+                return True
+        elif cell.verdict in ready:  # checked last, after all messages have been read
+            return False
+        now = monotonic()
+        if caps.seconds is not None and now - cell.started > caps.seconds:
+            outcome.status, outcome.reason = "timeout", f"took longer than {caps.seconds:g} s"
+            return True
+        if caps.memory is not None and now >= next_look:
+            if exceed(descendants(cell.guard.pid or 0), caps.memory):
+                outcome.status, outcome.reason = "memory", f"took more than {caps.memory / 2**20:.0f} MiB"
+                return True
+            next_look = now + (monotonic() - now) / _LOOKING
+
+
+def _received(home: Connection) -> Point | Ending | None:
+    """The next message from a cell, or None if there will be no more."""
+    try:
+        message: Point | Ending = home.recv()
+    except (EOFError, OSError):
+        return None
+    except Exception as error:  # a message may contain a solver's own objects, and unpickling them may raise anything
+        return Ending("failed", f"what the cell sent cannot be read: {type(error).__name__}: {error}")
+    if not isinstance(message, Point | Ending):  # a solver has written into the pipe
+        return Ending("failed", f"the cell sent a {type(message).__name__}, which is not a valid message")
+    return message
+
+
+def _noted(outcome: Outcome, message: Point | Ending) -> bool:
+    """Add a message to the outcome; returns whether it was the last message."""
+    if isinstance(message, Point):
+        outcome.curve.append(message)
+        return False
+    outcome.status, outcome.reason, outcome.ending = message.status, message.reason, message
+    return True
+
+
+def _end(cell: _Running) -> Verdict | None:
+    """End a cell and all its processes; returns the keeper's verdict, or None if it sent none.
+
+    A keeper that has sent its verdict exits at once, so there is no need to wait for it.
+    """
+    with cell.verdict, cell.home:
+        cell.lifeline.close()
+        verdict = _verdict(cell.verdict)
+        if verdict is None:
+            _kill_all(cell.guard)
+    return verdict
+
+
+def _verdict(pipe: Connection) -> Verdict | None:
+    try:
+        return cast(Verdict, pipe.recv()) if pipe.poll(_PATIENCE) else None
+    except (EOFError, OSError):
+        return None
+
+
+def _kill_all(guard: ForkServerProcess) -> None:
+    """Wait until the guard has ended all processes of a cell whose keeper does not answer; then kill what is left.
+
+    If the keeper was killed, the guard ends them and exits. If the keeper is stopped, the guard waits for it.
+    """
+    if guard.pid is None:  # pragma: no cover: a guard that was started has a number; this tells mypy
+        return
+    guard.join(_PATIENCE)
+    tree = descendants(guard.pid)
+    kill_group(guard.pid)
+    for orphan in tree:
+        kill(orphan, signal.SIGKILL)
+    guard.join(_PATIENCE)
+
+
+def _vanished(outcome: Outcome, verdict: Verdict | None) -> None:
+    """Set the outcome of a cell that ended without a last message: by a signal, or for lack of memory."""
+    if verdict is None:
+        outcome.reason = "the process that watches over the cell was killed"
+    elif verdict.code == -signal.SIGKILL:
+        outcome.status, outcome.reason = "memory", "the system killed the process, most likely for memory"
+    else:
+        outcome.reason = f"the process died without a word (exit code {verdict.code})"
+
+
+def _clocks() -> _Clocks:
+    return _Clocks(monotonic(), busy_seconds(), process_time())
+
+
+def _load(before: _Clocks, verdict: Verdict | None) -> float | None:
+    """The number of cores that other processes kept busy since `before`, without the cell and this process."""
+    after = _clocks()
+    span = after.now - before.now
+    if verdict is None or span < _LEAST_SPAN:
+        return None
+    others = (after.busy - before.busy) - (after.own - before.own) - verdict.seconds
+    return max(0.0, others / span)

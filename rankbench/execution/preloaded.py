@@ -1,0 +1,16 @@
+"""What the fork server imports before it forks, so that no cell's process takes the time to load it itself."""
+
+import codecs
+import importlib
+import sys
+
+from rankbench.core import blas
+from rankbench.solvers import SOLVERS
+
+_SOLVERS = [entry.partition(":")[0] for entry in SOLVERS.entries.values()]
+
+for _module in ("rankbench.execution.keeper", "multiprocessing.popen_forkserver", *_SOLVERS):
+    importlib.import_module(_module)
+for _encoding in ("ascii", "cp437"):  # of the names in zip files, as which splits are stored
+    codecs.lookup(_encoding)
+blas.loaded(len(sys.modules))

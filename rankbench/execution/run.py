@@ -1,0 +1,386 @@
+"""One run of one experiment's plan: reading stored results and running the missing cells."""
+
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import sleep
+from typing import Literal
+from zlib import crc32
+
+from rankbench.arrays.npz import Arrays
+from rankbench.core.errors import MAKE_ROOM, writing_to
+from rankbench.execution import machine
+from rankbench.execution.isolation import Caps, Outcome, server
+from rankbench.execution.worker import Ending, Task
+from rankbench.execution.workplace import ThisMachine, Workplace
+from rankbench.experiments import Experiment
+from rankbench.planning.materials import Materials
+from rankbench.planning.plan import plan as plan_of
+from rankbench.planning.tuning import settled
+from rankbench.planning.warm_starts import Paths
+from rankbench.records.cells import Cell, Place, Selection
+from rankbench.records.claims import Claims, Holder
+from rankbench.records.machines import Machine
+from rankbench.records.plans import Plan
+from rankbench.records.results import DISTURBED, Peak, Result
+from rankbench.records.store import Planned, Store, StoredPlan
+from rankbench.records.studies import Entry, Study
+
+_MOST = 512  # cells that a cluster may run at a time for one driver
+_WAIT = 0.5  # seconds between two looks at cells that another driver runs
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions under which a plan is run; they change the times, but no other number."""
+
+    jobs: int = 1
+    caps: Caps = field(default_factory=Caps)
+    force: bool = False  # run all cells again
+    retry_failed: bool = False  # run cells again that did not end well
+    retry_disturbed: bool = False  # run cells again that were timed while other processes were busy
+    strict: bool = False  # run cells again whose results come from other kernels, libraries or processors
+    join: bool = False  # begin at another split than the other drivers of the folder
+    leave: bool = False  # end when other drivers run all cells that are left, and do not wait for their results
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a run, for display: a cell starts, ends, or is being run by another driver."""
+
+    kind: Literal["start", "end", "wait"]
+    cell: Cell
+    result: Result | None = None
+    holder: Holder | None = None
+
+
+Tell = Callable[[Event], None]
+
+
+class Run:
+    """A plan with its stored results, and the code that runs the missing cells."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        conditions: Conditions,
+        materials: Materials,
+        workplace: Workplace | None = None,  # None: this machine
+    ) -> None:
+        self.store = store
+        self.workplace = workplace
+        self.conditions = conditions
+        self.materials = materials
+        self.machine = machine.describe()
+        self._stored: dict[str, Result] = {}
+        self._looked: set[str] = set()
+        self._made: set[str] = set()  # keys of cells that this run has run
+        self.paths = Paths((search for search in plan.searches if search.growth is None), store.starts)
+        self.plan = self._settled(plan)
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        selection: Selection,
+        store: Store,
+        conditions: Conditions,
+        workplace: Workplace | None = None,
+    ) -> "Run":
+        """A run of what is selected of an experiment, with the stored results already read."""
+        materials = Materials(selection.seed, store.scratch)
+        return cls(plan_of(experiment, selection, materials), store, conditions, materials, workplace)
+
+    @property
+    def pending_trials(self) -> tuple[Cell, ...]:
+        """The trials that still have to run, in the order of their paths."""
+        return self.paths.ordered(self._unfinished(self.plan.trials))
+
+    @property
+    def pending(self) -> tuple[Cell, ...]:
+        """The cells that still have to run, among those that tuning has decided."""
+        return self._unfinished(self.plan.cells)
+
+    def result(self, cell: Cell) -> Result | None:
+        """The stored result of a cell, or None."""
+        return self._stored.get(cell.key)
+
+    def reused(self) -> int:
+        """How many stored results of this plan were made on another basis: other kernels, libraries or processors."""
+        cells = {cell.key: cell for cell in (*self.plan.trials, *self.plan.cells)}
+        found = (self._stored.get(key) for key in cells)
+        return sum(1 for result in found if result and result.machine.basis != self.machine.basis)
+
+    def estimate(self) -> tuple[float, int]:
+        """Estimated seconds of all pending cells, from stored wall times of their solvers, and how many lack one."""
+        walls: dict[str, list[float]] = {}
+        for cell in (*self.plan.cells, *self.plan.trials):
+            if result := self.result(cell):
+                walls.setdefault(cell.solver.base, []).append(result.wall)
+        to_run = (*self.pending_trials, *self.pending, *self.plan.undecided)
+        known = [median(walls[cell.solver.base]) for cell in to_run if cell.solver.base in walls]
+        return sum(known), len(to_run) - len(known)
+
+    def open(self) -> None:
+        """Make the results folder and write the plan to it."""
+        self.store.open()
+        self._record()
+
+    def try_out(self, tell: Tell) -> None:
+        """Run the pending trials and those that follow from their results, and decide the cells."""
+        known = 0
+        while known < len(self.plan.trials):  # else no trial followed
+            known = len(self.plan.trials)
+            self._execute(self.pending_trials, tell)
+            if not self.pending_trials:
+                self.paths.clear()
+            self.plan = self._settled(self.plan)
+            self._record()
+
+    def execute(self, tell: Tell) -> None:
+        """Run all pending trials and cells, and store each result as it comes.
+
+        If the run is stopped (Ctrl-C, a full disk), the results stored so far are kept.
+        """
+        if self.plan.undecided or self.pending_trials:
+            self.try_out(tell)
+        self._execute(self.pending, tell)
+
+    def study(self) -> Study:
+        """This plan's cells and trials with their results."""
+        plan = self.plan
+        failures = {failure.cell.slot: failure.reason for failure in plan.failures}
+        cells = {cell.slot: cell for cell in (*(search.cell for search in plan.searches), *plan.cells)}
+        return Study(
+            experiment=plan.experiment,
+            profile=plan.selection.profile,
+            seed=plan.selection.seed,
+            measures=plan.measures,
+            entries=tuple(Entry(cell, self.result(cell), failures.get(slot, "")) for slot, cell in cells.items()),
+            skips=plan.skips,
+            trials=tuple(Entry(trial, self.result(trial)) for trial in plan.trials),
+            cells=str(self.store.cells),
+        )
+
+    def _settled(self, plan: Plan) -> Plan:
+        """The plan with all that follows from stored results: further trials, and cells."""
+        known = -1
+        while known < len(plan.trials):
+            known = len(plan.trials)
+            self._look(plan.trials)
+            plan = settled(plan, self._stored)
+        self._look(plan.cells)
+        return plan
+
+    def _record(self) -> None:
+        """Write the plan to the results folder, as far as it is decided."""
+        found = self.study()
+        now = datetime.now(UTC).isoformat()
+        entries = tuple(Planned(entry.cell, entry.failure) for entry in found.entries)
+        trials = tuple(entry.cell for entry in found.trials)
+        about = (found.experiment, found.profile, found.seed, now, found.measures)
+        self.store.write_plan(StoredPlan(*about, entries=entries, trials=trials, skips=found.skips))
+
+    def _look(self, cells: Iterable[Cell]) -> None:
+        """Read the stored results of these cells, each only once."""
+        for cell in cells:
+            if cell.key not in self._looked:
+                self._looked.add(cell.key)
+                if result := self.store.load(cell):
+                    self._stored[cell.key] = result
+
+    def _unfinished(self, cells: Iterable[Cell]) -> tuple[Cell, ...]:
+        """The distinct cells that have to run: without a result, or with one that the conditions do not accept."""
+        return tuple({cell.key: cell for cell in cells if self._wanted(cell)}.values())
+
+    def _wanted(self, cell: Cell) -> bool:
+        result, asked = self._stored.get(cell.key), self.conditions
+        if result is None or cell.key in self._made:
+            return result is None
+        alone = asked.jobs == 1 and _timed(cell)
+        return (
+            asked.force
+            or (asked.retry_failed and result.status != "ok")
+            or (alone and result.contended)
+            or (alone and asked.retry_disturbed and result.disturbed)
+            or (asked.strict and result.machine.basis != self.machine.basis)
+        )
+
+    def _execute(self, cells: tuple[Cell, ...], tell: Tell) -> None:
+        self.materials.keep_only(cell.place for cell in (*cells, *self.pending, *self.plan.undecided))
+        if not cells:
+            return
+        with self.store.scratch() as scratch, self.store.claims() as claims:
+            _Runner(self, claims, Path(scratch), tell).finish(cells)
+
+    def keep(self, result: Result, per_user: Arrays, model: Arrays | None = None) -> None:
+        """Store a new result of this run, and the model of a trial that another one starts from."""
+        if model is not None:
+            self.paths.keep(result.cell, model)
+        self.store.save(result, per_user)
+        self.adopt(result)
+
+    def start(self, cell: Cell) -> tuple[str, Path | None]:
+        """The key of the trial that a trial starts from, and the file of its model."""
+        return self.paths.start(cell, self._stored)
+
+    def adopt(self, result: Result) -> None:
+        """Add a result that was made by this run or, in the meantime, by another driver."""
+        self._made.add(result.key)
+        self._looked.add(result.key)
+        self._stored[result.key] = result
+
+
+class _Runner:
+    """Runs cells in parallel: it claims them, starts their processes and stores their results."""
+
+    def __init__(self, owner: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
+        self.owner, self.claims, self.tell, self.scratch = owner, claims, tell, scratch
+        self.conditions = owner.conditions
+        self.workplace = owner.workplace or ThisMachine(server(), self.conditions.jobs, owner.machine)
+        self.stop = threading.Event()
+        # One more cell than a cluster can run waits in a thread, so that no worker waits while results are stored. Of
+        # several drivers each takes only cells that it can run at once.
+        self.waiting = 1 if owner.workplace and not self.conditions.join else 0
+        self.under_way: dict[Future[tuple[Outcome, Machine]], Cell] = {}
+        self.starts: dict[str, str] = {}  # by key of a trial, the key of the one that it starts from
+        self.file: Path | None = None  # the file of the split used last
+        self.place: Place | None = None
+        self.written = 0
+
+    def finish(self, cells: tuple[Cell, ...]) -> None:
+        """Run all cells, as many at a time as the workplace can; the threads only watch the cells' processes."""
+        with ThreadPoolExecutor(_MOST if self.owner.workplace else self.conditions.jobs) as pool:
+            try:
+                elsewhere = self._start_all(pool, _from_own_place(cells) if self.conditions.join else cells)
+                told: set[str] = set()
+                while elsewhere and not self.conditions.leave:
+                    self._say_who(elsewhere, told)
+                    sleep(_WAIT)
+                    elsewhere = self._start_all(pool, elsewhere)
+            finally:
+                self.stop.set()
+
+    def _start_all(self, pool: ThreadPoolExecutor, cells: Iterable[Cell]) -> list[Cell]:
+        """Run the cells that no other driver is running; returns the remaining cells."""
+        elsewhere: list[Cell] = []
+        for cell in cells:
+            before = self.owner.paths.before(cell)
+            while before in self.under_way.values():
+                self._collect(until_below=len(self.under_way))
+            if before in elsewhere or not self.claims.take(cell.key):
+                elsewhere.append(cell)
+            elif result := self._made_meanwhile(cell):
+                self.claims.release(cell.key)
+                self.owner.adopt(result)
+                self.tell(Event("end", cell, result))
+            else:
+                if self._alone(cell):
+                    self._collect(until_below=1)
+                self.tell(Event("start", cell))
+                self.starts[cell.key], start = self.owner.start(cell)
+                task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
+                self.under_way[pool.submit(self._watched, task)] = cell
+                self._collect(until_below=1 if self._alone(cell) else self.workplace.places + self.waiting)
+        self._collect(until_below=1)
+        return elsewhere
+
+    def _alone(self, cell: Cell) -> bool:
+        """Whether a cell runs while no other cell of this driver does, because its seconds are what is measured."""
+        experiment, place = self.owner.plan.experiment, cell.place
+        return _timed(cell) and (experiment.timed or experiment.has_published_seconds(place.data, place.split))
+
+    def _made_meanwhile(self, cell: Cell) -> Result | None:
+        """The result that another driver has stored since this run read the cell's file, or None."""
+        found, known = self.owner.store.load(cell), self.owner.result(cell)
+        return found if found and (known is None or found.finished != known.finished) else None
+
+    def _say_who(self, cells: Iterable[Cell], told: set[str]) -> None:
+        """Report once for each cell which driver is running it."""
+        for cell in cells:
+            if cell.key not in told and (holder := self.claims.holder(cell.key)):
+                told.add(cell.key)
+                self.tell(Event("wait", cell, holder=holder))
+
+    def _watched(self, task: Task) -> tuple[Outcome, Machine]:
+        return self.workplace.run(task, self.conditions.caps, self.stop)
+
+    def _collect(self, until_below: int) -> None:
+        """Store finished cells until fewer than `until_below` are running."""
+        while len(self.under_way) >= until_below:
+            done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
+            for future in done:
+                cell = self.under_way.pop(future)
+                outcome, made_on = future.result()
+                made = self.owner.materials.peaks(cell.place)
+                beside = self.conditions.jobs > 1 and not self._alone(cell)
+                result = result_of(cell, outcome, made_on, beside, made)
+                ending = outcome.ending or Ending("failed")
+                self.owner.keep(replace(result, start=self.starts[cell.key]), dict(ending.per_user), ending.arrays)
+                self.claims.release(cell.key)
+                self.tell(Event("end", cell, result))
+
+    def _file_of(self, place: Place) -> Path:
+        """The file of a cell's split; the previous split's file is removed unless a running cell uses it."""
+        if self.file is None or place != self.place:
+            self._discard()
+            self.file, self.place = self.scratch / f"{self.written}.npz", place
+            self.written += 1
+            with writing_to(self.owner.store.folder, MAKE_ROOM):
+                self.owner.materials.write(place, self.file)
+        return self.file
+
+    def _discard(self) -> None:
+        if self.file and not any(cell.place == self.place for cell in self.under_way.values()):
+            self.file.unlink(missing_ok=True)
+
+
+def _from_own_place(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with their splits in the same order, but beginning at a split that this process draws by itself.
+
+    Drivers that begin at different splits rarely want the same cell, and each of them makes fewer splits.
+    """
+    places = list(dict.fromkeys(cell.place for cell in cells))
+    first = crc32(f"{platform.node()}-{os.getpid()}".encode()) % max(len(places), 1)
+    order = {place: number for number, place in enumerate((*places[first:], *places[:first]))}
+    return sorted(cells, key=lambda cell: order[cell.place])
+
+
+def _timed(cell: Cell) -> bool:
+    """Whether a cell's time matters; for a trial it does only if the budget is in seconds."""
+    return not cell.is_trial or cell.budget.seconds is not None
+
+
+def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool, made: tuple[Peak, ...] = ()) -> Result:
+    """The result of a cell, made from the outcome of its process; `made` are the peaks of making its split."""
+    ending = outcome.ending
+    peaks = (*made, *(ending.peaks if ending else ()))
+    return Result(
+        cell=cell,
+        status=outcome.status,
+        reason=outcome.reason,
+        curve=tuple(outcome.curve),
+        counted=ending.counted if ending else (),
+        unscored=ending.unscored if ending else None,
+        wall=outcome.wall,
+        peak_mb=next((peak.megabytes for peak in peaks if peak.stage == "train"), None),
+        contended=beside and (outcome.load is None or outcome.load > DISTURBED),
+        machine=made_on,
+        finished=datetime.now(UTC).isoformat(),
+        prepare=ending.prepare if ending else None,
+        load=outcome.load,
+        imported=ending.imported if ending else (),
+        trace=ending.trace if ending else None,
+        stopped=ending.stopped if ending else None,
+        functions=ending.functions if ending else (),
+        split=ending.split if ending else "",
+        model=ending.model if ending else "",
+        peaks=peaks,
+    )

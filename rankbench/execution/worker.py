@@ -1,0 +1,283 @@
+"""The code that runs in a cell's own process: load the split, train, evaluate with the clock stopped, send results."""
+
+import os
+import signal
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
+from math import inf, isfinite
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from rankbench import metrics, models
+from rankbench.arrays.npz import Arrays, fingerprint, pack
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import (
+    Executor,
+    Flags,
+    Floats,
+    GoesOn,
+    Ints,
+    Model,
+    NeedsMore,
+    Partitioned,
+    Scattered,
+    Solver,
+    Step,
+)
+from rankbench.core.errors import LONGEST, UserError
+from rankbench.core.streams import stream
+from rankbench.data.splits import Split
+from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.distributed.in_process import InProcess
+from rankbench.distributed.teams import Entrance, PartsLost, Team
+from rankbench.execution.strongest_features import leading_functions
+from rankbench.execution.training import Checkpoint, checkpoints
+from rankbench.metrics import Metric, PerUser
+from rankbench.names.user_lines import with_own_line
+from rankbench.planning.materials import read_split
+from rankbench.planning.memory import PeakMemory
+from rankbench.records.cells import Cell
+from rankbench.records.codec import printable
+from rankbench.records.results import Counted, Peak, Point, RankingFunction, Status, pairs_of
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell and the file that holds its split; a trial on a path of penalties may start from a stored model."""
+
+    cell: Cell
+    parts: Path
+    start: Path | None = None  # the file of the model to start from
+    followed: bool = False  # whether another trial starts from this one's model
+    team: Entrance | None = None  # the processes that hold the parts of the users, if the solver has partitions
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The last message of a cell's process: how the cell ended, and all results except the curve."""
+
+    status: Status
+    reason: str | None = None
+    trace: str | None = None
+    per_user: Mapping[str, Floats] = field(default_factory=dict)  # by label; `pairs_of` names the numbers of pairs
+    counted: tuple[Counted, ...] = ()
+    unscored: float | None = None
+    peaks: tuple[Peak, ...] = ()
+    prepare: float | None = None
+    imported: tuple[str, ...] = ()
+    stopped: str | None = None
+    functions: tuple[RankingFunction, ...] = ()
+    split: str = ""  # SHA-256 of its parts
+    model: str = ""  # SHA-256 of its arrays
+    arrays: Arrays | None = None  # of the model, where another trial starts from it
+
+
+def main(home: Connection, task: Task) -> None:
+    """Run the task; send a `Point` through `home` for each evaluation, then an `Ending` as the last message."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
+    own = os.getpid()
+    try:
+        ending = work(home, task)
+        if os.getpid() == own:
+            home.send(ending)
+    except BaseException as error:  # any exception of a solver is a failure of its cell only
+        if os.getpid() != own:
+            raise  # this is a process that the solver forked: its end is not the end of the cell
+        try:
+            home.send(_failure(error))
+        except BrokenPipeError:
+            os._exit(1)  # the driver has closed its end of the pipe
+
+
+def _failure(error: BaseException) -> Ending:
+    """The last message of a cell that an exception ended."""
+    if isinstance(error, MemoryError):
+        return Ending("memory", "out of memory")
+    if isinstance(error, PartsLost):
+        return Ending("lost", str(error))
+    return Ending("failed", _brief(error), printable(traceback.format_exc()))
+
+
+def _brief(error: BaseException) -> str:
+    """An error's class and text, and the line of the user's own file that it came from.
+
+    A long text is cut, since the traceback that is stored beside it has it all.
+    """
+    text = printable(with_own_line(error))
+    more = f" ... ({len(text) - LONGEST:,} more characters in `trace` of the stored result)"
+    return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
+
+
+class Home(Protocol):
+    """Where points of the curve go: a pipe to the driver, or a function's own list."""
+
+    def send(self, message: Point, /) -> None:
+        """Take a point."""
+        ...
+
+
+def work(home: Home, task: Task) -> Ending:
+    """Train and evaluate a cell in this process; sends its points and returns the rest."""
+    memory = PeakMemory()
+    executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
+    cell, split = task.cell, read_split(task.parts)
+    memory.note("read")
+    solver: Solver = cell.solver.record
+    if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # imports the package before timing
+        raise UserError(f"{cell.solver.written} needs a package that is not installed", remedy=remedy)
+    measured = [measure.record for measure in cell.measures]
+    started = perf_counter()
+    train = offer(solver, split.train_for(solver))
+    prepare = perf_counter() - started
+    rng = rng_of(cell)
+    memory.note("prepare")
+    scored, last, patience = -1, None, Patience(cell)
+    imported: tuple[str, ...] = ()
+    with one_blas_thread():
+        for checkpoint in checkpoints(_steps(solver, task, executor, train, rng), cell.budget):
+            memory.note("train")
+            last, imported = checkpoint, (*imported, *checkpoint.imported)
+            if checkpoint.index % cell.every == 0:
+                found = _score(home, cell, measured, checkpoint, split)
+                scored = checkpoint.index
+                if patience.ends(metrics.mean(next(iter(found.values.values())))):
+                    last = replace(last, spent=True)
+                    break
+            memory.note("evaluate")
+        if last is None:
+            raise RuntimeError("the solver yielded no model")
+        if scored != last.index:  # training ended between two evaluations
+            found = _score(home, cell, measured, last, split)
+        arrays = arrays_of(last.step.model) if task.followed else None
+        ending = _ending(last, split, train, found)
+        if isinstance(executor, Team):
+            memory.at_least("train", executor.cost.memory / 1e6)
+    memory.note("evaluate")
+    return replace(ending, prepare=prepare, imported=imported, peaks=memory.peaks, arrays=arrays)
+
+
+class Patience:
+    """Says when a trial ends early: after so many evaluations in a row without a better value."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._sign, self._patience = cell.measures[0].sign, cell.budget.patience
+        self._best, self._without = -inf, 0
+
+    def ends(self, value: float) -> bool:
+        """Whether this value is the last one; NaN is never better."""
+        better = self._sign * value > self._best
+        self._best = self._sign * value if better else self._best
+        self._without = 0 if better else self._without + 1
+        return self._without == self._patience
+
+
+def _steps(solver: Solver, task: Task, executor: Executor, train: View, rng: np.random.Generator) -> Iterator[Step]:
+    """The solver's steps, from the beginning or from the model of another trial.
+
+    One with partitions leaves the users' vectors with the executor.
+    """
+    threads = task.cell.threads
+    if isinstance(solver, Partitioned) and solver.partitions > 1:
+        return solver.steps_on(executor, train, rng, threads)
+    if task.start is not None and isinstance(solver, GoesOn):
+        return solver.steps_from(models.load(task.start), train, rng, threads)
+    return solver.steps(train, rng, threads)
+
+
+def arrays_of(model: Model) -> Arrays | None:
+    """The arrays of a model that can be stored and loaded again, else None."""
+    return pack(model) if models.MODELS.get(type(model).__name__) is type(model) else None
+
+
+def rng_of(cell: Cell) -> np.random.Generator:
+    """The random generator of a cell's solver."""
+    place = cell.place
+    return stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
+
+
+def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ending:
+    """The last message of a training that did not raise an exception."""
+    model = last.step.model
+    missing = _missing(model, split.test)
+    reason = _diverged(last, split.test, train, missing)
+    return Ending(
+        status="diverged" if reason else "ok",
+        reason=reason,
+        per_user=found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()},
+        counted=tuple(_counted(values) for values in found.values.values()),
+        unscored=float(np.mean([column.mean() for _, column in missing])),
+        stopped="budget" if last.spent else "solver",
+        functions=leading_functions(model, split.train.feature_names),
+        split=split.hash,
+        model=digest_of(model),
+    )
+
+
+def digest_of(model: Model) -> str:
+    """SHA-256 of a model's arrays; empty where it is no record of arrays."""
+    if isinstance(model, Scattered):
+        return model.digest()
+    if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
+        return ""
+    return fingerprint(model)
+
+
+def _score(home: Home, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
+    """Evaluate a checkpoint, send its point of the curve, and return each metric's value for each user."""
+    seen = split.train if split.seen is None else split.seen
+    step = checkpoint.step
+    found = metrics.measure(step.model, split.test, measured, cell.threads, seen)
+    point = Point(
+        step=checkpoint.index,
+        seconds=checkpoint.seconds,
+        values=tuple(metrics.mean(values) for values in found.values.values()),
+        objective=float(step.objective()) if cell.objective and step.objective is not None else None,
+        gap=float(step.gap()) if cell.objective and step.gap is not None else None,
+        bound=None if step.bound is None else float(step.bound),
+    )
+    home.send(point)
+    return found
+
+
+def _counted(values: Floats) -> Counted:
+    """How many users have a value, and how many have none."""
+    left_out = int(np.isnan(values).sum())
+    return Counted(len(values) - left_out, left_out)
+
+
+def _missing(model: Model, test: View) -> list[tuple[Ints, Flags]]:
+    """For each item column of the test part: the items, and whether the model scores them NaN for their user."""
+    columns = [test.items] if isinstance(test, Ratings) else [test.better, test.worse]
+    return [(items, np.isnan(model.score(test.users, items))) for items in columns]
+
+
+def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
+    """Why the last model counts as diverged (NaN despite training data, or an objective not finite), else None."""
+    users, items = _trained_on(train)
+    lost = sum(int((column & users[test.users] & items[ids]).sum()) for ids, column in missing)
+    if lost:
+        return f"NaN for {lost} held-out pairs whose user and item it was trained on"
+    if last.step.objective is not None and not isfinite(objective := float(last.step.objective())):
+        return f"its objective is {objective}"
+    return None
+
+
+def _trained_on(train: View) -> tuple[Flags, Flags]:
+    """Which users have a preference in the training data, and which items these preferences are about.
+
+    A user whose ratings are all equal has no preference, so a model need not score this user.
+    """
+    if isinstance(train, Comparisons):
+        users = np.diff(train.indptr) > 0
+        rows = np.concatenate([train.better, train.worse])
+    else:
+        users = train.has_order
+        rows = train.items[np.repeat(users, np.diff(train.indptr))]
+    items = np.zeros(train.n_items, bool)
+    items[rows] = True
+    return users, items

@@ -1,0 +1,36 @@
+"""Where the cells of a run are trained: on this machine, or on the workers of a cluster."""
+
+import threading
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext
+from typing import Protocol
+
+from rankbench.execution.isolation import Caps, Outcome, run_isolated
+from rankbench.execution.worker import Task
+from rankbench.records.machines import Machine
+
+
+class Workplace(Protocol):
+    """Runs cells, several at a time; the methods may be called from several threads."""
+
+    @property
+    def places(self) -> int:
+        """How many cells it can run at this moment."""
+        ...
+
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
+        """Run one cell and wait for it; returns its outcome and the machine that it ran on."""
+        ...
+
+
+@dataclass(frozen=True)
+class ThisMachine:
+    """This machine: each cell runs in a process of its own."""
+
+    context: ForkServerContext
+    places: int
+    machine: Machine
+
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
+        """Run one cell and wait for it."""
+        return run_isolated(self.context, task, caps, stop), self.machine

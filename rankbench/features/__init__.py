@@ -1,0 +1,1 @@
+"""Item features, dense or sparse, and kernel functions of them."""

@@ -1,0 +1,118 @@
+"""Data that is handed over in Python, a name, a path, a DataFrame or ratings, as the name of a data set."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankbench.core.contract import Ints
+from rankbench.core.errors import OTHER_FOLDER, UserError, writing_to
+from rankbench.data import DATASETS
+from rankbench.data.views import Comparisons, Labels, Ratings, View
+from rankbench.own_data.naming import data_named
+
+if TYPE_CHECKING:
+    import pandas
+
+_DIGITS = 8  # of the hash in a file's name
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The name of the data set, and what it is called in messages if it was written to a file first."""
+
+    name: str
+    file: str = ""
+    called: str = ""
+
+    def worded(self, text: str) -> str:
+        """A text about the file as one about what was handed over."""
+        for kind in ("csv:", "pairs:", "") if self.file else ():
+            text = text.replace(f"{kind}{self.file}", self.called)
+        return text
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """A context in which errors about the file are about what was handed over."""
+        try:
+            yield
+        except UserError as error:
+            raise UserError(self.worded(str(error))) if self.file else error from None
+
+
+def handed(data: Any, out: Path) -> Handed:
+    """What a user has handed over; tables and views are written to CSV files in this folder, named by their content.
+
+    Users and items of a view that have no row are not in the file.
+    """
+    import pandas  # noqa: PLC0415  slow to import
+
+    if isinstance(data, str | Path):
+        return Handed(str(data))
+    if isinstance(data, pandas.DataFrame):
+        path = str(_written(data, out, "frame"))
+        return Handed(path, path, "the DataFrame as CSV")
+    if isinstance(data, Ratings | Comparisons):
+        return _of_view(data, out)
+    remedy = "give a DataFrame, ratings, the path of a file or the name of a data set"
+    raise UserError(f"a {type(data).__name__} is no data", remedy=remedy)
+
+
+def _of_view(view: View, out: Path) -> Handed:
+    """A view, which is written as a table of its ids, with its item features in a second one."""
+    path = str(_written(_rows(view), out, "rows"))
+    kind, called = ("csv", "the ratings") if isinstance(view, Ratings) else ("pairs", "the comparisons")
+    name = f"{kind}:{path}"
+    if view.item_features is not None:
+        features = _written(_features(view), out, "features")
+        name = DATASETS.resolve(name).with_chosen((("features", str(features)),))
+    return Handed(name, path, f"{called} as CSV")
+
+
+def _rows(view: View) -> "pandas.DataFrame":
+    """The rows of a view with the data's own ids, numbers counted from 0 if it has none."""
+    import pandas  # noqa: PLC0415
+
+    users = _ids(view.users, view.user_ids)
+    if isinstance(view, Comparisons):
+        better, worse = (_ids(numbers, view.item_ids) for numbers in (view.better, view.worse))
+        return pandas.DataFrame({"user": users, "better": better, "worse": worse})
+    table = pandas.DataFrame({"user": users, "item": _ids(view.items, view.item_ids), "rating": view.values})
+    return table if view.times is None else table.assign(timestamp=view.times)
+
+
+def _features(view: View) -> "pandas.DataFrame":
+    """The item features of a view, with the item first."""
+    import pandas  # noqa: PLC0415
+    import scipy.sparse  # noqa: PLC0415
+
+    block: Any = view.item_features
+    numbers = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
+    names = [f"f{number + 1}" for number in range(numbers.shape[1])]
+    table = pandas.DataFrame(numbers, columns=names if view.feature_names is None else view.feature_names)
+    table.insert(0, "item", _ids(np.arange(view.n_items), view.item_ids))
+    return table
+
+
+def _ids(numbers: Ints, ids: Labels) -> Any:
+    return numbers if ids is None else ids[numbers]
+
+
+def _written(table: "pandas.DataFrame", out: Path, name: str) -> Path:
+    """The file in this folder that a table was written to."""
+    text = table.to_csv(index=False)
+    path = out / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}.csv"
+    with writing_to(out, OTHER_FOLDER):
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def named(given: Handed) -> str:
+    """The name of the data set with its kind, as an experiment takes it."""
+    with given.errors():
+        return data_named(given.name).written

@@ -1,0 +1,102 @@
+"""Tuning: choosing the best trial of each search from stored results, and making the cells with its settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isnan
+
+from rankbench.core.errors import UserError
+from rankbench.data import DATASETS
+from rankbench.experiments import Budget, Experiment
+from rankbench.experiments.spaces import Tune
+from rankbench.metrics import metric
+from rankbench.names import Named, show_value, without_folder
+from rankbench.planning.adaptive import finals
+from rankbench.records.cells import Cell, Measure
+from rankbench.records.plans import Failure, Plan, Search
+from rankbench.records.results import Result
+from rankbench.solvers import SOLVERS
+
+
+def best(results: Sequence[Result], measure: Measure) -> int | None:
+    """The index of the trial with the best value, the first of ties; None if no trial ended well with a value."""
+    values = {
+        index: measure.sign * result.value(measure.label)
+        for index, result in enumerate(results)
+        if result.status == "ok" and not isnan(result.value(measure.label))
+    }
+    return max(values, key=values.__getitem__) if values else None
+
+
+def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
+    """The plan with a cell or a failure for every search whose trials have all ended; `stored` maps keys to results.
+
+    A search whose known trials have ended, and which goes on from their results, has its next trials instead.
+    """
+    if not plan.searches:
+        return plan
+    searches = tuple(_grown(search, [stored.get(trial.key) for trial in search.trials]) for search in plan.searches)
+    outcomes = [_outcome(search, [stored.get(trial.key) for trial in search.trials]) for search in searches]
+    return replace(
+        plan,
+        searches=searches,
+        cells=tuple(outcome for outcome in outcomes if isinstance(outcome, Cell)),
+        failures=tuple(outcome for outcome in outcomes if isinstance(outcome, Failure)),
+    )
+
+
+def alone(solver: str, data: str, split: str, tune: Tune, budget: Budget) -> Experiment:
+    """An experiment that tunes one solver on one data set, and runs it with the best settings."""
+    named, data_set = SOLVERS.resolve(solver), DATASETS.resolve(data)
+    if not tune.space_of(solver):
+        raise UserError(f"nothing to tune: give the values to try, like --space {_example(named)}")
+    names = [without_folder(one.name) for one in (named, data_set)]
+    plain = ["".join(letter if letter.isalnum() else "-" for letter in name) for name in names]
+    label = metric(tune.metric).label
+    return Experiment(
+        name="-".join(("tune", *plain)),
+        title=f"{names[0]} tuned on {names[1]}",
+        paper="No paper: rankbench tune",
+        about=f"What {solver} reaches on {data} with the best of its trials.",
+        data=(data,),
+        splits=(split,),
+        solvers=(solver,),
+        metrics=(label,),
+        repetitions=1,
+        budget=budget,
+        tune=replace(tune, metric=label).fitted((solver,)),
+    )
+
+
+def _example(solver: Named) -> str:
+    """An example of a value of `--space` for this solver."""
+    for name, value in solver.settings:
+        if isinstance(value, float) and value > 0:
+            return f"{name}={show_value(value / 10)}..{show_value(value * 10)}:log"
+    return f"'{next(iter(dict(solver.settings)), 'setting')}=a|b'"
+
+
+def _grown(search: Search, stored: Sequence[Result | None]) -> Search:
+    """The search with the trials that follow from these results, if all trials that are known have ended."""
+    results = [result for result in stored if result is not None]
+    if search.growth is None or len(results) < len(stored):
+        return search
+    return replace(search, trials=search.trials + search.growth.more(search.trials, results))
+
+
+def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure | None:
+    """The search's cell with the settings of its best trial, or a failure; None while trials are missing."""
+    if not search.trials:
+        return search.cell
+    results = [result for result in stored if result is not None]
+    if len(results) < len(stored):
+        return None
+    measure, last = search.trials[0].measures[0], finals(search.trials)
+    index = best([results[place] for place in last], measure)
+    if index is not None:
+        place = last[index]
+        return replace(search.cell, solver=search.trials[place].solver, budget=results[place].chosen_budget)
+    first = results[0]
+    why = f"{measure.label} has no value" if first.status == "ok" else f"{first.status}, {first.reason}"
+    several = f"none of its {len(results)} trials ended well; the first: {why}"
+    reason = f"its only trial did not end well: {why}" if len(results) == 1 else several
+    return Failure(search.cell, search.trials[0], reason)

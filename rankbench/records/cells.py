@@ -1,0 +1,218 @@
+"""What is asked of a run: a solver on a repetition of a split, with everything that decides its numbers."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
+
+from rankbench.core.contract import Determinism
+from rankbench.core.errors import safe
+from rankbench.experiments import Budget
+from rankbench.metrics import Metric, metric, own_metric
+from rankbench.names import (
+    REPETITIONS,
+    THREADS,
+    TRIALS,
+    Limits,
+    Named,
+    Settings,
+    check,
+    without_folder,
+)
+
+KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
+
+Profile = Literal["quick", "full"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user selects of an experiment: solvers, data, repetitions, seed, threads, profile and trials."""
+
+    solvers: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    repetitions: Annotated[int, REPETITIONS] | None = None
+    seed: Annotated[int, Limits(low=0)] = 0
+    threads: Annotated[int, THREADS] = 1
+    full: bool = False
+    trials: Annotated[int, TRIALS] | None = None  # of each solver, where the experiment tunes
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def profile(self) -> Profile:
+        """The name of the selected profile, which decides the sizes."""
+        return "full" if self.full else "quick"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric as stored in a result, complete enough to be read without the file that defines the metric."""
+
+    label: str  # as the user wrote it, with its settings
+    identity: str
+    version: int
+    better: Literal["higher", "lower"]
+    formula: str
+    source: Named | None = None  # for a metric of the user's own, its resolved name
+
+    @classmethod
+    def of(cls, found: Metric) -> "Measure":
+        """The stored form of a metric."""
+        return cls(found.label, found.identity, found.version, found.better, found.formula, found.source)
+
+    @property
+    def record(self) -> Metric:
+        """The metric itself."""
+        return own_metric(self.source) if self.source else metric(self.label)
+
+    @property
+    def sign(self) -> int:
+        """1 where a higher value is better, -1 where a lower one is."""
+        return 1 if self.better == "higher" else -1
+
+
+@dataclass(frozen=True)
+class Place:
+    """One repetition of a split of a data set: the rows on which a cell is trained and evaluated."""
+
+    data: Named
+    split: Named
+    repetition: int
+    validation: Named | None = None  # for trials: the split that cuts a validation set from the training part
+
+    @property
+    def written(self) -> str:
+        """The data set and the split as the user wrote them."""
+        return f"{self.data.written} {self.split.written}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One solver on one split, to be trained and evaluated; it holds everything that decides the numbers."""
+
+    place: Place
+    split_hash: str  # of the content of the rows
+    seed: int
+    solver: Named
+    version: int
+    determinism: Determinism
+    measures: tuple[Measure, ...]
+    budget: Budget
+    every: int  # steps between two evaluations
+    objective: bool
+    threads: int
+    tuned: tuple[str, ...] = ()  # the names of the settings that tuning chose
+    rung: int = 0  # of a trial of successive halving: how many shorter trials of its settings came before
+
+    @cached_property
+    def key(self) -> str:
+        """The SHA-256 of the cell's content, which identifies the cell and names its result file."""
+        text = json.dumps(self.content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def content(self) -> dict[str, object]:
+        """What goes into the key: everything that decides the numbers, independent of how names were spelled."""
+        place, budget = self.place, self.budget
+        limits = {"steps": budget.steps, "seconds": budget.seconds, "tolerance": budget.tolerance}
+        return {
+            "data": place.data.identity,
+            "split": place.split.identity,
+            "split_hash": self.split_hash,
+            "repetition": place.repetition,
+            "seed": self.seed,
+            "solver": self.solver.base,
+            "settings": dict(self.solver.settings),
+            "version": self.version,
+            "determinism": self.determinism.value,
+            "metrics": [measure.identity for measure in self.measures],
+            "metric_versions": [measure.version for measure in self.measures],
+            "budget": limits if budget.patience is None else limits | {"patience": budget.patience},
+            "every": self.every,
+            "objective": self.objective,
+            "threads": self.threads,
+            "validation": place.validation.identity if place.validation else "",
+            "format": KEY_FORMAT,
+        }
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether the cell is a trial of a search, evaluated on a validation set."""
+        return self.place.validation is not None
+
+    @cached_property
+    def line(self) -> str:
+        """A text that all repetitions of this cell share: the names of its parts, without the content of files."""
+        place, validation = self.place, self.place.validation
+        chosen = () if self.is_trial else self.tuned
+        written = {name: value for name, value in self.solver.settings if name not in chosen}
+        where = (place.data.full, place.split.full, validation.full if validation else "")
+        return json.dumps((*where, self.solver.name, written, self.tuned, self.threads))
+
+    @property
+    def slot(self) -> tuple[str, int, int]:
+        """This cell's slot in the plan: it stays the same when tuning picks other settings, or a file is edited."""
+        return self.line, self.place.repetition, self.rung
+
+    @property
+    def edition(self) -> tuple[str, str, str, int]:
+        """The identities that change when a user edits a file or a solver raises its version."""
+        return self.place.data.identity, self.place.split.identity, self.solver.base, self.version
+
+    @property
+    def chosen(self) -> Settings:
+        """The settings that tuning chose."""
+        return tuple((name, value) for name, value in self.solver.settings if name in self.tuned)
+
+    @property
+    def solver_text(self) -> str:
+        """The solver as the user wrote it, plus the settings that tuning chose."""
+        return self.solver.with_chosen(self.chosen)
+
+    @property
+    def stream_name(self) -> str:
+        """The name that seeds the solver's random numbers; editing a user's file does not change it."""
+        return without_folder(self.solver.name)
+
+    @property
+    def label(self) -> str:
+        """The cell in one line, for display."""
+        trial = ("trial",) if self.is_trial else ()
+        place = self.place
+        named = (place.data.written, place.split.written, self.solver_text, f"repetition {place.repetition}")
+        return " · ".join((*named, *trial))
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A part of an experiment that cannot run here, with the reason and the command that would fix it."""
+
+    data: Named
+    split: Named | None
+    solver: Named | None
+    reason: str
+    remedy: str = ""
+    failed: bool = False  # an error, as opposed to missing data or a solver that does not suit the data
+
+    @property
+    def text(self) -> str:
+        """One line, safe to show: what was skipped, the reason, and the command that would fix it."""
+        return self.text_beside(0)
+
+    def text_beside(self, others: int) -> str:
+        """The same line for this part and so many others that were skipped for the same reason."""
+        parts = " ".join(part.written for part in (self.data, self.split) if part)
+        more = f" and {others} more" if others else ""
+        return safe(f"{parts}{more}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
+
+
+def skip_lines(skips: Iterable[Skip]) -> list[str]:
+    """A line for each reason, safe to show, with the first part that was skipped for it and how many more there are."""
+    found: dict[tuple[str, str], list[Skip]] = {}
+    for skip in skips:
+        found.setdefault((skip.reason, skip.remedy), []).append(skip)
+    return [members[0].text_beside(len(members) - 1) for members in found.values()]

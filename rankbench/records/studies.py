@@ -1,0 +1,136 @@
+"""A plan with its results, grouped over repetitions."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
+
+from rankbench.core.contract import Determinism
+from rankbench.core.errors import safe
+from rankbench.experiments import Experiment
+from rankbench.names import (
+    Named,
+    without_settings,
+)
+from rankbench.records.cells import Cell, Measure, Profile, Skip
+from rankbench.records.results import Result
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A planned cell and its result, which is None while the cell has not run."""
+
+    cell: Cell
+    result: Result | None
+    failure: str = ""  # why it cannot run: none of its trials ended well
+
+    @property
+    def status(self) -> str:
+        """How the cell ended, or `pending`."""
+        return "failed" if self.failure else self.result.status if self.result else "pending"
+
+    @property
+    def reason(self) -> str:
+        """Why the cell did not end well, as text that is safe to show, or an empty string."""
+        return safe(self.failure or (self.result.reason if self.result and self.result.reason else ""))
+
+    @property
+    def good(self) -> Result | None:
+        """The result if the cell ended well, else None."""
+        return self.result if self.status == "ok" else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """The stored results of one experiment for one seed and profile, in its most recently planned form."""
+
+    experiment: Experiment
+    profile: Profile
+    seed: int
+    measures: tuple[Measure, ...]
+    entries: tuple[Entry, ...]
+    skips: tuple[Skip, ...]
+    trials: tuple[Entry, ...] = ()
+    notes: tuple[str, ...] = ()  # what else is stored and not shown here
+    cells: str = ""  # the folder of the results, where the values for each user lie too
+
+    def __repr__(self) -> str:
+        done = sum(entry.result is not None for entry in self.entries)
+        return f"Study({self.name}: {done} of {len(self.entries)} cells, {self.profile} profile, seed {self.seed})"
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+        return self.experiment.name
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The stored results of all cells, without those of trials."""
+        return tuple(entry.result for entry in self.entries if entry.result)
+
+    @cached_property
+    def groups(self) -> "tuple[Group, ...]":
+        """The cells grouped over their repetitions, in the order of the plan."""
+        gathered: dict[tuple[object, ...], list[Entry]] = {}
+        for entry in self.entries:
+            cell = entry.cell
+            written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
+            place = (cell.place.data.identity, cell.place.split.identity)
+            key = (*place, cell.solver.base, written, cell.threads)
+            gathered.setdefault(key, []).append(entry)
+        return tuple(_group(tuple(members)) for members in gathered.values())
+
+    @cached_property
+    def has_several_splits(self) -> bool:
+        """Whether tables must name the split."""
+        return len({entry.cell.place.split.identity for entry in self.entries}) > 1
+
+
+@dataclass(frozen=True)
+class Group:
+    """All repetitions of one solver with the same written settings on one data set and split."""
+
+    data: Named
+    split: Named
+    solver: Named
+    tuned: tuple[str, ...]
+    determinism: Determinism
+    threads: int
+    entries: tuple[Entry, ...]
+
+    @cached_property
+    def good(self) -> tuple[Result, ...]:
+        """The repetitions that ended well."""
+        return tuple(result for entry in self.entries if (result := entry.good))
+
+    @property
+    def status(self) -> str:
+        """The worst status of any repetition."""
+        return min((entry.status for entry in self.entries), key=_WORST.index)
+
+    def values(self, label: str) -> list[float]:
+        """A metric's values in the repetitions that ended well, without NaN."""
+        found = (result.value(label) for result in self.good)
+        return [value for value in found if not isnan(value)]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """A key that is equal for groups that differ in nothing but the number of threads."""
+        written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
+        return self.data.identity, self.split.identity, self.solver.base, written
+
+
+def _group(members: tuple[Entry, ...]) -> Group:
+    """The group of these cells, which differ only in the repetition and the settings that tuning chose for it."""
+    first = members[0].cell
+    return Group(
+        data=first.place.data,
+        split=first.place.split,
+        solver=without_settings(first.solver, first.tuned),
+        tuned=first.tuned,
+        determinism=first.determinism,
+        threads=first.threads,
+        entries=members,
+    )
+
+
+_WORST = ("failed", "lost", "memory", "timeout", "diverged", "pending", "ok")

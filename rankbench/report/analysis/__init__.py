@@ -1,0 +1,1 @@
+"""What follows from stored results: evidence, verdicts, comparisons, ranks and costs; numbers in, records out."""

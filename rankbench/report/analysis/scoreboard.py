@@ -1,0 +1,88 @@
+"""How the measured numbers compare with the published ones: one line per paper, and the sum of all papers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+from rankbench.records.studies import Study
+from rankbench.report.analysis.verdicts import finding
+from rankbench.report.render.tables import Row, Sheet, rows
+
+TOTAL = "all papers"
+
+
+@dataclass(frozen=True)
+class Score:
+    """The published numbers of a paper, counted by what the measured numbers beside them say: see `Finding`."""
+
+    paper: str
+    published: int = 0
+    inside: int = 0
+    better: int = 0
+    worse: int = 0
+    smaller: int = 0
+    elsewhere: int = 0
+    unjudged: int = 0
+    missing: int = 0
+
+    def __add__(self, other: "Score") -> "Score":
+        """The counts of both, under the name of this one."""
+        counts = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "paper"}
+        return Score(self.paper, **counts)
+
+
+_HEADINGS = {
+    "published": "published",
+    "inside": "inside the interval",
+    "better": "better",
+    "worse": "worse",
+    "smaller": "at a smaller size",
+    "elsewhere": "on other data",
+    "unjudged": "no interval",
+    "missing": "not measured",
+}
+
+
+def scoreboard(studies: Iterable[Study]) -> list[Score]:
+    """The score of each paper that published a number, then their sum; empty where no number is published."""
+    found: dict[str, Score] = {}
+    for study in studies:
+        paper = study.experiment.origin
+        for row in rows(study):
+            if row.published is not None:
+                found[paper] = found.get(paper, Score(paper)) + _of_row(study, row)
+    if not found:
+        return []
+    return [*found.values(), sum(found.values(), Score(TOTAL))]
+
+
+def score_sheet(scores: Sequence[Score]) -> Sheet:
+    """The scores as a table; columns in which nothing is counted are left out."""
+    shown = [name for name in _HEADINGS if name == "published" or any(getattr(score, name) for score in scores)]
+    return Sheet(
+        headings=("paper", *(_HEADINGS[name] for name in shown)),
+        numeric=(False, *(True for _ in shown)),
+        lines=tuple((score.paper, *(str(getattr(score, name)) for name in shown)) for score in scores),
+        best=frozenset(),
+    )
+
+
+def in_words(scores: Sequence[Score]) -> str:
+    """The sum of the scores in one sentence."""
+    total = scores[-1]
+    judged = total.inside + total.better + total.worse
+    rest = {
+        "at a smaller size than the papers'": total.smaller,
+        "on other data": total.elsewhere,
+        "without an interval": total.unjudged,
+        "not measured": total.missing,
+    }
+    parts = [f"{count} {what}" for what, count in rest.items() if count]
+    if judged:
+        own = f"{total.inside} inside the measured 95 % interval, {total.better} better, {total.worse} worse"
+        parts.insert(0, f"{judged} on the papers' own data at their own size ({own})")
+    return f"{total.published} published numbers: {', '.join(parts)}."
+
+
+def _of_row(study: Study, row: Row) -> Score:
+    """The score of one published number."""
+    return Score("", 1, **{finding(study, row).name.lower(): 1})

@@ -1,0 +1,1 @@
+"""How a study is shown: tables, figures and the HTML page."""

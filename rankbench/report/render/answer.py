@@ -1,0 +1,129 @@
+"""The answer to "which solver is best on my data": a narrow table, a sentence, and a line for each failure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rankbench.core.errors import safe
+from rankbench.records.cells import Measure
+from rankbench.records.studies import Group, Study
+from rankbench.report.analysis.evidence import evidence, verdict_of
+from rankbench.report.render.labels import metric_labels
+from rankbench.report.render.tables import Row, Sheet, interval_text, rows
+from rankbench.report.study import mean_seconds
+from rankbench.statistics import Verdict
+
+
+@dataclass(frozen=True)
+class Line:
+    """One solver of a comparison: its row of the first metric, and what the users say of it."""
+
+    group: Group
+    row: Row
+    verdict: Verdict | None
+
+    @property
+    def said(self) -> str:
+        """The verdict in words."""
+        if self.row.measured is None:
+            return self.row.status if self.row.status != "ok" else "no value"
+        if self.verdict is None or self.verdict.alone:
+            return ""
+        if self.verdict.against_best is None:
+            return "best"
+        return "undecided" if self.verdict.bold else f"worse, p {_probability(self.verdict.p)}"
+
+
+def ranking(study: Study) -> list[Line]:
+    """The solvers of a study of one data set and split, from best to worst by the first metric; failures last."""
+    first = study.measures[0]
+    table = {(row.shown[1], row.solver, row.settings): row for row in rows(study) if row.metric == first.label}
+    named = study.groups
+    lines = [
+        Line(group, row, verdict_of(study, group, first.label))
+        for group, row in zip(named, table.values(), strict=True)
+    ]
+    return sorted(lines, key=lambda line: _place(line, first))
+
+
+def answer_sheet(study: Study) -> Sheet:
+    """The table of a comparison, from best to worst, narrow enough for a terminal of 80 columns."""
+    lines = ranking(study)
+    labels = metric_labels(study)
+    first, *others = study.measures
+    timed = any(mean_seconds(line.group) is not None for line in lines if line.group.good)
+    headings = ("solver", "chosen", labels[first.label], "95 %", "verdict", *(labels[one.label] for one in others))
+    numeric = (False, False, True, True, False, *(True for _ in others))
+    return Sheet(
+        headings=(*headings, "seconds") if timed else headings,
+        numeric=(*numeric, True) if timed else numeric,
+        lines=tuple(tuple(_cells(line, others, timed)) for line in lines),
+        best=frozenset((number, 2) for number, line in enumerate(lines) if line.row.bold),
+    )
+
+
+def answer(study: Study) -> str:
+    """The answer in a sentence."""
+    lines = [line for line in ranking(study) if line.row.measured is not None]
+    if not lines:
+        return "no solver has a result"
+    best, label = lines[0], metric_labels(study)[study.measures[0].label]
+    equal = [name_of(line) for line in lines[1:] if line.row.bold]
+    interval = interval_text(best.row)
+    value = f"{best.row.measured:.4f}" + (f", 95 % {interval}" if interval else "")
+    said = f"{name_of(best)} has the best {label}: {value}"
+    if len(lines) == 1:
+        return f"{said}; there is no other solver to compare it with"
+    first = study.measures[0].label
+    users = min((one.users for one in evidence(study).values() if one.label == first and one.verdicts), default=0)
+    if not equal:
+        return f"{said}; {_counted(users)} enough to tell it from all others"
+    return f"{said}; {_counted(users)} too few to tell {_joined(equal)} from it"
+
+
+def failures(study: Study) -> list[str]:
+    """A line for each solver that failed or does not suit the data."""
+    bad = {
+        f"{entry.cell.solver.written}: {entry.status}: {entry.reason}": None
+        for entry in study.entries
+        if entry.status not in ("ok", "pending")
+    }
+    skipped = {skip.reason + (f"; to get it: {skip.remedy}" if skip.remedy else "") for skip in study.skips}
+    return [*bad, *(f"left out: {safe(text)}" for text in sorted(skipped))]
+
+
+def name_of(line: Line) -> str:
+    """The solver as the user wrote it."""
+    return line.group.solver.written
+
+
+def _cells(line: Line, others: list[Measure], timed: bool) -> Iterator[str]:
+    row = line.row
+    yield name_of(line)
+    yield row.chosen.replace("nothing to tune", "")
+    yield "" if row.measured is None else f"{row.measured:.4f}"
+    yield "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
+    yield line.said
+    for measure in others:
+        values = line.group.values(measure.label)
+        yield f"{sum(values) / len(values):.4f}" if values else ""
+    if timed:
+        seconds = mean_seconds(line.group) if line.group.good else None
+        yield "" if seconds is None else f"{seconds:.2f}"
+
+
+def _place(line: Line, first: Measure) -> tuple[bool, float]:
+    """Where a line stands: failures behind all others."""
+    measured = line.row.measured
+    return measured is None, 0.0 if measured is None else -first.sign * measured
+
+
+def _probability(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def _counted(users: int) -> str:
+    return "1 user is" if users == 1 else f"{users} users are"
+
+
+def _joined(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

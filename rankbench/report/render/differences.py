@@ -1,0 +1,35 @@
+"""The page of differences: every published number beside the measured one, and why they differ."""
+
+from collections.abc import Sequence
+
+from rankbench.report.analysis.verdicts import published_sheet
+from rankbench.report.render.tables import to_markdown
+from rankbench.report.sections import Section, by_paper
+
+_HEAD = """# Published and measured
+
+Every published number that was measured on the paper's own data or on other data, the difference, the 95 % interval of
+the measured number and what follows from it. Below each table stands why numbers differ, as far as it is known and
+could be tested, and what was found besides.
+"""
+
+
+def differences_page(sections: Sequence[Section]) -> str:
+    """The page of differences, in Markdown, by paper and experiment."""
+    lines = [_HEAD]
+    for members in by_paper(sections).values():
+        parts = [part for section in members if (part := _part(section))]
+        if parts:
+            lines += [f"## {members[0].study.experiment.origin}\n", *parts]
+    return "\n".join(lines)
+
+
+def _part(section: Section) -> str:
+    """The published numbers and the reasons of one experiment; empty where it has neither."""
+    experiment = section.study.experiment
+    table = None if section.problem else published_sheet(section.study)
+    text = experiment.differences.strip()
+    if table is None and not text:
+        return ""
+    head = f"### {section.name}\n\n{experiment.title} ({section.study.profile} profile).\n"
+    return "\n".join(filter(None, [head, to_markdown(table) if table else "", f"{text}\n" if text else ""]))

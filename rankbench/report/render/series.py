@@ -1,0 +1,482 @@
+"""The content of a figure, independent of the plotting library: panels of named lines with their spread."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf, isnan, log10
+from statistics import fmean, pstdev
+
+from rankbench.records.studies import Group, Study
+from rankbench.report.analysis.evidence import verdict_of
+from rankbench.report.analysis.families import split_by_family, split_by_input, split_by_rivals
+from rankbench.report.analysis.growth import Course, courses
+from rankbench.report.analysis.published import Beside, beside
+from rankbench.report.render.labels import (
+    axis_label,
+    class_title,
+    data_labels,
+    data_title,
+    metric_axis,
+    setting_label,
+    solver_labels,
+    split_labels,
+)
+from rankbench.report.study import bound_of, setting_of, speed_ups
+
+CROWDED = 8  # more lines than this in a panel are drawn in a panel for each family
+_DECADES = 1.5  # positive numbers that span more than this get a logarithmic axis
+_CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
+_FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
+_APART = 0.08  # of the axis: lines that are nearer to the others than this are not far from them
+_INTERVAL = "95 % interval over users"
+BOUND = "bound of the schedule"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One solver's points: y is the mean over repetitions, from low to high goes what the drawing calls `spread`."""
+
+    name: str
+    x: tuple[float, ...] = ()
+    y: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    owner: str = ""  # name of the line with the same colour, for published numbers and bounds
+    what: str = ""  # what such numbers are: `published on MovieLens 1M`, `computed`, `bound`
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the points are bounds, which are drawn as bars, and not numbers, which are drawn as diamonds."""
+        return self.what == BOUND
+
+    @property
+    def below(self) -> list[float]:
+        """How far low lies below the mean, point by point."""
+        return [max(0.0, y - low) for y, low in zip(self.y, self.low, strict=True)]
+
+    @property
+    def above(self) -> list[float]:
+        """How far high lies above the mean, point by point."""
+        return [max(0.0, high - y) for y, high in zip(self.y, self.high, strict=True)]
+
+    @property
+    def spreads(self) -> bool:
+        """Whether low and high differ anywhere, so that there is a spread to draw."""
+        return any(high > low for low, high in zip(self.low, self.high, strict=True))
+
+    def at(self, x: float, y: float, low: float | None = None, high: float | None = None) -> "Line":
+        """The line with one more point; without low and high it has no spread there."""
+        ends = (y if low is None else low, y if high is None else high)
+        return replace(self, x=(*self.x, x), y=(*self.y, y), low=(*self.low, ends[0]), high=(*self.high, ends[1]))
+
+    def ascending(self) -> "Line":
+        """The line with its points in ascending order of x."""
+        order = sorted(range(len(self.x)), key=self.x.__getitem__)
+        x, y, low, high = (tuple(values[place] for place in order) for values in (self.x, self.y, self.low, self.high))
+        return replace(self, x=x, y=y, low=low, high=high)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a figure: its title and the lines in it."""
+
+    title: str
+    lines: tuple[Line, ...]
+    beside: tuple[Line, ...] = ()  # published or computed numbers, or bounds: open diamonds in their solver's colour
+    curves: tuple[Line, ...] = ()  # reference lines that are not measured
+    context: tuple[Line, ...] = ()  # the lines of the panels beside it, in grey and without names
+    shares: str = ""  # panels with the same text here have the same range of values
+    gap: tuple[float, float] | None = None  # no value lies between these two: the axis is broken here
+    values: str = ""  # the label of its axis of values, if the panels of the figure show different metrics
+
+    @property
+    def all_lines(self) -> tuple[Line, ...]:
+        """Everything that is drawn in the panel, but for the grey lines."""
+        return (*self.lines, *self.beside, *self.curves)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: its kind, axis labels and panels."""
+
+    kind: str
+    x_label: str
+    y_label: str
+    better: str
+    panels: tuple[Panel, ...]
+    log_x: bool = False
+    log_y: bool = False  # of the axis of values, in whatever direction it is drawn
+    spread: str = ""  # what low and high of the lines are; empty if no line has a spread
+
+    @property
+    def in_families(self) -> bool:
+        """Whether the solvers are spread over panels, so that each panel needs a legend of its own."""
+        return any(panel.context for panel in self.panels)
+
+    @property
+    def looks(self) -> list[Mapping[str, int]]:
+        """For each panel the number of each line, which decides colour, marker and dashes."""
+        own = [[line.name for line in panel.lines] for panel in self.panels]
+        if self.in_families:
+            return [{name: number for number, name in enumerate(names)} for names in own]
+        every = dict.fromkeys(name for names in own for name in names)
+        return [{name: number for number, name in enumerate(every)}] * len(own)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is drawn: the groups that ended well, by one metric, with the names of their solvers."""
+
+    study: Study
+    good: tuple[Group, ...]
+    label: str
+    names: Mapping[str, str]
+    over_users: bool  # whether the spread is the interval over users, not the range over repetitions
+
+    def name(self, group: Group) -> str:
+        """The name of a group's solver."""
+        names = self.names
+        return names[group.solver.written]
+
+    def extended(self, line: Line, x: float, group: Group) -> Line:
+        """The line with the group's value at x, if it has one."""
+        values = group.values(self.label)
+        if not values:
+            return line
+        found = verdict_of(self.study, group, self.label) if self.over_users else None
+        ends = (found.interval.low, found.interval.high) if found else (min(values), max(values))
+        return line.at(x, fmean(values), *ends)
+
+
+def drawings(study: Study) -> dict[str, Drawing]:
+    """The figure by each metric that it can show, its own metric first; a figure of costs has only one."""
+    several = study.experiment.figure.kind not in ("speedup", "growth")
+    labels = [own_metric(study), *(measure.label for measure in study.measures if several)]
+    found = ((label, drawing(study, label)) for label in dict.fromkeys(labels))
+    return {label: drawn for label, drawn in found if drawn}
+
+
+def own_metric(study: Study) -> str:
+    """The metric that the experiment's figure shows."""
+    return study.experiment.figure.metric or study.measures[0].label
+
+
+def drawing(study: Study, metric: str = "") -> Drawing | None:
+    """The content of the experiment's figure, or None if there are no results to draw.
+
+    It has the panels of the figure's own metric, and those of its other ones after them. A single metric may be asked
+    for instead; reference lines belong to the figure's own.
+    """
+    if study.experiment.figure.kind == "growth":
+        return _growth(study)
+    labels = (metric,) if metric else (own_metric(study), *study.experiment.figure.others)
+    found = [(label, drawn) for label in labels if (drawn := _by_metric(study, label))]
+    if len(found) < 2:
+        return found[0][1] if found else None
+    panels = tuple(
+        replace(panel, values=metric_axis(study, label), shares=panel.shares and label)
+        for label, drawn in found
+        for panel in drawn.panels
+    )
+    spreads = dict.fromkeys(drawn.spread for _, drawn in found if drawn.spread)
+    all_log = all(drawn.log_y for _, drawn in found)
+    return replace(found[0][1], panels=panels, log_y=all_log, spread=" or ".join(spreads))
+
+
+def _by_metric(study: Study, label: str) -> Drawing | None:
+    """The figure by one metric, or None if there are no results to draw."""
+    wanted = study.experiment.figure
+    good = tuple(group for group in study.groups if group.good)
+    question = _Question(study, good, label, solver_labels(study), _over_users(study, good, label))
+    make = {"curve": _curves, "sweep": _sweeps, "bars": _dots, "speedup": _speed_ups}[wanted.kind]
+    panels = [panel for panel in make(question) if any(line.x for line in panel.lines)]
+    if not panels:
+        return None
+    if wanted.kind in ("curve", "speedup"):
+        panels = [part for panel in panels for part in _in_families(question, panel, wanted.kind == "speedup")]
+    better = next((measure.better for measure in study.measures if measure.label == label), "higher")
+    if wanted.kind in ("sweep", "bars"):
+        panels = [replace(panel, gap=_gap(panel)) for panel in panels]
+    broken = any(panel.gap for panel in panels)
+    log_y = wanted.kind != "speedup" and not broken and _wide(panels, wanted.kind == "curve" and better == "lower")
+    faster = wanted.kind == "speedup"
+    return Drawing(
+        wanted.kind,
+        "" if wanted.kind == "bars" else axis_label(study, "threads" if faster else wanted.x),
+        "speed-up\n(higher is better)" if faster else metric_axis(study, label),
+        "higher" if faster else better,
+        tuple(panels),
+        log_x=_log_x(study, panels),
+        log_y=log_y,
+        spread=_spread(question, panels),
+    )
+
+
+def _over_users(study: Study, good: Iterable[Group], label: str) -> bool:
+    """Whether the figure shows intervals over users: the last models' values are drawn, and all have an interval."""
+    if study.experiment.figure.kind not in ("sweep", "bars"):
+        return False
+    found = [verdict_of(study, group, label) for group in good if group.values(label)]
+    return all(one is not None and 0 < one.interval.high - one.interval.low < inf for one in found)
+
+
+def _spread(question: _Question, panels: Iterable[Panel]) -> str:
+    """What low and high of the lines are."""
+    if not any(line.spreads for panel in panels for line in panel.lines):
+        return ""
+    most = max(len(group.good) for group in question.good)
+    return _INTERVAL if question.over_users else f"smallest to largest of {most} repetitions"
+
+
+def _log_x(study: Study, panels: Sequence[Panel]) -> bool:
+    """Whether the horizontal axis is logarithmic: for seconds and threads, and values that grow by a factor."""
+    figure = study.experiment.figure
+    if figure.kind in ("bars", "speedup"):
+        return figure.kind == "speedup"
+    if figure.kind == "curve":
+        return figure.x == "seconds"
+    found = sorted({x for panel in panels for line in panel.lines for x in line.x})
+    if len(found) < 3 or found[0] <= 0 or found[-1] < 4 * found[0]:
+        return False
+    steps, factors = ([b - a for a, b in pairwise(values)] for values in (found, list(map(log10, found))))
+    return pstdev(factors) / fmean(factors) < pstdev(steps) / fmean(steps)
+
+
+def _wide(panels: Iterable[Panel], error_curves: bool) -> bool:
+    """Whether the values are positive and span so much that the axis of values is logarithmic."""
+    measured = [value for panel in panels for line in panel.lines for value in (*line.y, *line.low, *line.high)]
+    found = [*measured, *(y for panel in panels for line in panel.all_lines for y in line.y)]
+    return min(found) > 0 and log10(max(found) / min(found)) > (_CURVE_DECADES if error_curves else _DECADES)
+
+
+def _gap(panel: Panel) -> tuple[float, float] | None:
+    """Where the axis of a panel is broken, since lines of two solvers or more would lie flat, far from the others."""
+    lines = [line for line in panel.all_lines if line.x]
+    ends = sorted((min(*line.y, *line.low), max(*line.y, *line.high), line.owner or line.name) for line in lines)
+    low, high = ends[0][0], max(end for _, end, _ in ends)
+    reached, best = -inf, None
+    for number, (start, end, _) in enumerate(ends):
+        apart = start - reached
+        flat = ((reached - low, ends[:number]), (high - start, ends[number:]))
+        for span, side in flat if apart > _APART * (high - low) and number else ():
+            if len({solver for _, _, solver in side}) > 1 and 0 < span < min(_FLAT * (high - low), apart):
+                best = (reached, start)
+        reached = max(reached, end)
+    return best
+
+
+def _by_place(question: _Question) -> list[tuple[str, list[Group]]]:
+    """The groups of each data set and split, with the title of their panel."""
+    study = question.study
+    data, splits = data_labels(study), split_labels(study)
+    several = study.has_several_splits
+    found: dict[tuple[str, str], tuple[str, list[Group]]] = {}
+    for group in question.good:
+        split = f", {splits[group.split.written]}" if several else ""
+        key = (group.data.identity, group.split.identity)
+        found.setdefault(key, (_capital(f"{data[group.data.written]}{split}"), []))[1].append(group)
+    return list(found.values())
+
+
+def _curves(question: _Question) -> list[Panel]:
+    return [
+        Panel(
+            title,
+            lines := tuple(_curve(question, group) for group in members),
+            tuple(_published(question, zip(members, (line.x[-1:] for line in lines), strict=True))),
+        )
+        for title, members in _by_place(question)
+    ]
+
+
+def _curve(question: _Question, group: Group) -> Line:
+    """The mean training curve over repetitions, up to the last step that all repetitions reached."""
+    line = Line(question.name(group))
+    seconds = question.study.experiment.figure.x == "seconds"
+    for points in zip(*(result.curve for result in group.good), strict=False):
+        values = [result.value_at(point, question.label) for result, point in zip(group.good, points, strict=True)]
+        known = [value for value in values if not isnan(value)]
+        if known:
+            x = fmean(point.seconds if seconds else point.step for point in points)
+            line = line.at(x, fmean(known), min(known), max(known))
+    return line
+
+
+def _sweeps(question: _Question) -> list[Panel]:
+    """Each solver's metric against a setting of the data or the split, in a panel for each of the other settings."""
+    figure = question.study.experiment.figure
+    parts: dict[tuple[object, ...], list[Group]] = {}
+    for group in question.good:
+        own = tuple((key, setting_of(group, key)) for key in figure.by)
+        fixed = tuple((key, value) for key, value in group.data.settings if key not in (figure.x, *figure.by))
+        parts.setdefault((own, group.data.name, fixed, group.split.name), []).append(group)
+    return [_swept(question, members) for members in parts.values()]
+
+
+def _swept(question: _Question, members: Sequence[Group]) -> Panel:
+    """One panel of a sweep, with its reference lines."""
+    study, figure = question.study, question.study.experiment.figure
+    lines: dict[str, Line] = {}
+    for group in members:
+        name = question.name(group)
+        lines[name] = question.extended(lines.get(name, Line(name)), setting_of(group, figure.x), group)
+    curves = _reference_lines(question, members) if question.label == own_metric(study) else ()
+    parts = [setting_label(study, key, setting_of(members[0], key)) for key in figure.by]
+    found = _published(question, ((group, (setting_of(group, figure.x),)) for group in members))
+    measured = tuple(line.ascending() for line in lines.values())
+    return Panel(_capital(", ".join(parts) or _data_of(study, members)), measured, tuple(found), curves, shares="all")
+
+
+def _data_of(study: Study, members: Sequence[Group]) -> str:
+    """What the data of these groups are called, which may differ in the setting on the axis."""
+    texts = {group.data.written for group in members}
+    return data_labels(study)[texts.pop()] if len(texts) == 1 else class_title(members[0].data)
+
+
+def _dots(question: _Question) -> list[Panel]:
+    """One panel per data set and split; each solver is a point of its own, at its number."""
+    panels = []
+    for title, members in _by_place(question):
+        places = {group: (float(number),) for number, group in enumerate(members)}
+        lines = tuple(question.extended(Line(question.name(group)), *places[group], group) for group in members)
+        found = _published(question, places.items())
+        panels.append(Panel(title, tuple(line for line in lines if line.x), tuple(found)))
+    return panels
+
+
+def _published(question: _Question, places: Iterable[tuple[Group, tuple[float, ...]]]) -> list[Line]:
+    """The published and computed numbers for these groups, each at the given x; none where there is no x."""
+    found: dict[tuple[str, str], Line] = {}
+    for group, x in places:
+        number = beside(question.study, group, question.label)
+        if number and x and group.values(question.label):
+            owner, what = question.name(group), _heading(number)
+            line = found.get((owner, what), Line(f"{owner}, {what}", owner=owner, what=what))
+            sd = number.sd or 0.0
+            found[owner, what] = line.at(x[0], number.value, number.value - sd, number.value + sd)
+    return [line.ascending() for line in found.values()]
+
+
+def _heading(number: Beside) -> str:
+    """What a reference number is, with the name for people of the data set that it belongs to."""
+    return f"published on {data_title(number.on)}" if number.elsewhere and not number.computed else number.heading
+
+
+def _speed_ups(question: _Question) -> list[Panel]:
+    """One panel per data set, with each solver's speed-up and its upper bound against the number of threads."""
+    panels = []
+    for title, members in _by_place(question):
+        lines: dict[str, Line] = {}
+        bounds: dict[str, Line] = {}
+        for group in members:
+            name, threads = question.name(group), group.threads
+            if found := speed_ups(question.study, group):
+                lines[name] = lines.get(name, Line(name)).at(threads, fmean(found), min(found), max(found))
+                if (bound := bound_of(group)) is not None:
+                    known = bounds.get(name, Line(f"{name}, bound", owner=name, what=BOUND))
+                    bounds[name] = known.at(threads, bound)
+        counts = tuple(sorted({float(group.threads) for group in members}))
+        ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
+        numbers = (*bounds.values(), *_published_speed_ups(question, members))
+        curves = (ideal, *_reference_lines(question, members))
+        panels.append(Panel(title, tuple(lines.values()), numbers, curves, shares=title))
+    return panels
+
+
+def _growth(study: Study) -> Drawing | None:
+    """Each solver's seconds and memory against the axis, on logarithmic axes; None if there are no results to draw."""
+    found = courses(study)
+    seconds = _of_costs(found, [course.seconds for course in found], "training (s)\n(lower is better)")
+    memory = _of_costs(found, [course.megabytes for course in found], "peak memory (MB)\n(lower is better)")
+    panels = (*seconds, *memory)
+    if not panels:
+        return None
+    most = max(len(one) for course in found for one in course.seconds)
+    spread = (
+        f"smallest to largest of {most} repetitions"
+        if any(line.spreads for one in panels for line in one.lines)
+        else ""
+    )
+    x_label = axis_label(study, study.experiment.figure.x)
+    return Drawing("growth", x_label, "seconds and memory", "lower", panels, log_x=True, log_y=True, spread=spread)
+
+
+def _of_costs(found: Sequence[Course], costs: Sequence[tuple[tuple[float, ...], ...]], label: str) -> list[Panel]:
+    """The panels of one kind of cost: one for each data set, or if it is crowded for each family of solvers."""
+    by_place: dict[str, dict[str, tuple[Course, Line]]] = {}
+    for course, each in zip(found, costs, strict=True):
+        line = Line(course.name)
+        for size, values in zip(course.sizes, each, strict=True):
+            line = line.at(size, fmean(values), min(values), max(values)) if values and min(values) > 0 else line
+        if line.x:
+            by_place.setdefault(course.where, {})[course.name] = (course, line)
+    what, several = _capital(label.partition(" (")[0]), len(by_place) > 1
+    titles = {where: f"{what}, {where}" if several else what for where in by_place}
+    return [panel for where, lines in by_place.items() for panel in _by_input(titles[where], lines, label)]
+
+
+def _by_input(title: str, lines: Mapping[str, tuple[Course, Line]], label: str) -> list[Panel]:
+    """The lines of a data set in one panel, or in one for each family of solvers with the others in grey."""
+    whole = Panel(title, tuple(line for _, line in lines.values()), values=label, shares=title)
+    if len(lines) <= CROWDED:
+        return [whole]
+    of = {course.solver.written: line for course, line in lines.values()}
+    return [
+        replace(
+            whole,
+            title=f"{title}: {family}",
+            lines=tuple(of[solver.written] for solver in members),
+            context=tuple(line for text, line in of.items() if text not in {one.written for one in members}),
+        )
+        for family, members in split_by_input([course.solver for course, _ in lines.values()])
+    ]
+
+
+def _published_speed_ups(question: _Question, members: Sequence[Group]) -> list[Line]:
+    """The published speed-ups of these groups, a line for each solver."""
+    found: dict[str, Line] = {}
+    for group in members:
+        if number := beside(question.study, group, "speed-up"):
+            owner, what = question.name(group), _heading(number)
+            found[owner] = found.get(owner, Line(f"{owner}, {what}", owner=owner, what=what))
+            found[owner] = found[owner].at(group.threads, number.value)
+    return list(found.values())
+
+
+def _reference_lines(question: _Question, members: Sequence[Group]) -> tuple[Line, ...]:
+    """The figure's reference lines that belong to the panel of these groups."""
+    return tuple(
+        Line(curve.name, curve.x, curve.y, curve.y, curve.y)
+        for curve in question.study.experiment.figure.curves
+        if all(f"{setting_of(members[0], key):g}" == value for key, value in curve.part)
+    )
+
+
+def _in_families(question: _Question, panel: Panel, always: bool) -> list[Panel]:
+    """The panel in parts, each with a family of solvers, if it is crowded (or always)."""
+    if len(panel.lines) <= CROWDED and not always:
+        return [panel]
+    solvers = {question.name(group): group.solver for group in question.good}
+    shown, rivals = [solvers[line.name] for line in panel.lines], question.study.experiment.rivals
+    families = split_by_rivals(shown, rivals) if rivals else split_by_family(shown)
+    if len(families) < 2:
+        return [panel]
+    names = {solver.written: name for name, solver in solvers.items()}
+    parts = []
+    for title, members in families:
+        own = {names[solver.written] for solver in members}
+        parts.append(
+            replace(
+                panel,
+                title=f"{panel.title}: {title}",
+                lines=tuple(line for line in panel.lines if line.name in own),
+                beside=tuple(line for line in panel.beside if line.owner in own),
+                context=tuple(line for line in panel.lines if line.name not in own),
+                shares=panel.shares or panel.title,
+            )
+        )
+    return parts
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,568 @@
+"""Tables of measured and published numbers: CSV with one row per metric, and sheets with one line per solver."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, isnan
+from statistics import fmean, pstdev
+from typing import Any
+
+from rankbench.core.contract import Determinism
+from rankbench.core.errors import safe
+from rankbench.experiments import PER_STEP, TIMES
+from rankbench.experiments.spaces import described as described_tuning
+from rankbench.metrics import RULES
+from rankbench.names import show_settings
+from rankbench.names.grammar import written
+from rankbench.records.cells import Skip
+from rankbench.records.studies import Group, Study
+from rankbench.report.analysis.evidence import evidence, verdict_of
+from rankbench.report.analysis.published import (
+    LOOKALIKE,
+    Beside,
+    beside,
+    joined,
+    joined_settings,
+    remarks,
+    without_measurement,
+)
+from rankbench.report.render.labels import data_labels, metric_labels, split_labels
+from rankbench.report.study import (
+    bound_of,
+    cached_by_study,
+    mean_of,
+    mean_seconds,
+    settings_of,
+    speed_ups,
+    varies_threads,
+)
+
+COLUMNS = tuple(
+    "experiment data solver settings metric published measured sd n seconds peak_mb determinism status "
+    "users left_out unscored published_on computed prepare load low high p effect".split()
+)
+_COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
+_FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
+DISTURBED = "*"  # marks unreliable times
+_MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
+VERDICTS = (
+    "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
+    "users: a BCa bootstrap over users, each drawn with all of their repetitions. Bold: not distinguishable from the "
+    "best mean on the same data, by a paired permutation test over users at 5 %, adjusted for several solvers by "
+    "Holm's method."
+)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a number of threads changes the time of a solver; None where it is unknown."""
+
+    threads: int
+    speed_up: float | None  # of a step, without the set-up
+    overall: float | None  # of the whole training, with the set-up
+    bound: float | None  # of the speed-up, by the schedule
+    published: float | None  # speed-up
+    published_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of `table --csv`; scripts rely on these names."""
+
+    experiment: str
+    data: str
+    solver: str
+    settings: str
+    metric: str
+    published: float | None = None
+    measured: float | None = None
+    sd: float | None = None
+    n: int = 0
+    seconds: float | None = None
+    peak_mb: float | None = None
+    determinism: str = ""
+    status: str = "skipped"
+    users: float | None = None  # users that the metric counts, mean over repetitions
+    left_out: float | None = None  # users that the metric does not count
+    unscored: float | None = None  # share of held-out pairs that the model gives no score
+    published_on: str = ""  # the data set that the published number was measured on
+    computed: float | None = None  # a reference number that follows from a formula and is not published
+    prepare: float | None = None  # seconds to make the view that the solver learns from
+    load: float | None = None  # cores that other processes used meanwhile
+    low: float | None = None  # the 95 % interval of the mean over users
+    high: float | None = None
+    p: float | None = None  # of the difference from the best solver on the same data, adjusted by Holm's method
+    effect: float | None = None  # that difference over the standard deviation of the users' differences
+    shown: tuple[str, str] = ("", "")  # data and solver as the user wrote them; from here on not in the CSV
+    chosen: str = ""  # the settings that tuning chose, for people
+    published_sd: float | None = None
+    elsewhere: bool = False  # the published number was measured on other data
+    pace: Pace | None = None  # if threads vary
+    step: float | None = None  # seconds per step, where the experiment has published ones
+    published_step: float | None = None
+    gap: float | None = None  # the largest gap of a repetition, relative to its objective
+    disturbed: bool = False
+    bold: bool = False  # not distinguishable from the best
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table for display: a line per data set and solver, with the metrics side by side."""
+
+    headings: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    lines: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]]  # (line, column) of what is not distinguishable from the best on the same data
+    solvers: tuple[str, ...] = ()  # the solver of each line as the user wrote it, where every line has one
+
+    def __post_init__(self) -> None:
+        """Make all texts safe to show, so that no form of a table can forget it."""
+        object.__setattr__(self, "headings", tuple(map(safe, self.headings)))
+        object.__setattr__(self, "lines", tuple(tuple(map(safe, line)) for line in self.lines))
+
+    def written(self, plain: Callable[[str], str], bold: Callable[[str], str]) -> list[list[str]]:
+        """The lines, with what is in `best` formatted by `bold` and all other texts by `plain`."""
+        return [
+            [(bold if (number, column) in self.best else plain)(text) for column, text in enumerate(line)]
+            for number, line in enumerate(self.lines)
+        ]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers: its heading, its metric, and how to get its text from a row."""
+
+    heading: str
+    label: str
+    number: Callable[[Row], str]
+    measured: bool = False
+
+
+@cached_by_study
+def rows(study: Study) -> tuple[Row, ...]:
+    """The rows of a study: one for every group and metric, then the skipped parts."""
+    several = study.has_several_splits
+    found: list[Row] = []
+    for group in study.groups:
+        row = _row(study, group, several)
+        found += [_measured_row(row, study, group, measure.label) for measure in study.measures]
+    return (*found, *(row for skip in study.skips for row in _skipped_rows(study, skip)))
+
+
+def notes(study: Study) -> list[str]:
+    """Notes for the reader: on published numbers, tuning, lookalike data, unreliable times and hidden results."""
+    lines = remarks(study)
+    if tune := study.experiment.tune:
+        labels = [measure.label for measure in study.measures]
+        lines.append(f"Tuned equally: {described_tuning(tune, labels)}.{_patience(study)}")
+    return [*lines, *_lookalikes(study), *verdict_notes(study), *timing_notes(study), *study.notes]
+
+
+def _patience(study: Study) -> str:
+    """What is said of trials that ended early."""
+    patience = study.experiment.budget.patience
+    if patience is None:
+        return ""
+    return (
+        f" A trial ends after {patience} evaluations without a better value; each solver takes as many steps as its"
+        " best trial took to its best value."
+    )
+
+
+def timing_notes(study: Study) -> list[str]:
+    """The explanation of the mark behind unreliable times; empty if there is no such mark."""
+    if not any(result.disturbed and not result.contended for result in study.results):
+        return []
+    return [
+        f"{DISTURBED} Timed while other processes used more than a quarter of a core on average: "
+        "--retry-disturbed runs these cells again."
+    ]
+
+
+def verdict_notes(study: Study) -> list[str]:
+    """Where the users of a data set cannot tell its solvers apart, and the differences that they would show."""
+    found = [one for one in evidence(study).values() if len(one.verdicts) > 1 and not one.tells]
+    written = {(group.data.identity, group.split.identity): group for group in study.groups}
+    lines = []
+    for one in found:
+        line = f"{written[one.place].data.written}, {one.label}: no solver can be told from the best one"
+        seen = one.detectable
+        more = f"; with {one.users} users, differences from about {seen:.2g} up would show" if seen else ""
+        lines.append(f"{line}{more}.")
+    return lines
+
+
+def definitions(study: Study) -> list[str]:
+    """What the numbers of a table mean: a line per metric, and the rules that all share."""
+    names = metric_labels(study)
+    told = {one.label: "" if names[one.label] == one.label else f" (`{one.label}`)" for one in study.measures}
+    lines = [f"*{names[one.label]}*{told[one.label]}: {one.formula}." for one in study.measures] + [RULES]
+    return [*lines, *([VERDICTS] if evidence(study) else [])]
+
+
+def sheet(study: Study) -> Sheet:
+    """The table of a study; some columns are left out if they would be empty."""
+    table = rows(study)
+    columns = _columns(study, table)
+    names = ["data", "solver", *(["chosen"] if any(row.chosen for row in table) else [])]
+    costs = _costs(study, table)
+    lines: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in table:
+        lines.setdefault((row.data, row.solver, row.shown[1], row.settings, str(row.pace)), {})[row.metric] = row
+    return Sheet(
+        headings=(*names, *(column.heading for column in columns), *costs, "status"),
+        numeric=(*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False),
+        lines=tuple(_line(by_metric, columns, len(names) > 2, costs) for by_metric in lines.values()),
+        best=_best(list(lines.values()), columns, len(names)),
+        solvers=tuple(solver for _, _, solver, *_ in lines),
+    )
+
+
+def to_csv(table: Iterable[Row]) -> str:
+    """The rows as CSV with the columns `COLUMNS` in this order, on which scripts rely; missing values are empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in table:
+        writer.writerow({name: _exact(name, getattr(row, name)) for name in COLUMNS})
+    return out.getvalue()
+
+
+def to_markdown(table: Sheet) -> str:
+    """A table in Markdown, with what is not distinguishable from the best in bold."""
+    lines = [list(table.headings), ["---:" if numeric else "---" for numeric in table.numeric]]
+    lines += table.written(_pipe_safe, lambda text: f"**{_pipe_safe(text)}**")
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def to_latex(table: Sheet) -> str:
+    """A LaTeX tabular for booktabs, with what is not distinguishable from the best in bold."""
+    columns = "".join("r" if numeric else "l" for numeric in table.numeric)
+    head = [_tex(heading) for heading in table.headings]
+    lines = table.written(_tex, lambda text: rf"\textbf{{{_tex(text)}}}")
+    body = [" & ".join(line) + r" \\" for line in (head, *lines)]
+    parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule"]
+    return "\n".join([*parts, r"\end{tabular}", ""])
+
+
+def _columns(study: Study, table: Sequence[Row]) -> list[Column]:
+    """The columns of numbers: for each metric the measured one, then published and computed ones if there are any."""
+    columns: list[Column] = []
+    names = metric_labels(study)
+    for measure in study.measures:
+        own = [row for row in table if row.metric == measure.label]
+        columns.append(Column(names[measure.label], measure.label, measured_text, measured=True))
+        if any(row.low is not None for row in own):
+            columns.append(Column("95 %", measure.label, interval_text))
+        if published := [row for row in own if row.published is not None]:
+            heading, number = _published_column(published)
+            columns.append(Column(heading, measure.label, number))
+        if any(row.computed is not None for row in own):
+            columns.append(Column("computed", measure.label, lambda row: _rounded(row.computed, 4)))
+    return columns
+
+
+def _published_column(published: Sequence[Row]) -> tuple[str, Callable[[Row], str]]:
+    """The heading and the texts of a column of published numbers; either names the data if it differs from ours."""
+    elsewhere = {row.published_on if row.elsewhere else "" for row in published}
+    if len(elsewhere) == 1:
+        (name,) = elsewhere
+        return f"published on {name}" if name else "published", published_text
+    return "published", lambda row: published_text(row) + (f" ({row.published_on})" if row.elsewhere else "")
+
+
+def _costs(study: Study, table: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
+    """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
+    seconds: dict[str, Callable[[Row], str]] = {
+        "seconds": lambda row: _rounded(row.seconds, 3) + (DISTURBED if row.disturbed and row.seconds else ""),
+        "seconds per step": lambda row: _rounded(row.step, 3),
+        "published seconds per step": lambda row: _rounded(row.published_step, 2),
+        "prepare": lambda row: _rounded(row.prepare, 3),
+        "relative gap": lambda row: "" if row.gap is None else f"{row.gap:.0e}",
+        "peak MB": lambda row: _rounded(row.peak_mb, 0),
+        "n": lambda row: str(row.n or ""),
+        "left out": lambda row: _rounded(row.left_out, 0),
+        "unscored": lambda row: "" if row.unscored is None else f"{row.unscored:.2%}",
+    }
+    if not any(row.prepare and row.prepare >= 0.0005 for row in table):
+        del seconds["prepare"]
+    for heading, found in (
+        ("seconds per step", any(row.step for row in table)),
+        ("published seconds per step", any(row.published_step for row in table)),
+        ("relative gap", any(row.gap is not None for row in table)),
+        ("left out", any(row.left_out for row in table)),
+        ("unscored", any(row.unscored for row in table)),
+    ):
+        if not found:
+            del seconds[heading]
+    return (_paces(table) if varies_threads(study) else {}) | seconds
+
+
+def _paces(table: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
+    """The columns of experiments that vary the number of threads; published ones if there are any."""
+    measured: dict[str, Callable[[Pace], str]] = {
+        "threads": lambda pace: str(pace.threads),
+        "speed-up": lambda pace: _rounded(pace.speed_up, 2),
+        "its bound": lambda pace: _rounded(pace.bound, 2),
+        "with set-up": lambda pace: _rounded(pace.overall, 2),
+    }
+    published: dict[str, Callable[[Pace], str]] = {
+        "published speed-up": lambda pace: _rounded(pace.published, 2),
+        "published seconds": lambda pace: _rounded(pace.published_seconds, 1),
+    }
+    known = {name: text for name, text in published.items() if any(row.pace and text(row.pace) for row in table)}
+    return {name: _of_pace(text) for name, text in (measured | known).items()}
+
+
+def _of_pace(text: Callable[[Pace], str]) -> Callable[[Row], str]:
+    """The text for a row; empty where the row has no pace, as it is of skipped data."""
+    return lambda row: text(row.pace) if row.pace else ""
+
+
+def _line(
+    by_metric: Mapping[str, Row], columns: list[Column], tuned: bool, costs: Mapping[str, Callable[[Row], str]]
+) -> tuple[str, ...]:
+    first = next(iter(by_metric.values()))
+    names = [first.shown[0], first.shown[1] + _promise(first), *([first.chosen] if tuned else [])]
+    numbers = [column.number(by_metric[column.label]) if column.label in by_metric else "" for column in columns]
+    return (*names, *numbers, *(cost(first) for cost in costs.values()), first.status)
+
+
+def _promise(row: Row) -> str:
+    """A note to append to the name of a solver if its results are not exact."""
+    told = {Determinism.RACY.value: " (racy)", Determinism.FIXED_THREADS.value: " (exact for a number of threads)"}
+    return told.get(row.determinism, "")
+
+
+def measured_text(row: Row) -> str:
+    """The measured number with its spread between repetitions."""
+    return _rounded(row.measured, 4) + (f" ± {row.sd:.4f}" if row.sd is not None and row.n > 1 else "")
+
+
+def interval_text(row: Row) -> str:
+    """The 95 % interval of the measured number; empty if there is none."""
+    return "" if row.low is None else f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}"
+
+
+def published_text(row: Row) -> str:
+    """The published number with its spread, if one was published."""
+    return _rounded(row.published, 4) + ("" if row.published_sd is None else f" ± {row.published_sd:.4f}")
+
+
+def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> frozenset[tuple[int, int]]:
+    """The (line, column) of each measured number that is not distinguishable from the best one on the same data."""
+    return frozenset(
+        (number, index)
+        for index, column in enumerate(columns, start=start)
+        for number, by_metric in enumerate(lines)
+        if column.measured and column.label in by_metric and by_metric[column.label].bold
+    )
+
+
+def place_text(study: Study, group: Group) -> str:
+    """The data set of a group as the user wrote it, with the split where the study has several."""
+    return f"{group.data.written} {group.split.written}" if study.has_several_splits else group.data.written
+
+
+def place_labels(study: Study) -> Mapping[str, str]:
+    """The name for people of each data set, or of each data set and split, by its text in `place_text`."""
+    data, splits, several = data_labels(study), split_labels(study), study.has_several_splits
+    return {
+        place_text(study, group): f"{data[one]}, {splits[group.split.written]}" if several else data[one]
+        for group in study.groups
+        for one in [group.data.written]
+    }
+
+
+def _row(study: Study, group: Group, several: bool) -> Row:
+    """A row with the fields that all metrics of a group share."""
+    settings = joined_settings(group)
+    pace = _pace_of(study, group) if varies_threads(study) else None
+    step, published_step = _per_step(study, group)
+    good = group.good
+    return Row(
+        experiment=study.name,
+        data=f"{group.data.full} {group.split.full}" if several else group.data.full,
+        solver=group.solver.name,
+        settings=show_settings({**settings, "threads": group.threads} if pace else settings),
+        metric="",
+        seconds=mean_seconds(group) if good else None,
+        peak_mb=mean_of(result.peak_mb for result in good),
+        determinism=group.determinism.value,
+        status=group.status,
+        unscored=mean_of(result.unscored for result in good),
+        prepare=mean_of(result.prepare for result in good),
+        load=mean_of(result.load for result in good),
+        shown=(place_text(study, group), group.solver.written),
+        chosen=_chosen(study, group),
+        pace=pace,
+        step=step,
+        published_step=published_step,
+        gap=max((gap for result in good if (gap := result.relative_gap) is not None), default=None),
+        disturbed=any(result.disturbed for result in good),
+    )
+
+
+def _per_step(study: Study, group: Group) -> tuple[float | None, float | None]:
+    """Seconds per step, measured and published; None for both where the experiment has no published ones."""
+    if all(entry.metric != PER_STEP for entry in study.experiment.published):
+        return None, None
+    published, seconds = beside(study, group, PER_STEP), mean_seconds(group)
+    steps = fmean(result.curve[-1].step for result in group.good) if group.good else 0
+    return seconds / steps if seconds is not None and steps else None, published.value if published else None
+
+
+def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:
+    """The row of one metric."""
+    values = group.values(label)
+    counted = [found for result in group.good if (found := result.counted_by(label))]
+    row = replace(
+        row,
+        metric=label,
+        measured=fmean(values) if values else None,
+        sd=_spread(values),
+        n=len(values),
+        users=mean_of(found.users for found in counted),
+        left_out=mean_of(found.left_out for found in counted),
+    )
+    return _with_number(_with_verdict(row, study, group, label), beside(study, group, label))
+
+
+def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
+    """The row with what the values for each user say of the measured number."""
+    found = verdict_of(study, group, label)
+    if found is None:
+        return row
+    against = found.against_best
+    return replace(
+        row,
+        low=_finite(found.interval.low),
+        high=_finite(found.interval.high),
+        p=found.p if against else None,
+        effect=_finite(against.effect) if against else None,
+        bold=found.bold and not found.alone,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _spread(values: list[float]) -> float | None:
+    """The standard deviation between repetitions: 0 for one repetition, None for none."""
+    return pstdev(values) if len(values) > 1 else 0.0 if values else None
+
+
+def _pace_of(study: Study, group: Group) -> Pace:
+    """The threads of a group, with its mean speed-ups, their bound, and what was published of them."""
+    numbers = (beside(study, group, what) for what in TIMES)
+    return Pace(
+        group.threads,
+        mean_of(speed_ups(study, group)),
+        mean_of(speed_ups(study, group, setting_up=True)),
+        bound_of(group),
+        *(number.value if number else None for number in numbers),
+    )
+
+
+def _with_number(row: Row, found: Beside | None) -> Row:
+    """The row with the reference number added: a published one with its data set, or a computed one."""
+    if found is None:
+        return row
+    if found.computed:
+        return replace(row, computed=found.value)
+    return replace(row, published=found.value, published_sd=found.sd, published_on=found.on, elsewhere=found.elsewhere)
+
+
+def _skipped_rows(study: Study, skip: Skip) -> list[Row]:
+    """A row for a skipped part, and one for each number that was published on a data set that is not at hand."""
+    data = skip.data
+    if skip.split or skip.failed or not (published := without_measurement(study, data)):
+        return [_skipped_row(study, skip)]
+    places = [f"{data.written} {entry.split}" if entry.split else data.written for entry in published]
+    paces = {str(entry.solver): entry.value for entry in published if entry.metric == PER_STEP}
+    return [_skipped_row(study, skip)] + [
+        Row(
+            study.name,
+            place,
+            str(entry.solver),
+            settings="",
+            metric=entry.metric,
+            published=entry.value,
+            published_sd=entry.sd,
+            published_on=data.written,
+            published_step=paces.get(str(entry.solver)),
+            shown=(place, str(entry.solver)),
+        )
+        for place, entry in zip(places, published, strict=True)
+        if entry.metric != PER_STEP
+    ]
+
+
+def _skipped_row(study: Study, skip: Skip) -> Row:
+    parts = " ".join(part.written for part in (skip.data, skip.split) if part)
+    solver, settings = "", ""
+    if skip.solver:
+        solver, settings = skip.solver.name, show_settings(dict(skip.solver.given))
+    shown = (parts, skip.solver.written if skip.solver else "all solvers")
+    status = "failed" if skip.failed else "skipped"
+    return Row(study.name, parts, solver, settings, metric="", status=status, shown=shown)
+
+
+def _lookalikes(study: Study) -> list[str]:
+    """Warnings that results on lookalike data are for speed work only."""
+    data = (*(entry.cell.place.data for entry in study.entries), *(skip.data for skip in study.skips))
+    return [
+        f"{name} is generated in the published shape of {of}, for speed work only: its scores say nothing about {of}."
+        for name, of in sorted({(one.name, one.argument) for one in data if one.entry == LOOKALIKE})
+    ]
+
+
+def _chosen(study: Study, group: Group) -> str:
+    """The settings that tuning chose, as text: a value per repetition, or their range."""
+    if study.experiment.tune is None:
+        return ""
+    values = settings_of(group)
+    chosen = [f"{name}={_brief(values[name])}" for name in group.tuned if name in values]
+    if study.experiment.budget.patience is not None and group.good:
+        chosen.append(f"steps={_brief([result.cell.budget.steps for result in group.good])}")
+    return ", ".join(chosen) or "nothing to tune"
+
+
+def _brief(values: list[Any]) -> str:
+    """The values of a setting over repetitions as short text: one by one if few, else their range."""
+    found = list(dict.fromkeys(values))
+    if len(found) == 1 or len(values) <= _FEW:
+        return written(joined(values)).replace("|", " / ")
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
+        return f"{written(min(found))}..{written(max(found))}"
+    return " / ".join(map(written, found))
+
+
+def _exact(name: str, value: object) -> object:
+    """The value of a column with all its digits, or an empty string if there is none."""
+    if isinstance(value, float):
+        return "" if isnan(value) else repr(value).removesuffix(".0" if name in _COUNTS else "")
+    return "" if value is None else value
+
+
+def _rounded(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _pipe_safe(text: str) -> str:
+    """Text with the pipes escaped, for a cell of a Markdown table."""
+    return text.replace("|", "\\|")
+
+
+_TEX = str.maketrans(
+    {letter: "\\" + letter for letter in "&%$#_{}"}
+    | {sign: f"${command}$" for sign, command in _MATHS.items()}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+
+
+def _tex(text: str) -> str:
+    """Text with the letters escaped that LaTeX would take for commands."""
+    return text.translate(_TEX)

@@ -1,0 +1,835 @@
+"""The command line: exit codes and output for scripts, and a clear one-line error for every mistake."""
+
+import csv
+import io
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from html import escape as html_of
+from zipfile import ZipFile
+
+import pytest
+from helpers import TINY, TUNE_TOML, absent_data, made_up, prepared, rankbench, tiny_toml, with_solver
+from rich.console import Console
+
+from rankbench.cli import options
+from rankbench.cli.printer import progress_of, show_sheet
+from rankbench.cli.session import Session, _using, chosen_experiments, workplace_at
+from rankbench.execution.isolation import Caps
+from rankbench.execution.run import Conditions, Event, Run
+from rankbench.metrics import RULES
+from rankbench.planning.plan import plan
+from rankbench.records.cells import Selection
+from rankbench.report.render.tables import Sheet, to_latex, to_markdown
+from rankbench.solvers import SOLVERS
+
+COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
+LATER = "users,left_out,unscored,published_on,computed,prepare,load,low,high,p,effect"  # columns that came at the end
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch, capsys):
+    """A folder with the results of the tiny experiment."""
+    out = tmp_path / "out"
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(out), "-q") == 0
+    capsys.readouterr()
+    return out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (["run", "park2015-tabel1"], "did you mean 'park2015-table1'? (rankbench list experiments)"),
+        (["run", "park2015-table1", "-s", "sdg"], "did you mean 'sgd'? (rankbench list solvers)"),
+        (["run", "park2015-table1", "-s", "sgd[rank=0]"], "sgd: rank=0 is out of range: must be at least 1"),
+        (["run", "park2015-table1", "-s", "sgd[rank=two]"], "sgd: rank=two is not of type int"),
+        (["run", "park2015-table1", "-s", "sgd[rnak=2]"], "'rnak'; did you mean 'rank'?"),
+        (["run", "park2015-table1", "-s", "sgd[loss=logstic]"], "did you mean 'logistic'?"),
+        (["run", "park2015-table1", "-s", "sgd[rank=2"], "expected name or name[key=value,...]"),
+        (["run", "park2015-table1", "-s", "nowhere.py:Mine"], "no file 'nowhere.py'"),
+        (["run", "park2015-table1", "-d", "ml-latst-small"], "did you mean 'ml-latest-small'?"),
+        (["run", "park2015-table1", "--timeout", "10"], "write it like 30s, 10m, 2h, or none"),
+        (["run", "park2015-table1", "--memory", "lots"], "write it like 500M, 8G, or none"),
+        (["run", "park2015-table1", "-r", "0"], "--repetitions=0 is out of range"),
+        (["run", "park2015-table1", "-j", "0"], "-j 0 is out of range"),
+        (["run", "park2015-table1", "-j", "1025"], "-j 1025 is out of range: must be at least 1 and at most 1024"),
+        (["run", "all", "-r", "1000000000"], "must be at least 1 and at most 10000"),
+        (["run", "all", "--trials", "1000000000"], "must be at least 1 and at most 10000"),
+        (["run", "all", "--threads", "1025"], "must be at least 1 and at most 1024"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--steps", "1000001"], "at most 1000000"),
+        (["run", "park2015-table1", "--memory", "9" * 400 + "G"], "write it like 500M, 8G, or none"),
+        (["run", "park2015-table1", "-j", "many"], "'-j' / '--jobs'"),
+        (["run", "park2015-table1", "--trials", "0"], "--trials=0 is out of range: must be at least 1"),
+        (["run", "park2015-table1", "--trials", "3"], "--trials=3: park2015-table1 tunes on a grid"),
+        (["run", "parkzhang2014-choices", "--trials", "3"], "--trials=3: none of parkzhang2014-choices tunes anything"),
+        (["tune", "sgd"], "'-d' / '--data'"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--method", "halvin"], "did you mean 'halving'"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--draws", "sobl"], "did you mean 'sobol'"),
+        (
+            ["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--method", "grid"],
+            "a grid needs a number of points",
+        ),
+        (["tune", "sdg", "-d", "low-rank", "--space", "lam=1..2"], "did you mean 'sgd'? (rankbench list solvers)"),
+        (["tune", "sgd", "-d", "low-rnk", "--space", "lam=1..2"], "did you mean 'low-rank'?"),
+        (["tune", "sgd", "-d", "low-rank"], "nothing to tune: give the values to try, like --space lam=0.01..1:log"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam"], "write it like lam=1..1000:log or rank=5|10|20"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lma=1..2"], "'lma'; did you mean 'lam'?"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "rank=0..2"], "sgd: rank=0 is out of range: must be at least 1"),
+        (["tune", "sgd[rank=2]", "-d", "low-rank", "--space", "rank=1|2"], "nothing to tune: give the values to try"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--trials", "0"], "--trials=0 is out of range"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--steps", "-1"], "--steps=-1 is out of range"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--metric", "kendal"], "did you mean 'kendall'?"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--split", "entires"], "did you mean 'entries'?"),
+        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--validation", "x"], "unknown split 'x'"),
+        (["tune", "mprank", "-d", "low-rank", "--space", "C=1..2"], "mprank needs item features, the data has none"),
+        (["table", "tiny", "--trials", "--out", "empty"], "no results under empty"),
+        (["run", "park2015-table1", "--sed", "3"], "--seed"),
+        (["run", "nowhere.toml"], "no experiment file 'nowhere.toml'"),
+        (["rnu"], "'run'"),
+        (["list", "solver"], "did you mean 'solvers'?"),
+        (["info", "sdg"], "did you mean 'sgd'?"),
+        (["table", "tiny", "--csv", "--latex"], "exclude each other"),
+        (["table", "tiny", "--peaks", "--trials"], "--peaks, --trials, --by-trials and --costs exclude each other"),
+        (["table", "tiny", "--by-trials", "--csv"], "--by-trials has no CSV: --trials --csv has the values"),
+        (["table", "tiny", "--out", "empty"], "no results under empty"),
+        (["report", "--out", "empty"], "no results under empty"),
+        (["status", "--out", "empty"], "no results under empty"),
+        (["plot", "tiny", "--out", "empty"], "no results under empty"),
+        (["plot", "basis", "tiny", "--out", "empty"], "no results under empty"),
+        (["plot", "one", "two"], "cannot plot 'one two': expected EXPERIMENT or basis EXPERIMENT"),
+        (["plot", "tiny", "--columns", "1"], "--columns=1 is only for basic functions: rankbench plot basis tiny"),
+        (["data", "fetch", "insteval2"], "did you mean 'insteval'?"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path, arguments, fragment):
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, *arguments) == 1
+    printed = capsys.readouterr()
+    assert fragment in printed.err
+    assert printed.err.startswith("rankbench: ") and printed.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragment"),
+    [
+        ({"titel": '"x"'}, "unknown key in tiny.toml: 'titel'; did you mean 'title'?"),
+        ({"budget": "{setps = 3}"}, "tiny.toml: [budget] 'setps'; did you mean 'steps'?"),
+        ({"budget": "{steps = -1}"}, "tiny.toml: [budget]: steps=-1 is out of range: must be at least 0"),
+        ({"metrics": '["ndgc@10"]'}, "tiny.toml: unknown metric 'ndgc'; did you mean 'ndcg'?"),
+        ({"solvers": "[]"}, "tiny.toml: solvers must be a list of names that is not empty"),
+        ({"data": "3"}, "tiny.toml: data must be a list"),
+        ({"data": "[" * 100_000}, "tiny.toml: nested too deeply"),
+        ({"repetitions": "9" * 5000}, "tiny.toml: "),
+        ({"repetitions": "10001"}, "repetitions=10001 is out of range: must be at least 1 and at most 10000"),
+        ({"budget": "{steps = 1000001}"}, "steps=1000001 is out of range: must be at least 0 and at most 1000000"),
+        ({"title": "3"}, "tiny.toml: title must be a text"),
+        ({"paper": "2020-01-01"}, "tiny.toml: paper must be a text"),
+        ({"figure": "{kind = 'sweep', x = 3}"}, "tiny.toml: [figure]: x must be a text"),
+        ({"title": ""}, "tiny.toml: missing key 'title'"),
+        ({"title": '"x'}, "tiny.toml: "),
+        ({"repetitions": "0"}, "repetitions=0 is out of range"),
+        ({"figure": '{kind = "curv"}'}, "'curv'; did you mean 'curve'?"),
+        ({"figure": "{metric = 3}"}, "tiny.toml: unknown metric '3'"),
+        ({"splits": '["n-per-usr"]'}, "did you mean 'n-per-user'?"),
+        ({"splits": '["n-per-user[n=500]"]'}, "n-per-user[n=500"),
+        ({"tune": "3"}, "tiny.toml: [tune] must be a table"),
+        ({"budget": "3"}, "tiny.toml: [budget] must be a table"),
+        ({"full": "3"}, "tiny.toml: [full] must be a table"),
+        ({"full": "[1]"}, "tiny.toml: [full] must be a table"),
+        ({"figure": '{kind = "sweep", by = 3}'}, "tiny.toml: [figure]: by must be a list of settings"),
+        ({"figure": '{kind = "sweep", by = [3]}'}, "tiny.toml: [figure]: by must be a list of settings"),
+        ({"repetitions": '"many"'}, "tiny.toml: repetitions=many is not of type int"),
+        ({"every": "0"}, "tiny.toml: every=0 is out of range: must be at least 1"),
+        ({"published": "3"}, "tiny.toml: published must be tables: [[published]]"),
+        ({"tune": "{trails = 3}"}, "tiny.toml: [tune]: unknown key 'trails'; did you mean 'trials'?"),
+        ({"tune": "{trials = 3}"}, "tiny.toml: [tune]: no space for global[lam=10]"),
+        ({"tune": TUNE_TOML}, "tiny.toml: [tune]: global[lam=10] fixes lam, which its space varies"),
+        (
+            {"tune": TUNE_TOML.replace("high = 1000", "high = 1000, points = 3"), "solvers": '["global", "sgd"]'},
+            "tiny.toml: [tune]: space of global: lam: points needs method",
+        ),
+    ],
+)
+def test_a_mistake_in_an_experiment_names_file_key_and_nearest(monkeypatch, capsys, tmp_path, changes, fragment):
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **changes), "--out", str(tmp_path / "out")) == 1
+    error = capsys.readouterr().err
+    assert fragment in error and error.count("\n") == 1
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """What a verb hands over when it is asked for something: the session, and what the session is to do."""
+    monkeypatch.chdir(tmp_path)
+
+    def of(*arguments, code=0):
+        calls = []
+        for verb in ("run_all", "join_all", "preview_all", "tune_one"):
+            monkeypatch.setattr(Session, verb, lambda *given, verb=verb: calls.append((verb, *given)) or code)
+        assert rankbench(monkeypatch, *arguments) == code
+        ((verb, session, *given),) = calls
+        return verb, session, given
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selection", "conditions"),
+    [
+        ("", {}, {}),
+        ("-s sgd[rank=2] -s global", {"solvers": ("sgd[rank=2]", "global")}, {}),
+        ("-d btl -d low-rank", {"data": ("btl", "low-rank")}, {}),
+        ("-r 7", {"repetitions": 7}, {}),
+        ("--seed 7", {"seed": 7}, {}),
+        ("--threads 7", {"threads": 7}, {}),
+        ("--trials 7", {"trials": 7}, {}),
+        ("--full", {"full": True}, {}),
+        ("-j 7", {}, {"jobs": 7}),
+        ("--timeout 2m", {}, {"caps": Caps(seconds=120.0)}),
+        ("--timeout none", {}, {"caps": Caps(seconds=None)}),
+        ("--memory 3M", {}, {"caps": Caps(memory=3 * 2**20)}),
+        ("--force", {}, {"force": True}),
+        ("--retry-failed", {}, {"retry_failed": True}),
+        ("--retry-disturbed", {}, {"retry_disturbed": True}),
+        ("--strict", {}, {"strict": True}),
+    ],
+)
+def test_each_option_of_run_asks_for_one_thing(asked, arguments, selection, conditions):
+    verb, session, given = asked("run", *arguments.split())
+    assert (verb, given) == ("run_all", [["all"], True])
+    assert session.selection == Selection(**selection)
+    assert session.conditions == Conditions(**conditions)
+    assert not session.quiet and session.results.out == options.RESULTS
+
+
+@pytest.mark.parametrize(("arguments", "leave"), [("--join", True), ("--join --exit-when-done", False)])
+def test_a_driver_that_joins_leaves_at_once_or_with_the_last_cell(asked, arguments, leave):
+    verb, session, given = asked("run", "a", *arguments.split())
+    assert (verb, given) == ("join_all", [["a"]])
+    assert session.conditions == Conditions(join=True, leave=leave)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [("--exit-when-done", "give it together with --join"), ("--join --dry-run", "--dry-run runs nothing")],
+)
+def test_options_of_joining_that_make_no_sense_are_refused(monkeypatch, capsys, arguments, fragment):
+    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *arguments.split()) == 1
+    error = capsys.readouterr().err
+    assert fragment in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "conditions", "changes"),
+    [
+        ("", {}, {}),
+        ("-j 7", {"jobs": 7}, {}),
+        ("--timeout 30s", {"caps": Caps(seconds=30.0)}, {}),
+        ("--force", {"force": True}, {}),
+        ("--retry-failed", {"retry_failed": True}, {}),
+        ("--steps 7", {}, {"steps": 7}),
+        ("--split per-user", {}, {"split": "per-user"}),
+        ("--trials 7", {}, {"trials": 7}),
+        ("--metric kendall", {}, {"metric": "kendall"}),
+        ("--validation per-user", {}, {"validation": "per-user"}),
+    ],
+)
+def test_each_option_of_tune_asks_for_one_thing(asked, arguments, conditions, changes):
+    verb, session, (found,) = asked("tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", *arguments.split())
+    assert verb == "tune_one" and session.selection == Selection() and not session.quiet
+    assert session.conditions == Conditions(**conditions) and session.results.out == options.RESULTS
+    told = {"steps": found.budget.steps, "split": found.splits[0], "metric": found.metrics[0]}
+    told |= {"trials": found.tune.trials, "validation": found.tune.validation}
+    usual = {"steps": 20, "split": "entries[test=0.2]", "metric": "pairwise-error"}
+    assert told == {**usual, "trials": 8, "validation": "entries[test=0.2]", **changes}
+
+
+@pytest.mark.parametrize("verb", ["run", "tune"])
+def test_run_and_tune_take_what_both_know(asked, verb):
+    arguments = ["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2"] if verb == "tune" else ["run", "a", "b"]
+    _, session, given = asked(*arguments, "-q", "--out", "here", "--seed", "3", "--threads", "2")
+    assert session.quiet and str(session.results.out) == "here"
+    assert session.selection == Selection(seed=3, threads=2)
+    assert verb == "tune" or given == [["a", "b"], True]
+    asked(*arguments, code=2)  # whatever the session ends with, the process does
+
+
+def test_a_run_without_a_report_and_one_that_is_only_previewed(asked):
+    assert asked("run", "a", "--no-report")[::2] == ("run_all", [["a"], False])
+    assert asked("run", "a", "--dry-run")[::2] == ("preview_all", [["a"]])
+
+
+def test_amounts_are_read_with_their_units():
+    assert [options.seconds_of(text) for text in ("30s", "0.5m", "2h", "none")] == [30.0, 30.0, 7200.0, None]
+    assert [options.bytes_of(text) for text in ("500M", "1.5G", "none")] == [500 * 2**20, 3 * 2**29, None]
+
+
+def test_quiet_prints_the_table_and_nothing_else(monkeypatch, capsys, tmp_path):
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out"), "-q") == 0
+    printed = capsys.readouterr()
+    lines = printed.out.strip().splitlines()
+    assert lines[0] == "tiny: Tiny"
+    assert all(line.startswith("|") for line in lines[2:])
+    assert printed.err == ""
+
+
+def test_a_pipe_gets_plain_lines_and_is_told_where_the_report_is(monkeypatch, capsys, tmp_path):
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out")) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "tiny 1/4 ok: low-rank" in out
+    assert f"report: {tmp_path / 'out' / 'report' / 'index.html'}" in out
+    shown = (tmp_path / "out" / "report" / "index.html").read_text().lower()
+    assert shown.startswith("<!doctype html>") and shown.rstrip().endswith("</html>") and "ndcg@5" in shown
+
+
+def test_a_failed_cell_is_exit_code_2_now_and_when_resumed(monkeypatch, capsys, tmp_path):
+    solver = with_solver(tmp_path, "raise ValueError('boom')")
+    arguments = ["run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--out", str(tmp_path / "out"), "--no-report"]
+    for _ in range(2):
+        assert rankbench(monkeypatch, *arguments) == 2
+        error = capsys.readouterr().err
+        assert "ValueError: boom (mine.py, line 18: raise ValueError('boom')) (--retry-failed runs it again)" in error
+
+
+def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_path):
+    out = tmp_path / "out"
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--dry-run", "--out", str(out)) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("run  low-rank") == 4
+    assert "4 of 4 cells to run, no estimate, 4 of unknown duration" in printed
+    assert not out.exists()
+
+
+TUNED = {"tune": TUNE_TOML, "solvers": '["global", "sgd"]', "repetitions": "1"}
+
+
+@pytest.mark.slow
+def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypatch, capsys, tmp_path):
+    arguments = ["run", tiny_toml(tmp_path, **TUNED), "--out", str(tmp_path / "out"), "--no-report"]
+    assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("· trial\n") == 6 and printed.count("with the settings of its best trial") == 2
+    assert "tiny: 8 of 8 cells (6 of them trials) to run, no estimate, 8 of unknown duration" in printed
+    assert rankbench(monkeypatch, *arguments) == 0
+    printed = capsys.readouterr().out
+    assert "tiny trials 6/6 ok" in printed and "tiny 2/2 ok" in printed
+    assert "| data | solver | chosen |" in printed
+    assert "trials: 6; rankbench table tiny --trials lists them" in printed
+    assert "but not part of this run" not in printed
+    assert rankbench(monkeypatch, *arguments) == 0
+    printed = capsys.readouterr().out
+    assert "tiny trials: 6 of 6 cells are stored already" in printed
+    assert "tiny: 2 of 2 cells are stored already" in printed
+    assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
+    assert "tiny: 0 of 8 cells (6 of them trials) to run" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(tmp_path / "out")) == 0
+    assert capsys.readouterr().out.count("| chosen | ok |") == 2
+    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--csv", "--out", str(tmp_path / "out")) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [line["solver"] for line in lines] == ["global"] * 3 + ["sgd"] * 3
+    assert rankbench(monkeypatch, "table", "tiny", "--by-trials", "--out", str(tmp_path / "out")) == 0
+    printed = capsys.readouterr().out
+    assert "| data | metric | trials | global | sgd | leader |" in printed and "| NDCG@5 | 3 | " in printed.upper()
+
+
+def test_status_counts_trials_with_their_run(monkeypatch, capsys, tmp_path):
+    out = str(tmp_path / "out")
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **TUNED), "--out", out, "-q", "--no-report") == 0
+    capsys.readouterr()
+    assert rankbench(monkeypatch, "status", "--out", out) == 0
+    told = capsys.readouterr().out
+    assert "8 of 8 cells are stored: 8 ok" in told and "of no recorded run" not in told
+
+
+def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(monkeypatch, capsys, tmp_path):
+    with_solver(tmp_path, "if self.mode == 'a': yield Step(ItemScores(np.full(train.n_items, np.nan)))")
+    toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 0
+    assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
+
+
+def test_a_line_says_the_cell_its_first_metric_and_its_training_seconds(capsys):
+    first, second = plan(TINY, Selection(solvers=("sgd",))).cells
+    for quiet, said in ((True, ""), (False, SAID)):
+        with progress_of("tiny", 2, quiet) as tell:
+            tell(Event("start", first))
+            tell(Event("end", first, made_up(first, 0.5)))
+            tell(Event("end", second, made_up(second, float("nan"))))
+        assert capsys.readouterr().out == said.format(first.label, second.label)
+
+
+SAID = """\
+tiny 1/2 ok: {}: pairwise-error 0.2500, 0.300 s
+tiny 2/2 ok: {}: pairwise-error without a value, 0.300 s
+"""
+
+
+HOSTILE = "raise ValueError('\\x1b[31m[red]bo|om</b>\\x07\\n' + 'x' * 9000)"
+SHOWN = "ValueError: \\x1b[31m[red]bo|om</b>\\x07\\nxxx"
+
+
+def test_what_a_solver_says_is_shown_as_text_and_cut(monkeypatch, capsys, tmp_path):
+    arguments = ["run", tiny_toml(tmp_path), "-s", with_solver(tmp_path, HOSTILE), "-r", "1"]
+    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    printed = capsys.readouterr()
+    for text in (printed.out, printed.err):
+        assert SHOWN in text and "\x1b" not in text and "\x07" not in text and len(text) < 12_000
+    (stored,) = (tmp_path / "out/tiny/cells").glob("mine*.json")
+    assert 9000 < len(stored.read_text()) < 9000 + 3 * 4096  # all of it is there once
+    html = (tmp_path / "out/report/index.html").read_text()
+    assert html_of(SHOWN) in html and "\x1b" not in html and "</b>\\x07" not in html
+
+
+def test_nothing_that_a_terminal_shows_is_taken_for_markup(monkeypatch, capsys, tmp_path):
+    cell = plan(TINY, Selection(solvers=("sgd",))).cells[0]
+    terminal = partial(Console, force_terminal=True, width=400)
+    monkeypatch.setattr("rankbench.cli.printer.Console", terminal)
+    failed = made_up(cell, 0.5, status="failed", reason="[red]boom[/red]\x1b[2J", curve=(), counted=())
+    with progress_of("[b]tiny", 1, quiet=False) as tell:
+        tell(Event("end", cell, failed))
+    sheet = Sheet(("a[b=c]", "\x1b[2J"), (False, False), (("[red]x\x1b]0;y\x07", "[/]"),), frozenset({(0, 1)}))
+    show_sheet("[red]title", sheet)
+    out = capsys.readouterr().out
+    assert "\x1b[2J" not in out and "\x1b]0" not in out
+    out = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out)  # without rich's own colours
+    for text in ("[red]boom[/red]", "\\x1b[2J", "[b]tiny", "a[b=c]", "[red]x\\x1b]0;y\\x07", "[/]", "[red]title"):
+        assert text in out
+    assert "\x1b" not in to_markdown(sheet) and r"{[}" not in to_latex(sheet)
+    assert r"\textbackslash{}x1b[2J" in to_latex(sheet)
+
+
+def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
+    solver = with_solver(tmp_path, "raise ValueError('größe 日本')")
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--no-report"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 2 and b"Traceback" not in done.stderr
+    assert rb"gr\xf6\xdfe \u65e5\u672c" in done.stdout and done.stdout.isascii()
+
+
+@pytest.mark.parametrize("named", ["csv:missing.csv", "netflix"])
+@pytest.mark.parametrize("more", [["-q"], ["--dry-run"]])
+def test_data_that_somebody_named_and_that_is_not_there_is_an_error(monkeypatch, capsys, tmp_path, named, more):
+    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, "run", "all", "-d", named, *more) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert named.partition(":")[2] or named in printed.err
+    assert rankbench(monkeypatch, "run", "all", "-s", "nowhere.py:Mine", *more) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
+    name = tiny_toml(tmp_path)
+    assert [found.name for found in chosen_experiments([name, name], Selection())] == ["tiny"]
+
+
+def test_what_was_forced_is_resumed_without_force(monkeypatch, capsys, tmp_path):
+    def stopped(self, tell):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "execute", stopped)
+    arguments = ["run", tiny_toml(tmp_path), "--force", "--out", str(tmp_path / "out"), "-s", "sgd[rank=2]"]
+    assert rankbench(monkeypatch, *arguments) == 130
+    resume = shlex.join(["rankbench", *(word for word in arguments if word != "--force")])
+    assert capsys.readouterr().err == f"rankbench: stopped; finished cells kept: 0; resume with: {resume}\n"
+
+
+def test_table_of_trials_needs_some(monkeypatch, capsys, results):
+    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(results)) == 1
+    assert "tiny has no trials: it tunes nothing" in capsys.readouterr().err
+
+
+def test_a_failed_solver_of_a_tuned_experiment_is_exit_code_2_and_failed_trials_alone_are_not(
+    monkeypatch, capsys, tmp_path
+):
+    solver = with_solver(tmp_path, "if self.mode != 'b':", "    raise ValueError('boom')")
+    toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
+    monkeypatch.chdir(tmp_path)
+    arguments = ["run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report"]
+    assert rankbench(monkeypatch, *arguments) == 0
+    assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
+    assert solver.endswith("mine.py:Mine")
+    toml["tune"] = toml["tune"].replace("'b'", "'c'")
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 2
+    error = capsys.readouterr().err
+    assert "none of its 2 trials ended well; the first: failed, ValueError: boom (mine.py, line" in error
+
+
+def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(monkeypatch, capsys, tmp_path):
+    solver = with_solver(tmp_path, "yield Step(ItemScores(np.ones(train.n_items) * (self.mode == 'b')))")
+    data, out = "low-rank[users=20,items=60]", str(tmp_path / "out")
+    arguments = ["tune", solver, "-d", data, "--space", "mode=a|b", "--metric", "kendall", "--out", out, "--steps", "0"]
+    assert rankbench(monkeypatch, *arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = [line for line in lines if line.startswith("| low-rank")]
+    assert [line.count("chosen") for line in table] == [1, 0, 0]  # two trials, best first, and the cell
+    assert lines[-1].startswith("to use it: rankbench run ")
+    using = shlex.split(lines[-1].removeprefix("to use it: rankbench "))
+    assert using[2:] == ["-d", data, "-s", f"{solver}[mode=a]"]
+    assert rankbench(monkeypatch, *using, "-r", "1", "-q", "--no-report", "--out", out) == 0
+    assert "mine.py:Mine[mode=a]" in capsys.readouterr().out
+
+
+def test_a_tune_that_finds_nothing_is_exit_code_2(monkeypatch, capsys, tmp_path):
+    solver = with_solver(tmp_path, "raise ValueError('boom')")
+    arguments = ["tune", solver, "-d", "low-rank[users=20,items=60]", "--space", "mode=a|b", "--steps", "1"]
+    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    assert "none of its 2 trials ended well" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_trials_keeps_those_that_ended_and_says_how_to_resume(tmp_path):
+    begun = tmp_path / "begun"
+    solver = with_solver(
+        tmp_path, "if self.mode == 'b':", f"    open({str(begun)!r}, 'w').close()", "    time.sleep(60)"
+    )
+    out = tmp_path / "out"
+    tune = ["tune", solver, "-d", "low-rank[users=20,items=60]", "--space", "mode=a|b", "--out", str(out)]
+    command = [sys.executable, "-m", "rankbench", *tune]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True)
+    deadline = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped; finished cells kept: 1; resume with: rankbench tune" in errors and errors.count("\n") == 1
+
+
+def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, capsys, results):
+    assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", str(results)) == 0
+    text = capsys.readouterr().out
+    assert text.splitlines()[0] == f"{COLUMNS},{LATER}"
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["solver"], row["metric"]) for row in rows] == [
+        (solver, metric) for solver in ("global", "sgd") for metric in ("pairwise-error", "ndcg@5")
+    ]
+    assert rows[2]["settings"] == "rank=2,lam=0.1,step=0.05,decay=1e-05,loss=squared-hinge,schedule=serial,parts=8"
+    assert all(0 < float(row["measured"]) < 1 and row["n"] == "2" and row["status"] == "ok" for row in rows)
+
+
+@pytest.mark.slow
+def test_table_latex_and_plot_and_report_work_from_stored_results(monkeypatch, capsys, results, tmp_path):
+    assert rankbench(monkeypatch, "table", "tiny", "--latex", "--out", str(results)) == 0
+    assert capsys.readouterr().out.startswith(r"\begin{tabular}")
+    assert rankbench(monkeypatch, "plot", "tiny", "--to", str(tmp_path / "f"), "--out", str(results)) == 0
+    assert {path.name for path in (tmp_path / "f").iterdir()} == {"tiny.pdf", "tiny.png"}
+    assert rankbench(monkeypatch, "report", "--out", str(results), "--to", str(tmp_path / "r"), "--no-page") == 0
+    assert (tmp_path / "r" / "README.md").exists() and not (tmp_path / "r" / "index.html").exists()
+
+
+def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    tiny_toml(tmp_path)
+    drawn = []
+    monkeypatch.setattr("rankbench.report.render.figures.draw", lambda drawing, folder, name: drawn.append(drawing))
+    for solver, *how in (("global", "--full"), ("sgd[rank=3]", "--seed", "1"), ("sgd[rank=2]",)):
+        assert rankbench(monkeypatch, "run", "tiny.toml", "-r", "1", "-s", solver, *how, "--no-report") == 0
+    for how, solver in (
+        ((), "sgd[rank=2]"),
+        (("--full",), "global[lam=10]"),
+        (("--quick",), "sgd[rank=2]"),
+        (("--seed", "1"), "sgd[rank=3]"),
+        (("--seed", "0", "--full"), "global[lam=10]"),
+    ):
+        capsys.readouterr()
+        assert rankbench(monkeypatch, "table", "tiny", *how) == 0
+        lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| low-rank")]
+        assert [line.split(" | ")[1] for line in lines] == [solver]
+        assert rankbench(monkeypatch, "plot", "tiny", *how) == 0
+        assert drawn.pop().panels[0].lines[0].y[-1] == pytest.approx(float(lines[0].split(" | ")[2]), abs=1e-4)
+    assert rankbench(monkeypatch, "table", "tiny", "--seed", "1", "--full") == 1
+    assert "tiny has no such run; rankbench status tiny --out results lists its runs" in capsys.readouterr().err
+
+
+def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, results):
+    assert rankbench(monkeypatch, "table", "tiny", "--out", str(results)) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("| data | solver |")
+    assert "*NDCG@5* (`ndcg@5`): " in printed and RULES in printed
+
+
+def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with_solver(tmp_path)
+    arguments = ["run", tiny_toml(tmp_path), "-r", "1", "--out", "out", "--no-report"]
+    assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
+    assert rankbench(monkeypatch, *arguments, "-s", "elsewhere/mine.py:Mine") == 0
+    assert "tiny: 1 of 1 cells are stored already" in capsys.readouterr().out
+    (tmp_path / "elsewhere" / "mine.py").rename(tmp_path / "mine.py")
+    with_solver(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
+    assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0
+    assert "tiny 1/1 ok" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", "out") == 0
+    rows = [row for row in csv.DictReader(io.StringIO(capsys.readouterr().out)) if row["solver"] == "mine.py:Mine"]
+    assert [row["metric"] for row in rows] == ["pairwise-error", "ndcg@5"]  # the edited file's, and no older ones
+    assert rows[0]["measured"] == "0.5"
+
+
+def test_a_table_that_is_not_there_names_the_nearest_one(monkeypatch, capsys, results):
+    assert rankbench(monkeypatch, "table", "tinny", "--out", str(results)) == 1
+    assert "did you mean 'tiny'?" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["experiments", "solvers", "datasets", "splits", "metrics"])
+def test_everything_listed_can_be_told_about(monkeypatch, capsys, kind):
+    assert rankbench(monkeypatch, "list", kind) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names
+    for name in names:
+        assert rankbench(monkeypatch, "info", name) == 0
+        assert capsys.readouterr().out.startswith(f"{name}: ")
+
+
+def test_info_says_how_an_experiment_is_tuned(monkeypatch, capsys):
+    for name, told in (
+        ("park2015-table1", "4 grid trials for each solver"),
+        ("parkzhang2014-choices", "none: solvers run"),
+    ):
+        assert rankbench(monkeypatch, "info", name) == 0
+        assert f"tuning       {told}" in capsys.readouterr().out
+
+
+def test_doctor_and_data_tell_what_is_where(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
+    assert rankbench(monkeypatch, "doctor") == 0
+    told = capsys.readouterr().out
+    assert "fingerprint" in told and "blas" in told and str(tmp_path) in told
+    assert rankbench(monkeypatch, "data", "where") == 0
+    assert str(tmp_path) in capsys.readouterr().out
+    assert rankbench(monkeypatch, "data", "verify") == 0
+    assert "btl: generated, nothing to hash" in capsys.readouterr().out
+
+
+def test_data_where_tells_the_files_of_one_data_set_or_how_to_get_them(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
+    assert rankbench(monkeypatch, "data", "where", "jester[parts=all]") == 0
+    places = [str(tmp_path / "jester"), str(tmp_path / "cache/data/jester")]
+    assert capsys.readouterr().out.splitlines() == [
+        *places,
+        "nothing there yet: rankbench data fetch jester[parts=all]",
+    ]
+    (tmp_path / "jester").mkdir()
+    (tmp_path / "jester/jester-data-1.csv").touch()
+    assert rankbench(monkeypatch, "data", "where", "jester") == 0
+    assert capsys.readouterr().out == f"{tmp_path}/jester/jester-data-1.csv\n"
+    assert rankbench(monkeypatch, "data", "where", "btl") == 0
+    assert capsys.readouterr().out == "btl has no files: generated\n"
+
+
+def test_info_tells_the_settings_of_what_has_some_without_defaults(monkeypatch, capsys):
+    assert rankbench(monkeypatch, "info", "csv:PATH") == 0
+    out = capsys.readouterr().out
+    assert "  path = (must be given)" in out and "  separator = auto" in out
+
+
+def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
+    commands = ["run", "tune", "list", "info", "status", "report", "table", "plot", "export", "doctor", "data"]
+    for words in ([name] for name in commands):
+        assert rankbench(monkeypatch, *words, "--help") == 0
+        assert "Example: rankbench" in capsys.readouterr().out
+    for name in ("where", "fetch", "import", "verify"):
+        assert rankbench(monkeypatch, "data", name, "--help") == 0
+        assert "Example: rankbench data" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_reader_who_has_had_enough_is_no_mistake(buffered):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "rankbench", "list", "solvers"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_help_imports_nothing_that_takes_time():
+    heavy = ["numpy", "scipy", "pandas", "matplotlib", "plotly"]
+    script = f"import sys, rankbench.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("most", "noted"), [(4, False), (5, True)])
+def test_an_axis_of_more_threads_than_cores_is_noted(monkeypatch, capsys, tmp_path, most, noted):
+    monkeypatch.setattr("psutil.cpu_count", lambda logical=True: 4)
+    toml = tiny_toml(tmp_path, threads=f"[1, {most}]", repetitions="1", solvers='["global"]')
+    assert rankbench(monkeypatch, "run", toml, "--out", str(tmp_path / "o"), "--no-report") == 0
+    assert ("threads on 4 cores" in capsys.readouterr().out) is noted
+
+
+def test_more_threads_than_cores_is_allowed_and_noted(monkeypatch, capsys, tmp_path):
+    arguments = ["run", tiny_toml(tmp_path), "--threads", "500", "-r", "1", "--out", str(tmp_path / "o"), "--no-report"]
+    assert rankbench(monkeypatch, *arguments, "-s", "global") == 0
+    assert "note: 500 threads on" in capsys.readouterr().out
+
+
+# ---- what is asked of stored results that do not have it ----
+
+
+@pytest.fixture
+def nothing_good(tmp_path):
+    """A folder with a run none of whose cells ended well."""
+    run = prepared(tmp_path / "out", TINY)
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(replace(made_up(cell, 0.5), status="failed", reason="broken", curve=()), {})
+    return str(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("plot", "tiny", "--to", "figures"), "no cell of tiny has ended well yet: rankbench run tiny --out "),
+        (("plot", "basis", "tiny", "--to", "figures"), "tiny has stored no basic functions of named features: "),
+        (("verify", "tiny"), "no cell of tiny has ended well, so there is nothing to verify"),
+        (("status", "tyni"), "unknown experiment in this folder of results: 'tyni'; did you mean 'tiny'?"),
+    ],
+)
+def test_results_that_lack_what_is_asked_for_are_one_line(monkeypatch, capsys, tmp_path, nothing_good, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    assert rankbench(monkeypatch, *arguments, "--out", nothing_good) == 1
+    said = capsys.readouterr().err
+    assert line in said and said.count("\n") == 1
+
+
+def test_a_figure_cannot_be_written_below_a_file(monkeypatch, capsys, tmp_path):
+    run = prepared(tmp_path / "out", TINY)
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.5), {})
+    (tmp_path / "file").write_text("")
+    assert rankbench(monkeypatch, "plot", "tiny", "--to", str(tmp_path / "file"), "--out", str(tmp_path / "out")) == 1
+    assert f"cannot write to {tmp_path}/file: File exists" in capsys.readouterr().err
+
+
+def test_without_dask_a_scheduler_is_refused_with_the_command_that_installs_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "rankbench.execution.cluster.driver", None)
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:1", "-q") == 1
+    assert "--scheduler needs Dask, which is not installed" in capsys.readouterr().err
+
+
+def test_what_needs_no_fetching_is_counted(monkeypatch, capsys):
+    assert rankbench(monkeypatch, "data", "fetch", "low-rank[users=20,items=30,per_user=20]") == 0
+    assert capsys.readouterr().out.startswith("low-rank[users=20,items=30,per_user=20]: 400 rows, 20 users, 30 items; ")
+
+
+def test_info_tells_of_data_with_its_argument_and_without(monkeypatch, capsys):
+    for name, said in (("csv:gone.csv", "csv:gone.csv: A text file"), ("csv", "csv:PATH: A text file")):
+        assert rankbench(monkeypatch, "info", name) == 0
+        assert capsys.readouterr().out.startswith(said)
+
+
+# ---- what ends a command early ----
+
+
+@pytest.mark.parametrize(("raised", "code", "said"), [(KeyboardInterrupt(), 130, "stopped\n"), (SystemExit(3), 3, "")])
+def test_an_interrupt_and_an_exit_of_somebody_elses_code_have_their_codes(monkeypatch, capsys, raised, code, said):
+    def app(*arguments, **options):
+        raise raised
+
+    monkeypatch.setattr("rankbench.cli.app.app", app)
+    assert rankbench(monkeypatch, "list") == code
+    assert capsys.readouterr().err.endswith(said)
+
+
+def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(monkeypatch, capsys):
+    def app(*arguments, **options):
+        raise ImportError("no module named nonsense")
+
+    monkeypatch.setattr("rankbench.cli.app.app", app)
+    with pytest.raises(ImportError, match="nonsense"):
+        rankbench(monkeypatch, "list")
+    monkeypatch.delattr(os, "fork")
+    assert rankbench(monkeypatch, "list") == 1
+    assert "this system has no fork" in capsys.readouterr().err
+
+
+def test_without_a_scheduler_cells_run_on_this_machine():
+    with workplace_at(None, 1) as workplace:
+        assert workplace is None
+
+
+def test_an_error_of_rankbench_in_one_experiment_does_not_stop_the_others(monkeypatch, capsys, tmp_path):
+    first = tiny_toml(tmp_path)
+    (tmp_path / "other.toml").write_text((tmp_path / "tiny.toml").read_text())
+    execute = Session._execute
+
+    def broken(self, run):
+        if run.plan.experiment.name == "tiny":
+            raise RuntimeError("a defect")
+        execute(self, run)
+
+    monkeypatch.setattr(Session, "_execute", broken)
+    out = str(tmp_path / "out")
+    assert rankbench(monkeypatch, "run", first, str(tmp_path / "other.toml"), "--out", out, "--no-report") == 2
+    told = capsys.readouterr()
+    assert "tiny stopped: RuntimeError: a defect; all other experiments continue" in told.err
+    assert list((tmp_path / "out" / "other" / "cells").glob("*.json"))
+
+
+def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(monkeypatch, capsys, tmp_path):
+    def stopped(self, chosen):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "_run_in_brief", stopped)
+    code = rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--join", "--out", str(tmp_path / "out"))
+    assert (code, "--join" in capsys.readouterr().err) == (130, True)
+
+
+def test_the_best_solver_for_which_no_experiment_has_a_place_is_only_named(monkeypatch, tmp_path):
+    cell = prepared(tmp_path, TINY).plan.cells[0]
+    assert _using(cell).startswith("to use it: rankbench run ")
+    monkeypatch.setattr("rankbench.cli.session.experiments.names", lambda: [])
+    assert _using(cell) == f"the best: {cell.solver_text}"
+
+
+def test_the_best_solver_is_named_for_no_experiment_whose_data_it_cannot_learn_from(tmp_path):
+    cell = prepared(tmp_path, TINY).plan.cells[0]
+    unsuited = replace(cell, solver=SOLVERS.resolve("frsvm[rank=2]"))  # it needs item features, this data has none
+    assert _using(unsuited) == "the best: frsvm[rank=2]"
+
+
+def test_what_is_skipped_is_said_with_the_command_that_gets_it(monkeypatch, capsys, tmp_path):
+    data = f"['{absent_data(tmp_path)}', 'low-rank[users=20,items=30,per_user=20]']"
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, data=data), "--dry-run", "--out", "out") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("run  low-rank") == 4 and "skipped tiny: " in printed and "ask its owner" in printed
+
+
+def test_an_export_tells_its_rows_and_hash(monkeypatch, capsys, tmp_path):
+    data = "low-rank[users=20,items=30,per_user=20]"
+    assert rankbench(monkeypatch, "export", data, "n-per-user[n=8,least=5]", "--to", str(tmp_path / "cut")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{tmp_path / 'cut'}: ") and "train 160 rows" in said and "; hash " in said
+
+
+def test_files_with_other_bytes_than_the_published_ones_are_exit_code_1(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
+    with ZipFile(tmp_path / "ml-100k.zip", "w") as archive:
+        archive.writestr("ml-100k/u.data", "1\t2\t3\t4\n")
+    assert rankbench(monkeypatch, "data", "verify", "ml-100k") == 1
+    assert "ml-100k.zip" in capsys.readouterr().out
+
+
+def test_a_folder_is_no_experiment_file(monkeypatch, capsys, tmp_path):
+    (tmp_path / "folder.toml").mkdir()
+    assert rankbench(monkeypatch, "run", str(tmp_path / "folder.toml")) == 1
+    said = capsys.readouterr().err
+    assert "folder.toml" in said and said.count("\n") == 1

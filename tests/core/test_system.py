@@ -1,0 +1,168 @@
+"""What is known about processes, also on systems without /proc, and about those that have just ended."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+import rankbench
+from rankbench.core import system
+from rankbench.execution import machine
+from rankbench.planning import memory
+from rankbench.records.results import Peak
+
+PACKAGE = Path(rankbench.__file__).parent
+GONE = 2**22 + 1  # more than any process's number
+CHILD = "import os, time; os.fork() and os.fork(); os.write(1, b'ready\\n'); time.sleep(60)"
+
+
+@pytest.fixture
+def family():
+    """A process with two children, all of which are there."""
+    process = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    for _ in range(3):
+        assert process.stdout.readline() == "ready\n"
+    yield process
+    system.kill_group(process.pid)
+    process.communicate()
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_all_descendants_are_found_with_and_without_the_systems_lists(family, monkeypatch, listed):
+    if not listed:
+        monkeypatch.setattr(system.os.path, "exists", lambda path: False)
+    expected = {child.pid for child in psutil.Process(family.pid).children(recursive=True)}
+    assert len(expected) == 2 and set(system.descendants(family.pid)) == expected
+    assert system.descendants(GONE) == []
+
+
+def test_what_has_ended_has_no_children_takes_no_memory_and_can_be_killed_again():
+    assert system._children(GONE) == []
+    assert not system.exceed([GONE], 0)
+    system.kill(GONE, signal.SIGKILL)
+    system.kill_group(GONE)
+
+
+def test_a_process_that_ends_while_it_is_looked_at_has_no_children(monkeypatch):
+    def gone(path, **how):
+        raise ProcessLookupError(3, "No such process")
+
+    monkeypatch.setattr(system.Path, "read_text", gone)
+    assert system.descendants(os.getpid()) == []
+
+
+@pytest.mark.parametrize("status", ["Name: python\nVmRSS: 5 kB\n", None])
+def test_where_the_system_keeps_no_peak_the_memory_taken_now_stands_for_it(monkeypatch, status):
+    def told(path, **how):
+        if status is None:
+            raise FileNotFoundError(2, "No such file or directory")
+        return status
+
+    def sealed(path, text, **how):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(system.Path, "read_text", told)
+    monkeypatch.setattr(system.Path, "write_text", sealed)
+    monkeypatch.setattr(system.psutil.Process, "memory_info", lambda process: SimpleNamespace(rss=7_000_000))
+    found = memory.PeakMemory()
+    assert found.note("train") == 7.0
+    assert found.peaks == (Peak("train", 7.0),)
+
+
+def test_shared_memory_counts_once_where_the_system_says_so(family, monkeypatch):
+    every = [family.pid, *system.descendants(family.pid)]
+    resident = [system._resident(pid) for pid in every]
+    proportional = [system._proportional(pid, size) for pid, size in zip(every, resident, strict=True)]
+    assert 0 < sum(proportional) < sum(resident)
+    assert not system.exceed(every, sum(resident))
+    assert system.exceed(every, min(resident) // 2)
+    assert system.exceed(every, sum(proportional) // 2)
+    assert system._proportional(GONE, 7) == 0  # it has ended, and takes nothing any more
+    monkeypatch.setattr(system.Path, "read_text", _refused)
+    assert system._proportional(family.pid, 7) == 7  # the system does not say
+
+
+def test_a_process_that_ends_while_sizes_are_read_does_not_exceed_the_limit(family, monkeypatch):
+    every = [family.pid, *system.descendants(family.pid)]
+    first_reading = iter([10, 10, 10])  # the shares of those that are left grow while the others end
+    monkeypatch.setattr(system, "_proportional", lambda pid, size: next(first_reading, 1))
+    monkeypatch.setattr(system, "_resident", lambda pid: 15)
+    assert not system.exceed(every, 20)
+    monkeypatch.setattr(system, "_proportional", lambda pid, size: 10)
+    assert system.exceed(every, 20)
+
+
+def _refused(*arguments, **more):
+    raise PermissionError(13, "Permission denied")
+
+
+def test_without_proc_and_git_the_machine_is_described_by_what_python_knows(monkeypatch):
+    def absent(*arguments, **more):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(machine.Path, "read_text", absent)
+    monkeypatch.setattr(machine.subprocess, "run", absent)
+    assert system.cpu_name() == (system.platform.processor() or os.uname().machine)
+    assert machine._git() is None
+    assert machine._version("no-such-package") == "absent"
+
+
+LINUX = re.compile(
+    r"[\"']/proc|^ *import (?:fcntl|resource|ctypes)|\bos\.(?:killpg|kill|setpgid|getpgid|sched_\w+)\(|prctl", re.M
+)
+
+
+def test_no_other_module_asks_the_system_in_a_way_of_its_own():
+    sources = {path.name: path.read_text() for path in PACKAGE.rglob("*.py")}
+    assert len(LINUX.findall(sources.pop("system.py"))) > 10
+    assert [name for name, text in sources.items() if LINUX.search(text)] == []
+    assert [name for name, text in sources.items() if re.search(r"\bos\.(fork|wait)", text)] == ["keeper.py"]
+
+
+WITHOUT = """
+import os, sys, signal, subprocess
+import psutil  # which asks Linux by these modules, and other systems in other ways
+sys.modules.update(fcntl=None, resource=None, termios=None)
+del os.fork, os.setpgid, os.killpg, os.sched_getaffinity, signal.SIGKILL, signal.SIGCHLD, signal.SIGUSR1
+"""
+TRAINING = (
+    WITHOUT
+    + """
+import rankbench
+split = rankbench.split(rankbench.load("low-rank[users=30,items=30,per_user=20]"), "n-per-user[n=8]")
+model = rankbench.fit("sgd[rank=2]", split, steps=3)
+rankbench.save(model, sys.argv[1])
+print(rankbench.evaluate(rankbench.load(sys.argv[1]), split, ["pairwise-error"]))
+"""
+)
+
+
+def test_what_trains_in_this_process_needs_neither_fork_nor_locks(tmp_path):
+    """As on Windows, as far as this can be tried elsewhere."""
+    command = [sys.executable, "-c", TRAINING, str(tmp_path / "model.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "pairwise-error" in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "gunasekar2016-dag", "-q"], 1, "this system has no fork, by which trainings get processes of their"),
+        (["check", "sgd"], 1, "this system has no fork"),
+        (["doctor"], 0, ""),
+        (["list", "solvers"], 0, ""),
+    ],
+)
+def test_a_system_without_fork_describes_and_says_in_a_line_what_it_cannot(tmp_path, words, code, said):
+    script = f"{WITHOUT}\nfrom rankbench.cli import main; sys.argv = ['rankbench', *{words!r}]; main()"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1 if said else 0), done.stderr
+    assert said in done.stderr

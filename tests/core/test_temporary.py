@@ -1,0 +1,105 @@
+"""The folder of a process for temporary files: its path is short, and it never outlives the next run."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rankbench.core import temporary
+from rankbench.core.errors import UserError
+
+HOLD = "import sys; from rankbench.core.temporary import own_folder; print(own_folder(), flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def base(tmp_path, monkeypatch):
+    """A folder for temporary files of its own, and no folder in it yet."""
+    made = Path(tempfile.mkdtemp(prefix="base"))  # a path that is short enough; that of `tmp_path` is not
+    monkeypatch.setenv("TMPDIR", str(made))
+    monkeypatch.setattr(tempfile, "tempdir", str(made))
+    temporary._made.cache_clear()
+    yield made
+    temporary._made.cache_clear()
+    temporary.shutil.rmtree(made)
+
+
+def holder():
+    """Another process that holds a folder, and the folder."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_a_process_has_one_folder_that_goes_with_it(base):
+    process, path = holder()
+    assert path.parent == base and path.is_dir()
+    process.communicate("")
+    assert process.returncode == 0 and list(base.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_folder_of_a_killed_process_goes_with_the_next_and_a_living_ones_stays(base):
+    (dead, left), (alive, used) = holder(), holder()
+    (left / "socket").touch()
+    os.kill(dead.pid, signal.SIGKILL)
+    dead.communicate()
+    assert left.exists()
+    own = temporary.own_folder()
+    assert own == temporary.own_folder()
+    assert set(base.iterdir()) == {used, own}
+    alive.communicate("")
+
+
+def test_a_long_path_is_replaced_by_one_that_sockets_can_have(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/" + "x" * 200)
+    assert temporary._base() == Path("/tmp")
+    monkeypatch.setattr(tempfile, "tempdir", "/x")
+    assert temporary._base() == Path("/x")
+
+
+def test_a_folder_that_takes_nothing_is_one_line(base, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(base / "gone"))
+    with pytest.raises(UserError, match=r"cannot write to .*gone: No such file or directory; make room or set TMPDIR"):
+        temporary.own_folder()
+
+
+def test_a_file_system_without_locks_will_do_and_nothing_on_it_is_removed(base, monkeypatch):
+    def refused(handle, how):
+        raise OSError(37, "No locks available")
+
+    (base / "rankbench-run-other").mkdir()
+    monkeypatch.setattr(fcntl, "flock", refused)
+    assert {path.name for path in base.iterdir()} == {"rankbench-run-other"}
+    assert temporary.own_folder().is_dir()
+    assert (base / "rankbench-run-other").is_dir()
+
+
+def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(base, monkeypatch):
+    flock, removed = fcntl.flock, []
+
+    def late(handle, how):
+        if not removed:
+            removed.append(next(base.iterdir()))
+            removed[0].rmdir()
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    own = temporary.own_folder()
+    assert own.is_dir() and own not in removed
+
+
+def test_a_folder_that_another_process_is_just_removing_is_not_used(base, monkeypatch):
+    flock, refused = fcntl.flock, []
+
+    def busy(handle, how):
+        if not refused:
+            refused.append(next(base.iterdir()))
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", busy)
+    assert temporary.own_folder() not in refused

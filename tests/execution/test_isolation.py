@@ -1,0 +1,548 @@
+"""A cell ends with its driver and its children, and reports the correct reason, whatever a solver does."""
+
+import importlib
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+from helpers import SOLVER_HEAD, tiny, with_solver
+
+from rankbench.core.contract import Step
+from rankbench.core.errors import UserError
+from rankbench.distributed.teams import Entrance, Member, PartsLost
+from rankbench.execution import isolation, worker
+from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
+from rankbench.execution.training import checkpoints
+from rankbench.execution.worker import Ending, Task
+from rankbench.experiments import Budget
+from rankbench.models import ItemScores
+from rankbench.planning import memory
+from rankbench.planning.materials import Materials
+from rankbench.planning.plan import plan
+from rankbench.records.cells import Selection
+
+pytestmark = pytest.mark.slow
+
+SOON = 20.0  # seconds that a busy machine may take for what happens at once
+MIB = 2**20
+
+DRIVER = """
+import pickle, sys, threading
+from rankbench.execution.isolation import Caps, run_isolated, server
+run_isolated(server(), pickle.load(open(sys.argv[1], "rb")), Caps(seconds=None), threading.Event())
+"""
+
+CHILDREN = {  # each notes its own number; some have left their parent, session and group behind
+    "plain": ("if os.fork() == 0:", "    note()", "    time.sleep(60)"),
+    "daemon": (
+        "if os.fork() == 0:",
+        "    os.setsid()",
+        "    if os.fork() == 0:",
+        "        note()",
+        "        time.sleep(60)",
+        "    os._exit(0)",
+    ),
+    "deaf": (
+        "if os.fork() == 0:",
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+        "    note()",
+        "    time.sleep(60)",
+    ),
+    "program": ("note(__import__('subprocess').Popen(['sleep', '60'], start_new_session=True).pid)",),
+}
+FAMILY = tuple(line for lines in CHILDREN.values() for line in lines)
+
+
+def noting(path):
+    """Lines that define `note`, which writes a process's number down, and `noted`, which waits for so many."""
+    return (
+        "def note(pid=None):",
+        f"    with open({str(path)!r}, 'a') as file:",
+        "        file.write(f'{pid or os.getpid()}\\n')",
+        "def noted(number):",
+        f"    while not os.path.exists({str(path)!r}) or len(open({str(path)!r}).readlines()) < number:",
+        "        time.sleep(0.005)",
+    )
+
+
+def read(path):
+    """The numbers noted so far."""
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def task_of(folder, *lines, budget=None, threads=1):
+    """A cell of a user's solver that goes on with these lines, and its split."""
+    return task_with(folder, with_solver(folder, *lines), budget, threads)
+
+
+def task_with(folder, solver, budget=None, threads=1):
+    """A cell of this solver, and its split."""
+    changes = {"budget": budget} if budget else {}
+    made = plan(tiny(**changes), Selection(solvers=(solver,), repetitions=1, threads=threads))
+    (cell,) = made.cells
+    path = folder / "split.npz"
+    Materials(0).write(cell.place, path)
+    return Task(cell, path)
+
+
+def outcome_of(folder, *lines, caps=None, stop=None, **changes):
+    """How the cell of these lines ends."""
+    return run_isolated(server(), task_of(folder, *lines, **changes), caps or Caps(SOON), stop or threading.Event())
+
+
+def alive(pid):
+    """Whether a process still runs; what waits for its parent to look at it does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def eventually(true, seconds=SOON):
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return true()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def started(tmp_path_factory):
+    """The server has done its imports, so that a cell's limits in time are its own."""
+    assert outcome_of(tmp_path_factory.mktemp("first")).status == "ok"
+
+
+# ---- nothing is left behind ----
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_cell_and_all_below_it_die_with_the_driver(tmp_path, number):
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), "note()", "note(os.getppid())", *FAMILY, "time.sleep(60)")
+    (tmp_path / "task").write_bytes(pickle.dumps(task_of(tmp_path, *lines)))
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path / "task")])
+    assert eventually(lambda: len(read(pids)) == 2 + len(CHILDREN))
+    below = {process.pid for process in psutil.Process(driver.pid).children(recursive=True)} | set(read(pids))
+    os.kill(driver.pid, number)
+    driver.wait()
+    assert eventually(lambda: not any(map(alive, below)))
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "reason"),
+    [
+        ("pass", "ok", None),
+        ("raise ValueError('boom')", "failed", "ValueError: boom"),
+        ("os._exit(3)", "failed", "exit code 3"),
+        ("os._exit(0)", "failed", "exit code 0"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "failed", "exit code -11"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "memory", "the system killed the process"),
+        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)", "failed", "exit code -15"),
+        ("time.sleep(60)", "timeout", "took longer than 2 s"),
+    ],
+)
+def test_however_a_cell_ends_its_children_go_and_the_reason_stays(tmp_path, end, status, reason):
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), *FAMILY, f"noted({len(CHILDREN)})", end)
+    outcome = outcome_of(tmp_path, *lines, caps=Caps(2.0 if status == "timeout" else SOON))
+    assert outcome.status == status
+    assert reason is outcome.reason or reason in outcome.reason
+    assert len(read(pids)) == len(CHILDREN)
+    assert not any(map(alive, read(pids)))
+    assert outcome.wall < SOON
+
+
+def test_a_solver_past_its_limit_is_killed_before_it_can_react(tmp_path):
+    reacted = tmp_path / "reacted"
+    deaf = f"signal.signal(signal.SIGTERM, lambda *_: open({str(reacted)!r}, 'w').close())"
+    assert outcome_of(tmp_path, deaf, "time.sleep(60)", caps=Caps(1.0)).status == "timeout"
+    assert not reacted.exists()
+
+
+@pytest.mark.parametrize("child", CHILDREN)
+def test_each_kind_of_child_goes_when_the_run_is_stopped(tmp_path, child):
+    pids, stop = tmp_path / "pids", threading.Event()
+    threading.Thread(target=lambda: eventually(lambda: read(pids)) and stop.set()).start()
+    with pytest.raises(Interrupted):
+        outcome_of(tmp_path, *noting(pids), *CHILDREN[child], "time.sleep(60)", stop=stop)
+    assert read(pids) and not any(map(alive, read(pids)))
+
+
+@pytest.mark.parametrize(
+    "kill",
+    [
+        "os.kill(os.getppid(), signal.SIGKILL)",  # the keeper
+        "os.kill(__import__('psutil').Process(os.getppid()).ppid(), signal.SIGKILL)",  # the guard
+        "os.killpg(0, signal.SIGKILL)",  # the keeper and the solver
+    ],
+)
+def test_whoever_is_killed_all_below_goes_along_and_the_cell_says_so(tmp_path, kill):
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", kill)
+    outcome = outcome_of(tmp_path, *lines, "time.sleep(60)")
+    assert (outcome.status, outcome.reason) == ("failed", "the process that watches over the cell was killed")
+    assert outcome.load is None
+    assert len(read(pids)) == 1 + len(CHILDREN)
+    assert eventually(lambda: not any(map(alive, read(pids))))
+
+
+def test_a_keeper_that_does_not_answer_is_killed_with_all_below(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "_PATIENCE", 0.2)
+    pids = tmp_path / "pids"
+    lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", "os.kill(os.getppid(), signal.SIGSTOP)")
+    outcome = outcome_of(tmp_path, *lines, "time.sleep(60)", caps=Caps(2.0))
+    assert outcome.status == "timeout"
+    assert len(read(pids)) == 1 + len(CHILDREN)
+    assert eventually(lambda: not any(map(alive, read(pids))))
+
+
+def test_a_cell_leaves_neither_descriptors_nor_files(tmp_path):
+    def held():
+        assert eventually(lambda: not multiprocessing.active_children())  # asking closes what they had
+        return psutil.Process().num_fds(), sorted(os.listdir(tmp_path))
+
+    task = task_of(tmp_path, *(line.replace("note()", "pass") for line in CHILDREN["plain"]))
+    context = server()
+    before = held()
+    assert run_isolated(context, task, Caps(SOON), threading.Event()).status == "ok"
+    assert held() == before
+
+
+def test_a_forked_child_that_leaves_by_the_solvers_door_does_not_speak_for_it(tmp_path):
+    lines = ("if (pid := os.fork()) == 0:", "    raise SystemExit(5)", "_, status = os.waitpid(pid, 0)")
+    last = "assert os.waitstatus_to_exitcode(status) == 5, status"
+    outcome = outcome_of(tmp_path, *lines, last)
+    assert (outcome.status, outcome.reason) == ("ok", None)
+
+
+def test_signals_to_the_solvers_own_group_reach_the_solver_alone(tmp_path):
+    outcome = outcome_of(tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN)", "os.killpg(0, signal.SIGTERM)")
+    assert outcome.status == "ok"
+
+
+# ---- memory ----
+
+
+def hungry(children, own, each, seconds):
+    """Lines that take memory, fork so many children that take more and keep it for a while, and wait for them."""
+    return (
+        f"kept = np.ones({own * MIB // 8})",
+        f"for _ in range({children}):",
+        "    if os.fork() == 0:",
+        f"        more = np.ones({each * MIB // 8})",
+        f"        time.sleep({seconds})",
+        "        os._exit(0)",
+        f"for _ in range({children}):",
+        "    os.wait()",
+    )
+
+
+def test_what_children_take_counts(tmp_path):
+    outcome = outcome_of(tmp_path, *hungry(3, 0, 150, 60), caps=Caps(SOON, 400 * MIB))
+    assert (outcome.status, outcome.reason) == ("memory", "took more than 400 MiB")
+
+
+def test_what_children_share_counts_once(tmp_path):
+    outcome = outcome_of(tmp_path, *hungry(4, 200, 0, 0.6), caps=Caps(SOON, 500 * MIB))
+    assert outcome.status == "ok", outcome.reason
+
+
+# ---- processes inside a solver ----
+
+
+def test_a_solver_may_have_a_pool_of_processes(tmp_path):
+    lines = (
+        "import math, multiprocessing",
+        "with multiprocessing.Pool(2) as pool:",
+        "    roots = pool.map(math.sqrt, range(100))",
+        "yield Step(ItemScores(np.resize(roots, train.n_items)))",
+    )
+    outcome = outcome_of(tmp_path, *lines)
+    assert (outcome.status, len(outcome.curve)) == ("ok", 2), outcome.reason
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_a_solver_may_use_joblib(tmp_path, backend):
+    pytest.importorskip("joblib")
+    pids = tmp_path / "pids"
+    lines = (
+        *noting(pids),
+        "from joblib import Parallel, delayed",
+        f"inside = Parallel(n_jobs=2, backend={backend!r})(delayed(os.getpid)() for _ in range(20))",
+        "for pid in set(inside) - {os.getpid()}: note(pid)",
+        "yield Step(ItemScores(np.arange(train.n_items, dtype=float)))",
+    )
+    outcome = outcome_of(tmp_path, *lines)
+    assert (outcome.status, len(outcome.curve)) == ("ok", 2), outcome.reason
+    assert bool(read(pids)) == (backend != "threading")  # they were processes of their own indeed
+    assert not any(map(alive, read(pids)))
+
+
+# ---- whatever a solver does stays in its cell ----
+
+BOMB = ("class Bomb:", "    def __reduce__(self):", "        return int, ('x',)")
+NOISE = (  # a message that is none, on the way home
+    "for handle in range(3, 64):",
+    "    try:",
+    "        os.write(handle, bytes([0, 0, 0, 3]) + b'xyz')",
+    "    except OSError:",
+    "        pass",
+    "time.sleep(60)",
+)
+MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise ValueError", "raise Mute")
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "reason"),
+    [
+        (("os.closerange(0, 256)",), "failed", "without a word (exit code 1)"),
+        (("os.closerange(0, 256)", "yield Step(ItemScores(np.ones(train.n_items)))"), "failed", "without a word"),
+        (("__import__('resource').setrlimit(7, (3, 3))", "open('/dev/null')"), "failed", "OSError"),
+        (("import tempfile", "os.chdir(gone := tempfile.mkdtemp())", "os.rmdir(gone)"), "ok", ""),
+        (("for _ in range(50):", "    print('x' * 2**20)"), "ok", ""),
+        (("for _ in range(50):", "    os.write(2, b'x' * 2**20)"), "ok", ""),
+        (("f = lambda f: f(f)", "f(f)"), "failed", "RecursionError"),
+        (("raise SystemExit(4)",), "failed", "SystemExit: 4"),
+        (("raise KeyboardInterrupt",), "failed", "KeyboardInterrupt"),
+        (("raise BrokenPipeError('mine')",), "failed", "BrokenPipeError: mine"),
+        (("os.abort()",), "failed", "exit code -6"),
+        (("__import__('ctypes').string_at(0)",), "failed", "exit code -11"),
+        (MUTE, "failed", "without a word (exit code 1)"),
+        ((*BOMB, "yield Step(ItemScores(np.ones(train.n_items)), bound=Bomb())"), "failed", "not 'Bomb'"),
+        (NOISE, "failed", "what the cell sent cannot be read: UnpicklingError"),
+        (("import threading", "threading.Thread(target=time.sleep, args=(60,)).start()"), "ok", ""),
+        (("os.kill(os.getpid(), signal.SIGINT)",), "ok", ""),
+    ],
+)
+def test_what_a_solver_does_stays_in_its_cell(tmp_path, lines, status, reason):
+    outcome = outcome_of(tmp_path, *lines)
+    assert outcome.status == status, outcome.reason
+    assert reason in (outcome.reason or "")
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError, BrokenPipeError, EOFError])
+def test_a_server_that_is_ending_is_asked_again(tmp_path, monkeypatch, error):
+    from multiprocessing import forkserver
+
+    connect, asked = forkserver.connect_to_new_process, []
+
+    def refusing_once(handles):
+        asked.append(handles)
+        if len(asked) == 1:
+            raise error
+        return connect(handles)
+
+    monkeypatch.setattr("multiprocessing.popen_forkserver.forkserver.connect_to_new_process", refusing_once)
+    assert outcome_of(tmp_path, "yield Step(ItemScores(np.ones(train.n_items)))").status == "ok"
+    assert len(asked) == 2
+
+
+def test_a_server_that_never_answers_is_asked_so_often_and_its_error_is_raised(monkeypatch):
+    class Refusing:
+        asked = 0
+
+        def start(self):
+            self.asked += 1
+            raise ConnectionRefusedError(self.asked)
+
+    monkeypatch.setattr(isolation, "_WATCH", 0.0)
+    with pytest.raises(ConnectionRefusedError, match=str(isolation._ATTEMPTS + 1)):
+        isolation._begin(Refusing())
+
+
+# ---- a cell's own process, without one ----
+
+
+@pytest.fixture
+def pipe():
+    """The driver's end and the cell's end of a pipe."""
+    home, away = multiprocessing.Pipe(duplex=False)
+    with home, away:
+        yield home, away
+
+
+@pytest.fixture
+def unlimited(monkeypatch):
+    """Lets this process keep its own way of taking Ctrl-C."""
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+
+
+def test_what_is_no_message_of_a_cell_is_its_failure(pipe):
+    home, away = pipe
+    away.send({"status": "ok"})
+    assert isolation._received(home) == Ending("failed", "the cell sent a dict, which is not a valid message")
+
+
+def test_a_cell_whose_driver_has_gone_leaves_without_a_word(tmp_path, monkeypatch, pipe, unlimited):
+    def leaving(code):
+        raise SystemExit(code)
+
+    home, away = pipe
+    task = replace(task_of(tmp_path), parts=tmp_path / "gone.npz")
+    home.close()
+    monkeypatch.setattr(os, "_exit", leaving)
+    with pytest.raises(SystemExit, match="1"):
+        worker.main(away, task)
+
+
+def test_an_error_in_a_process_that_the_solver_forked_is_not_sent(tmp_path, monkeypatch, pipe, unlimited):
+    home, away = pipe
+    task, pids = replace(task_of(tmp_path), parts=tmp_path / "gone.npz"), iter([1])
+    monkeypatch.setattr(worker.os, "getpid", lambda: next(pids, 2))
+    with pytest.raises(FileNotFoundError, match="gone"):
+        worker.main(away, task)
+    assert not home.poll()
+
+
+def test_a_package_that_is_missing_where_the_cell_runs_is_named_with_the_remedy(tmp_path, pipe):
+    removed, path = tmp_path / "removed", tmp_path / "mine.py"
+    missing = f"    def missing(self): return 'pip install it' if os.path.exists({str(removed)!r}) else None\n"
+    path.write_text(SOLVER_HEAD + missing)
+    task = task_with(tmp_path, f"{path}:Mine")
+    removed.touch()
+    with pytest.raises(UserError, match=r"Mine needs a package that is not installed; pip install it"):
+        worker.work(pipe[1], task)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (MemoryError(), "memory", "out of memory"),
+        (PartsLost("a member is gone"), "lost", "a member is gone"),
+        (ValueError("boom"), "failed", "ValueError: boom"),
+    ],
+)
+def test_the_last_message_of_a_cell_that_an_error_ended_says_what_it_was(error, status, reason):
+    found = worker._failure(error)
+    assert (found.status, found.reason, bool(found.trace)) == (status, reason, status == "failed")
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "reason", "stored"),
+    [
+        ("yield Step(ItemScores(np.full(train.n_items, np.nan)))", "diverged", "NaN for ", True),
+        (
+            "yield Step(ItemScores(np.ones(train.n_items)), lambda: float('inf'))",
+            "diverged",
+            "its objective is inf",
+            True,
+        ),
+        ("pass", "ok", "", True),
+        ("yield Step(type('Bare', (), {'score': lambda self, users, items: np.ones(len(users))})())", "ok", "", False),
+    ],
+)
+def test_the_last_message_of_a_cell_says_what_is_wrong_with_its_model(tmp_path, pipe, line, status, reason, stored):
+    found = worker.work(pipe[1], task_of(tmp_path, line))
+    assert (found.status, bool(found.model)) == (status, stored) and (found.reason or "").startswith(reason)
+    assert (found.reason is None) == (status == "ok")
+
+
+def test_a_cell_whose_parts_others_hold_gives_the_same_bits_and_counts_their_memory(tmp_path, pipe, monkeypatch):
+    monkeypatch.setattr(memory.system, "peak_bytes", lambda: 0)  # of this process
+    task = task_with(tmp_path, "frsvm[rank=2,features=none,partitions=3]")
+    member, key = Member("127.0.0.1", b"key"), b"key"
+    thread = threading.Thread(target=member.serve, args=(0, [member.address]))
+    thread.start()
+    found = worker.work(pipe[1], replace(task, team=Entrance(member.address, key, 1)))
+    member.close()
+    thread.join(SOON)
+    assert found.status == "ok" and found.model == worker.work(pipe[1], task).model != ""
+    assert {peak.stage: peak.megabytes > 0 for peak in found.peaks}["train"]
+    assert sum(peak.megabytes > 0 for peak in found.peaks) == 1
+
+
+def test_a_solver_that_yields_no_model_is_a_failure(tmp_path, pipe):
+    path = tmp_path / "mine.py"
+    path.write_text(SOLVER_HEAD.replace("yield Step(", "return; yield Step("))
+    task = task_with(tmp_path, f"{path}:Mine")
+    with pytest.raises(RuntimeError, match="the solver yielded no model"):
+        worker.work(pipe[1], task)
+
+
+# ---- what is measured ----
+
+
+def test_others_that_keep_a_core_busy_are_seen(tmp_path):
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        outcome = outcome_of(tmp_path, "time.sleep(1)")
+    finally:
+        other.kill()
+        other.wait()
+    assert 0.5 < outcome.load <= psutil.cpu_count()
+
+
+def test_what_the_cells_own_threads_and_children_use_is_not_others(tmp_path, monkeypatch):
+    machine = iter((0.0, 10.0))  # CPU seconds of the whole machine before and after
+    monkeypatch.setattr(isolation, "busy_seconds", lambda: next(machine))
+    lines = (
+        "import threading",
+        "def work():",
+        "    while time.process_time() < 0.5: pass",
+        "if os.fork() == 0:",
+        "    work()",
+        "    os._exit(0)",
+        "workers = [threading.Thread(target=work) for _ in range(2)]",
+        "for worker in workers: worker.start()",
+        "for worker in workers: worker.join()",
+        "os.wait()",
+    )
+    driver = time.process_time()
+    outcome = outcome_of(tmp_path, *lines)
+    others = outcome.load * outcome.wall
+    assert 10 - 1.0 - (time.process_time() - driver) - 1.0 < others < 10 - 1.0 + 0.1 * outcome.load
+
+
+def test_a_cell_too_short_for_the_systems_ticks_has_no_load(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "_LEAST_SPAN", SOON)
+    assert outcome_of(tmp_path).load is None
+
+
+def test_packages_that_a_step_loads_are_named_once_each(tmp_path, monkeypatch):
+    (tmp_path / "lately").mkdir()
+    (tmp_path / "lately/__init__.py").write_text("import _part, also")
+    (tmp_path / "long_ago").mkdir()
+    for name in ("lately/inner", "_part", "also", "rankbench_user_theirs", "later", "long_ago/inner"):
+        (tmp_path / f"{name}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def steps():
+        for lines in ("import lately.inner, rankbench_user_theirs", "import later, long_ago.inner"):
+            exec(lines)
+            yield Step(ItemScores(np.ones(3)))
+
+    importlib.import_module("long_ago")  # a package of which more is imported later is not new
+    try:
+        first, second = checkpoints(steps(), Budget(steps=1))
+    finally:
+        ours = (
+            "lately",
+            "lately.inner",
+            "_part",
+            "also",
+            "rankbench_user_theirs",
+            "later",
+            "long_ago",
+            "long_ago.inner",
+        )
+        for name in (*ours, "long_ago", "long_ago.inner"):
+            sys.modules.pop(name, None)
+    assert (first.imported, second.imported) == (("also", "lately"), ("later",))
+
+
+def test_a_cell_says_what_it_imported_on_the_clock_and_how_long_its_view_took(tmp_path):
+    name = with_solver(tmp_path)
+    solver = tmp_path / "mine.py"
+    solver.write_text(solver.read_text().replace("        yield", "        import colorsys\n        yield", 1))
+    outcome = run_isolated(server(), task_with(tmp_path, name), Caps(SOON), threading.Event())
+    assert outcome.ending.imported == ("colorsys",)
+    assert 0 < outcome.ending.prepare < outcome.wall

@@ -1,0 +1,42 @@
+"""What the fork server has ready before it forks the cells' processes."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from multiprocessing import forkserver
+
+from rankbench.execution import isolation
+from rankbench.solvers import SOLVERS
+
+LOOK = """
+import sys
+import rankbench.execution.preloaded
+from rankbench.core import blas
+print(*sys.modules, blas.loaded.cache_info().currsize)
+before = blas.loaded.cache_info().misses
+with blas.one_blas_thread():
+    print(blas.loaded.cache_info().misses - before)
+import wave
+with blas.one_blas_thread():
+    print(blas.loaded.cache_info().misses - before)
+"""
+
+
+def test_the_fork_server_imports_every_solver_and_has_looked_for_blas_but_imports_nothing_that_draws():
+    done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True)
+    first, *_, unchanged, imported = done.stdout.splitlines()
+    *modules, looked = first.split()
+    assert {entry.partition(":")[0] for entry in SOLVERS.entries.values()} <= set(modules)
+    assert {"rankbench.execution.keeper", "multiprocessing.popen_forkserver", "encodings.cp437"} <= set(modules)
+    assert not {"pandas", "matplotlib", "plotly"} & set(modules)
+    assert (looked, unchanged) == ("1", "0")  # a cell does not look again
+    assert imported == "1"  # unless a module was imported since, which may bring a library
+
+
+def test_the_fork_server_is_told_to_import_it(monkeypatch):
+    told = []
+    monkeypatch.setattr(forkserver, "set_forkserver_preload", told.append)
+    monkeypatch.setattr(forkserver, "ensure_running", lambda: None)
+    isolation.server()
+    assert told == [["rankbench.execution.preloaded"]]
+    assert find_spec(told[0][0])  # the server leaves out what it cannot import, and says nothing

@@ -1,0 +1,937 @@
+"""Runs: isolation, limits, resuming, failures, and equal results under all conditions."""
+
+import errno
+import fcntl
+import inspect
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby
+
+import numpy as np
+import psutil
+import pytest
+from helpers import (
+    MACHINE,
+    SPACES,
+    TINY,
+    made_up,
+    prepared,
+    ran,
+    silent,
+    store_in,
+    tiny,
+    tiny_toml,
+    tuned,
+    until,
+    with_solver,
+)
+
+from rankbench.arrays.npz import read_npz
+from rankbench.core.errors import UserError
+from rankbench.core.streams import stream
+from rankbench.data.splits import cut
+from rankbench.data.views import offer
+from rankbench.execution.isolation import Caps, Outcome
+from rankbench.execution.run import _from_own_place, result_of
+from rankbench.execution.training import checkpoints
+from rankbench.experiments import PER_STEP, Budget, Figure, Published
+from rankbench.experiments.spaces import Tune
+from rankbench.metrics import evaluate
+from rankbench.planning import materials
+from rankbench.planning.plan import plan
+from rankbench.records.cells import Selection
+from rankbench.records.claims import Claims
+from rankbench.records.results import Result
+from rankbench.records.store import ResultsFolder, Store, write_text
+from rankbench.report.render.tables import sheet
+from rankbench.report.study import study
+from rankbench.report.writing import write_report
+
+pytestmark = pytest.mark.slow
+
+ONCE = Selection(repetitions=1)
+
+
+def results_of(run):
+    """The results in the order of the plan."""
+    return [run.result(cell) for cell in run.plan.cells]
+
+
+def values_of(result):
+    """A result's last values by the names of its metrics."""
+    return {measure.label: result.value(measure.label) for measure in result.cell.measures}
+
+
+def alone(tmp_path, *lines, caps=None, **changes):
+    """The one result of a user's solver that goes on with these lines."""
+    selection = Selection(solvers=(with_solver(tmp_path, *lines),), repetitions=1)
+    (result,) = results_of(ran(tmp_path, tiny(**changes), selection, caps=caps or Caps()))
+    return result
+
+
+def numbers(run):
+    """All that must not depend on when and where a cell ran."""
+    results: list[Result] = results_of(run)
+    return [(r.key, r.status, values_of(r), [(p.step, p.values) for p in r.curve], r.counted) for r in results]
+
+
+def test_every_cell_ends_well_and_says_what_it_measured(tmp_path):
+    results = results_of(ran(tmp_path))
+    assert [result.status for result in results] == ["ok"] * 4
+    first = results[0]
+    assert set(values_of(first)) == {"pairwise-error", "ndcg@5"} and not any(map(np.isnan, values_of(first).values()))
+    assert first.seconds > 0 and first.peak_mb > 10 and first.machine.fingerprint and first.machine.cpu
+    assert first.machine.kernels and first.stopped
+    assert [point.step for point in results[1].curve] == [0, 1, 2, 3]
+    assert results_of(prepared(tmp_path, TINY)) == results  # what is stored is what was told
+
+
+def test_the_same_seed_gives_the_same_numbers_alone_side_by_side_and_in_parts(tmp_path):
+    reference = numbers(ran(tmp_path / "one"))
+    assert numbers(ran(tmp_path / "two", jobs=2)) == reference
+    ran(tmp_path / "three", selection=Selection(solvers=("sgd[rank=2]",)))
+    assert numbers(ran(tmp_path / "three")) == reference
+    assert numbers(ran(tmp_path / "four", selection=Selection(seed=1))) != reference
+
+
+def test_threads_change_no_metric(tmp_path):
+    one, three = (ran(tmp_path / str(n), selection=Selection(threads=n)) for n in (1, 3))
+    assert [values_of(result) for result in results_of(one)] == [values_of(result) for result in results_of(three)]
+
+
+def test_each_users_value_is_kept_and_averages_to_the_metric(tmp_path):
+    run = ran(tmp_path)
+    result = results_of(run)[0]
+    values = read_npz(store_in(tmp_path).path(result.cell).with_suffix(".npz"))["ndcg@5"]
+    assert np.nanmean(values) == result.value("ndcg@5")
+    assert int(np.isnan(values).sum()) == result.counted_by("ndcg@5").left_out
+    assert len(values) == result.counted_by("ndcg@5").users + result.counted_by("ndcg@5").left_out
+
+
+def stamps(out):
+    """When each stored result was written last."""
+    return {path: path.stat().st_mtime_ns for path in out.rglob("*.json") if path.parent.name == "cells"}
+
+
+def test_what_is_there_is_not_run_again(tmp_path):
+    ran(tmp_path)
+    before = stamps(tmp_path)
+    assert prepared(tmp_path, TINY).pending == ()
+    ran(tmp_path)
+    assert stamps(tmp_path) == before and len(before) == 4
+    forced = prepared(tmp_path, TINY, force=True)
+    assert forced.pending == forced.plan.cells
+
+
+def test_force_runs_each_cell_once(tmp_path):
+    experiment = tuned(Tune(SPACES, trials=2))
+    ran(tmp_path, experiment, ONCE)
+    ended = []
+    run = ran(tmp_path, experiment, ONCE, tell=lambda event: ended.append((event.kind, event.cell.key)), force=True)
+    keys = [cell.key for cell in (*run.plan.trials, *run.plan.cells)]
+    assert Counter(ended) == Counter((kind, key) for kind in ("start", "end") for key in keys)
+    assert run.pending_trials == run.pending == ()
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """A machine on which others keep two cores busy all the time."""
+    monkeypatch.setattr("rankbench.execution.isolation._load", lambda before, verdict: 2.0)
+
+
+def test_a_timed_run_replaces_contended_results(tmp_path, busy):
+    assert all(result.contended for result in results_of(ran(tmp_path, jobs=2)))
+    assert prepared(tmp_path, TINY, jobs=2).pending == ()
+    assert len(prepared(tmp_path, TINY).pending) == 4
+    assert not any(result.contended for result in results_of(ran(tmp_path)))
+
+
+def test_cells_side_by_side_on_a_machine_that_is_free_are_not_contended(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankbench.execution.isolation._load", lambda before, verdict: 0.1)
+    assert not any(result.contended for result in results_of(ran(tmp_path, jobs=2)))
+
+
+def at_once(out, **changes):
+    """The most cells that ran at the same time, by their number of users, in a run of two cells at a time."""
+    under_way, most = set(), Counter()
+
+    def tell(event):
+        users = dict(event.cell.place.data.settings)["users"]
+        (under_way.add if event.kind == "start" else under_way.remove)(event.cell.key)
+        most[users] = max(most[users], len(under_way))
+
+    data = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=25,items=30,per_user=20]")
+    ran(out, tiny(data=data, **changes), tell=tell, jobs=2)
+    return most
+
+
+def test_cells_run_alone_where_seconds_are_published(tmp_path):
+    assert at_once(tmp_path / "none") == {20: 2, 25: 2}
+    published = Published("sgd", PER_STEP, 0.1, data="low-rank[users=20]")
+    assert at_once(tmp_path / "some", published=(published,)) == {20: 1, 25: 2}
+
+
+def test_cells_run_alone_where_the_figure_shows_seconds(tmp_path):
+    assert at_once(tmp_path, figure=Figure(kind="curve", x="seconds")) == {20: 1, 25: 1}
+
+
+def test_cells_that_ran_alone_are_disturbed_at_most_by_others_than_the_run(tmp_path, busy):
+    run = ran(tmp_path, tiny(figure=Figure(kind="curve", x="seconds")), jobs=2)
+    assert all(result.disturbed and not result.contended for result in results_of(run))
+
+
+def stored(out, experiment=TINY, **changes):
+    """Made-up results of an experiment's cells, stored as if they had been run."""
+    run = prepared(out, experiment)
+    run.store.open()
+    for cell in run.plan.cells:
+        run.store.save(made_up(cell, 0.5, **{"machine": run.machine, **changes}), {})
+    return run.plan.cells
+
+
+def test_cells_timed_while_others_were_busy_are_run_again_on_request(tmp_path):
+    cells = stored(tmp_path, load=1.0)
+    assert prepared(tmp_path, TINY).pending == ()
+    assert prepared(tmp_path, TINY, retry_disturbed=True).pending == cells
+    assert prepared(tmp_path, TINY, retry_disturbed=True, jobs=2).pending == ()  # side by side nothing is timed
+    stored(tmp_path, load=0.1)
+    assert prepared(tmp_path, TINY, retry_disturbed=True).pending == ()
+
+
+def test_results_made_on_another_basis_are_counted_and_run_again_on_request(tmp_path):
+    cells = stored(tmp_path, machine=MACHINE)
+    assert prepared(tmp_path, TINY).pending == ()
+    assert prepared(tmp_path, TINY).reused() == 4
+    strict = prepared(tmp_path, TINY, strict=True)
+    assert strict.pending == cells
+    strict.open()
+    strict.execute(lambda event: None)
+    assert strict.reused() == prepared(tmp_path, TINY).reused() == 0
+    assert prepared(tmp_path, TINY, strict=True).pending == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        ({"kernels": "other"}, 4),
+        ({"blas": ("other",)}, 4),
+        ({"cpu": "other"}, 4),
+        ({"packages": (("numpy", "1"), ("scipy", "1"))}, 4),
+        ({"git": "other", "python": "other", "memory_gib": 1.0, "cores": 99}, 0),
+    ],
+)
+def test_what_may_change_the_last_digits_makes_another_basis(tmp_path, change, again):
+    stored(tmp_path, machine=replace(prepared(tmp_path, TINY).machine, **change))
+    assert len(prepared(tmp_path, TINY, strict=True).pending) == prepared(tmp_path, TINY).reused() == again
+
+
+_BOOM = "ValueError: boom (mine.py, line 18: raise ValueError('boom'))"
+
+
+def test_a_failed_cell_stops_nobody_and_is_retried_on_request(tmp_path):
+    selection = Selection(solvers=(with_solver(tmp_path, "raise ValueError('boom')"), "sgd"), repetitions=1)
+    run = ran(tmp_path, TINY, selection)
+    failed, good = results_of(run)
+    assert (failed.status, failed.reason, good.status) == ("failed", _BOOM, "ok")
+    assert "boom" in failed.trace
+    assert prepared(tmp_path, TINY, selection).pending == ()
+    assert prepared(tmp_path, TINY, selection, retry_failed=True).pending == run.plan.cells[:1]
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "reason"),
+    [
+        ("os._exit(3)", "failed", "exit code 3"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "failed", "exit code -11"),
+        ("raise MemoryError", "memory", "out of memory"),
+        ("yield Step(ItemScores(np.zeros(2)))", "failed", "UserError: item id"),
+    ],
+)
+def test_however_a_process_dies_the_cell_says_so(tmp_path, line, status, reason):
+    result = alone(tmp_path, line)
+    assert result.status == status
+    assert reason in result.reason
+
+
+def test_too_long_is_a_timeout_and_keeps_the_curve_so_far(tmp_path):
+    result = alone(tmp_path, "time.sleep(60)", caps=Caps(seconds=1.5))
+    assert (result.status, result.reason) == ("timeout", "took longer than 1.5 s")
+    assert [point.step for point in result.curve] == [0]
+
+
+def test_too_much_memory_is_said_so(tmp_path):
+    lines = ("kept = []", "while True:", "    kept.append(np.ones(1_000_000))", "    time.sleep(0.005)")
+    result = alone(tmp_path, *lines, caps=Caps(seconds=60, memory=300 * 2**20))
+    assert (result.status, result.reason) == ("memory", "took more than 300 MiB")
+
+
+def test_the_clock_stands_still_while_a_model_is_scored(tmp_path):
+    lines = (
+        "class Slow:",
+        "    def score(self, users, items):",
+        f"        with open({str(tmp_path / 'log')!r}, 'a') as file:",
+        "            print('scored', file=file)",
+        "        time.sleep(0.4)",
+        "        return np.zeros(len(users))",
+        "yield Step(Slow())",
+    )
+    result = alone(tmp_path, *lines)
+    scorings = len((tmp_path / "log").read_text().splitlines())
+    assert scorings >= 2
+    assert result.wall - result.seconds >= 0.4 * scorings
+
+
+def test_the_last_model_before_the_end_is_always_scored(tmp_path):
+    lines = ("for _ in range(4):", "    yield Step(ItemScores(np.ones(train.n_items)))")
+    result = alone(tmp_path, *lines, every=3, budget=Budget(steps=100))
+    assert [point.step for point in result.curve] == [0, 3, 4]
+    assert result.stopped == "solver"
+
+
+def test_a_cells_process_has_one_blas_thread(tmp_path):
+    lines = (
+        "from threadpoolctl import threadpool_info",
+        "import scipy.linalg",
+        "most = max(p['num_threads'] for p in threadpool_info() if p['user_api'] == 'blas')",
+        "raise ValueError(f'blas threads {most}')",
+    )
+    assert alone(tmp_path, *lines).reason.startswith("ValueError: blas threads 1 (")
+
+
+def test_a_result_cut_short_is_set_aside_and_made_anew(tmp_path):
+    ran(tmp_path)
+    path = next((tmp_path / "tiny" / "cells").glob("sgd-*.json"))
+    path.write_text(path.read_text()[:200])
+    assert [result.status for result in results_of(ran(tmp_path))] == ["ok"] * 4
+    assert path.with_suffix(".json.broken").exists() and len(stamps(tmp_path)) == 4
+
+
+def test_a_full_disk_is_one_line_and_what_was_finished_stays(tmp_path, monkeypatch):
+    run = prepared(tmp_path, TINY)
+    written = write_text
+
+    def write(path, text):
+        if path == run.store.path(run.plan.cells[2]):
+            raise OSError(28, "No space left on device")
+        written(path, text)
+
+    monkeypatch.setattr("rankbench.records.store.write_text", write)
+    with pytest.raises(UserError, match=r"No space left on device; .* are kept"):
+        run.execute(lambda event: None)
+    monkeypatch.undo()
+    assert prepared(tmp_path, TINY).pending == run.plan.cells[2:]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"cannot write to .* choose another folder with --out"):
+        ran(tmp_path / "file" / "out")
+
+
+def leftovers(out):
+    """What a run that has ended should have removed."""
+    names = (".scratch*", "*.partial", ".writable*", "claims")
+    return [path for name in names for path in out.rglob(name)]
+
+
+def test_nothing_is_left_behind(tmp_path):
+    ran(tmp_path)
+    ran(tmp_path, tuned(), ONCE, jobs=2)
+    assert leftovers(tmp_path) == []
+
+
+def test_what_a_killed_run_left_behind_goes_with_the_next_and_a_living_ones_stays(tmp_path):
+    folder = store_in(tmp_path).folder
+    dead, alive, far = 2**22 + 1, os.getppid(), 2**22 + 2  # more than any process's number, and one that is there
+    here = platform.node()
+    processes = {dead: here, alive: here, far: f"not-{here}"}
+    files = {
+        pid: [folder / "cells" / f"sgd-0.{kind}~{node}~{pid}~.partial" for kind in ("json", "npz")]
+        for pid, node in processes.items()
+    }
+    folders = {pid: folder / f".scratch~{node}~{pid}~x" for pid, node in processes.items()}
+    odd = folder / "cells" / "notes.partial"
+    for path in (*folders.values(), folder / "cells"):
+        path.mkdir(parents=True)
+        (path / "0.npz").write_bytes(b"half a split")
+    for path in (*files[dead], *files[alive], *files[far], odd):
+        path.touch()
+    ran(tmp_path, TINY, ONCE)
+    assert not folders[dead].exists() and not any(path.exists() for path in files[dead])
+    for pid in (alive, far):  # what another machine's process is writing is no leftover, whatever its number
+        assert (folders[pid] / "0.npz").exists() and all(path.exists() for path in files[pid])
+    assert odd.exists()
+
+
+def test_what_a_killed_run_left_behind_goes_even_when_nothing_is_left_to_run(tmp_path):
+    ran(tmp_path)
+    left = store_in(tmp_path).folder / f".scratch~{platform.node()}~{2**22 + 1}~x"
+    left.mkdir()
+    assert ran(tmp_path).pending == () and leftovers(tmp_path) == []
+
+
+def test_an_estimate_comes_from_what_is_stored(tmp_path):
+    assert prepared(tmp_path, TINY).estimate() == (0, 4)
+    results = results_of(ran(tmp_path))
+    seconds, unknown = prepared(tmp_path, TINY, force=True).estimate()
+    assert unknown == 0
+    assert 0 < seconds < 4 * max(result.wall for result in results)
+    assert prepared(tmp_path, TINY).estimate() == (0, 0)
+
+
+# ---- once each ----
+
+
+@pytest.fixture
+def cuts(monkeypatch):
+    """The data, split, repetition and rows of every split that is cut."""
+    calls = []
+
+    def counted(view, named, seed, repetition, data=None):
+        calls.append((named.identity, seed, repetition, data))
+        return cut(view, named, seed, repetition, data)
+
+    monkeypatch.setattr(materials, "cut", counted)
+    return calls
+
+
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+def test_plan_and_run_together_cut_each_split_once(tmp_path, monkeypatch, cuts, kept):
+    monkeypatch.setattr(materials, "KEPT", kept)
+    run = ran(tmp_path, tiny(splits=("n-per-user[n=8,least=5]", "entries")))
+    assert len(cuts) == len(set(cuts)) == 2 * TINY.repetitions
+    assert [result.status for result in results_of(run)] == ["ok"] * 8
+    del run
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+def test_validation_parts_are_cut_once_too(tmp_path, monkeypatch, cuts, kept):
+    monkeypatch.setattr(materials, "KEPT", kept)
+    run = ran(tmp_path, tuned(Tune(SPACES, trials=2)))
+    assert len(cuts) == len(set(cuts)) == 2 * TINY.repetitions
+    assert [result.status for result in results_of(run)] == ["ok"] * 4
+    del run
+    assert leftovers(tmp_path) == []
+
+
+def test_numbers_do_not_depend_on_where_splits_are_kept(tmp_path, monkeypatch):
+    reference = numbers(ran(tmp_path / "one", tuned()))
+    monkeypatch.setattr(materials, "KEPT", 0)
+    assert numbers(ran(tmp_path / "two", tuned(), jobs=2)) == reference
+
+
+def test_each_result_and_the_plan_are_read_once(tmp_path, monkeypatch):
+    experiment = tuned(Tune(SPACES, trials=2))
+    ran(tmp_path, experiment)
+    read = Counter()
+    original = Store._read
+    monkeypatch.setattr(Store, "_read", lambda self, path: read.update([path]) or original(self, path))
+    run = prepared(tmp_path, experiment)
+    assert run.pending_trials == run.pending == () and run.estimate() == (0, 0) and run.reused() == 0
+    run.study()
+    run.open()
+    run.execute(lambda event: None)
+    results = [run.store.path(cell) for cell in (*run.plan.trials, *run.plan.cells)]
+    (plan,) = (tmp_path / "tiny" / "plans").iterdir()
+    assert read == Counter([*results, plan])
+
+
+def test_results_that_are_made_are_looked_for_only_before_and_when_their_turn_comes(tmp_path, monkeypatch):
+    loaded = Counter()
+    original = Store.load
+    monkeypatch.setattr(Store, "load", lambda self, cell: loaded.update([cell.key]) or original(self, cell))
+    run = ran(tmp_path)
+    run.study()
+    assert loaded == Counter({cell.key: 2 for cell in run.plan.cells})
+
+
+# ---- numbers that are none ----
+
+
+def test_a_metric_that_counts_nobody_stops_nothing(tmp_path):
+    run = ran(tmp_path, tiny(splits=("entries[test=0.003]",)))  # one held-out row: no pair of items to compare
+    results = results_of(run)
+    assert [result.status for result in results] == ["ok"] * 4
+    assert all(np.isnan(result.value("pairwise-error")) for result in results)
+    assert all(result.counted_by("pairwise-error").users == 0 for result in results)
+    assert len(shown(run)) == 2
+    again = prepared(tmp_path, tiny(splits=("entries[test=0.003]",)))
+    assert again.pending == ()
+    assert [entry.status for entry in again.study().entries] == ["ok"] * 4
+    assert all(np.isnan(entry.result.value("pairwise-error")) for entry in again.study().entries)
+
+
+@pytest.mark.parametrize(
+    ("model", "objective", "reason"),
+    [
+        ("np.full(train.n_items, np.nan)", "None", "NaN for 240 held-out pairs whose user and item it was trained on"),
+        ("np.where(np.arange(train.n_items) < 3, np.nan, 1.0)", "None", "NaN for "),
+        ("np.ones(train.n_items)", "lambda: float('nan')", "its objective is nan"),
+        ("np.ones(train.n_items)", "lambda: np.float32('inf')", "its objective is inf"),
+        ("np.ones(train.n_items)", "lambda: -np.inf", "its objective is -inf"),
+    ],
+)
+def test_a_model_that_is_no_use_has_diverged(tmp_path, model, objective, reason):
+    result = alone(tmp_path, f"yield Step(ItemScores({model}), objective={objective})")
+    assert result.status == "diverged"
+    assert reason in result.reason
+    assert [point.step for point in result.curve] == [0, 1] and result.trace is None
+
+
+def shown(run):
+    """The statuses of a run's table, of which a page can be made too."""
+    assert write_report(ResultsFolder(run.store.folder.parent, silent), silent).is_file()
+    return [line[-1] for line in sheet(run.study()).lines]
+
+
+def test_ratings_that_are_all_alike_stop_nothing(tmp_path):
+    rows = "".join(f"{user},{item},3\n" for user in range(20) for item in range(15))
+    (tmp_path / "alike.csv").write_text("user,item,value\n" + rows)
+    alike = f"csv:{tmp_path / 'alike.csv'}"
+    solvers = (with_solver(tmp_path), "sgd")
+    run = ran(tmp_path, tiny(data=(alike, *TINY.data), solvers=solvers, splits=("entries[test=0.3]",)), ONCE)
+    (mine, *_), others = results_of(run)[:2], results_of(run)[2:]
+    assert mine.status == "ok" and np.isnan(mine.value("pairwise-error"))
+    assert mine.counted_by("pairwise-error").users == 0
+    assert [result.status for result in others] == ["ok"] * 2 and not np.isnan(others[0].value("pairwise-error"))
+    assert len(shown(run)) == 4
+
+
+def test_what_diverged_is_shown_and_its_values_count_for_nothing(tmp_path):
+    selection = Selection(solvers=(with_solver(tmp_path, "yield Step(ItemScores(np.full(train.n_items, np.nan)))"),))
+    run = ran(tmp_path, TINY, selection)
+    assert [entry.status for entry in run.study().entries] == ["diverged"] * 2
+    assert shown(run) == ["diverged"]
+    (group,) = run.study().groups
+    assert group.good == () and group.values("ndcg@5") == []
+
+
+def test_what_diverged_and_came_back_is_well(tmp_path):
+    nan, fine = "np.full(train.n_items, np.nan)", "np.ones(train.n_items)"
+    assert alone(tmp_path, f"yield Step(ItemScores({nan}))", f"yield Step(ItemScores({fine}))").status == "ok"
+
+
+def test_nan_for_items_that_nobody_rated_in_training_is_no_divergence(tmp_path):
+    lines = (
+        "known = np.zeros(train.n_items, bool)",
+        "known[train.items if isinstance(train, Ratings) else [*train.better, *train.worse]] = True",
+        "yield Step(ItemScores(np.where(known, np.arange(train.n_items, dtype=float), np.nan)))",
+    )
+    result = alone(tmp_path, *lines, splits=("cold-items[test=0.3]",))
+    assert (result.status, result.reason, result.unscored) == ("ok", None, 1.0)
+
+
+def test_a_bound_and_an_objective_of_any_kind_of_number_are_kept_as_numbers(tmp_path):
+    number = "lambda: np.float32(1.5)"
+    line = f"yield Step(ItemScores(np.ones(train.n_items)), objective={number}, gap={number}, bound=np.float32(2))"
+    result = alone(tmp_path, line, objective=True)
+    point = result.curve[-1]
+    assert (result.status, point.objective, point.gap, point.bound) == ("ok", 1.5, 1.5, 2.0)
+    assert {type(number) for number in (point.objective, point.gap, point.bound, *point.values)} == {float}
+    assert store_in(tmp_path).load(result.cell) == result
+
+
+def test_an_objective_that_is_infinite_on_the_way_is_kept_as_it_is(tmp_path):
+    step = "yield Step(ItemScores(np.ones(train.n_items)), objective=lambda: float({!r}))"
+    result = alone(tmp_path, *(step.format(value) for value in ("inf", "nan", "1")), objective=True)
+    back = store_in(tmp_path).load(result.cell)
+    assert result.status == "ok" and str([point.objective for point in back.curve]) == "[None, inf, nan, 1.0]"
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "\\x00", "\\n\\n", "x" * 100_000])
+def test_whatever_an_exception_says_is_stored(tmp_path, text):
+    result = alone(tmp_path, f"raise ValueError('boom {text}')")
+    assert result.status == "failed" and result.reason.startswith("ValueError: boom ")
+    back = store_in(tmp_path).load(result.cell)
+    assert (back.status, back.reason, back.trace) == (result.status, result.reason, result.trace)
+
+
+def test_a_part_of_the_data_that_is_broken_leaves_the_others_running(tmp_path):
+    (tmp_path / "own.py").write_text(BROKEN)
+    broken = f"{tmp_path / 'own.py'}:Own"
+    run = ran(tmp_path, tiny(data=(broken, *TINY.data)), ONCE)
+    assert [result.status for result in results_of(run)] == ["ok"] * 2
+    (skip,) = run.study().skips
+    assert skip.failed and skip.data.written == broken and "cannot be read: RuntimeError: gone" in skip.reason
+    with pytest.raises(UserError, match="RuntimeError: gone"):
+        ran(tmp_path, tiny(data=(broken,)))
+
+
+BROKEN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from rankbench import Generated
+
+@dataclass(frozen=True)
+class Own:
+    version: ClassVar = 1
+    origin = Generated("nothing")
+    def view(self, rng):
+        raise RuntimeError("gone")
+"""
+
+
+def test_a_solver_whose_file_is_edited_meanwhile_is_said_so(tmp_path):
+    selection = Selection(solvers=(with_solver(tmp_path),), repetitions=1)
+    run = prepared(tmp_path, TINY, selection)
+    with_solver(tmp_path, "pass")
+    run.execute(lambda event: None)
+    (result,) = results_of(run)
+    assert result.status == "failed" and "mine.py changed while it was in use: run again" in result.reason
+    run = ran(tmp_path, TINY, selection)
+    assert [result.status for result in results_of(run)] == ["ok"]
+    (stored,) = run.store.plans()
+    assert [planned.cell for planned in stored.entries] == list(run.plan.cells)
+
+
+# ---- from the command line ----
+
+
+def interrupted(command, true):
+    """Start a driver, interrupt it with all its processes once something is true of it, and return what it said."""
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True)
+    deadline = time.monotonic() + 60
+    while not true(process) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    return errors
+
+
+def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
+    begun, out = tmp_path / "begun", tmp_path / "out"
+    solver = with_solver(tmp_path, f"open({str(begun)!r}, 'w').close()", "time.sleep(60)")
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "-s", "sgd", "-s", solver, "--no-report"]
+    errors = interrupted([*command, "--out", str(out)], lambda process: begun.exists())
+    assert "stopped; finished cells kept: 1; resume with: rankbench run" in errors
+    assert "Traceback" not in errors
+    assert len(list(out.rglob("sgd-*.json"))) == 1
+
+
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, started):
+    """With so many processes beside the driver: the tracker of resources, then the server, which is importing."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "--no-report", "--out", str(out)]
+
+    def planned(process):
+        return list(out.glob("*/plans/*.json")) and len(psutil.Process(process.pid).children()) >= started
+
+    errors = interrupted([*command, "-s", with_solver(tmp_path, "time.sleep(60)")], planned)
+    assert errors.count("\n") == 1 and errors.startswith("rankbench: stopped; finished cells kept: 0; resume with:")
+
+
+def test_the_plan_records_what_the_report_needs(tmp_path):
+    ran(tmp_path, selection=Selection(solvers=("sgd",)))
+    ran(tmp_path, selection=Selection(solvers=("global",)))
+    (stored,) = store_in(tmp_path).plans()
+    assert len(stored.entries) == 4
+    ran(tmp_path, tiny(every=2), Selection(solvers=("sgd",)))
+    (stored,) = store_in(tmp_path).plans()
+    assert len(stored.entries) == 2
+
+
+def test_another_title_is_no_other_experiment(tmp_path):
+    ran(tmp_path, selection=Selection(solvers=("sgd",)))
+    ran(tmp_path, tiny(title="Another title"), Selection(solvers=("global",)))
+    (stored,) = store_in(tmp_path).plans()
+    assert len(stored.entries) == 4 and stored.experiment.title == "Another title"
+
+
+def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from rankbench import experiments\n"
+        "from rankbench.planning.materials import Materials\n"
+        "from rankbench.planning.plan import plan\n"
+        "from rankbench.records.cells import Selection\n"
+        "from rankbench.execution.run import Conditions, Run\n"
+        "from rankbench.records.store import Store\n"
+        f"print('imported', file=open({str(tmp_path / 'log')!r}, 'a'))\n"
+        f"found = experiments.load({tiny_toml(tmp_path)!r})\n"
+        f"store, materials = Store(Path({str(tmp_path / 'out')!r}), print), Materials(0)\n"
+        "run = Run(plan(found, Selection(), materials), store, Conditions(), materials)\n"
+        "run.execute(lambda event: None)\n"
+    )
+    subprocess.run([sys.executable, str(script)], check=True, timeout=60)
+    assert (tmp_path / "log").read_text() == "imported\n"
+    assert len(list((tmp_path / "out").rglob("cells/*.json"))) == 4
+
+
+# ---- two drivers on one folder ----
+
+
+SLOW = "RANKBENCH_TEST_SLOW"  # set for a driver whose cells take long
+
+
+def driver(folder, solver, *options, slow=False):
+    """A driver that runs the tiny experiment with a solver of one's own, in a process of its own."""
+    out = folder / "out"
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(folder), "-s", solver, "-r", "6", "--no-report"]
+    return subprocess.Popen(
+        [*command, "--out", str(out), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        env={**os.environ, SLOW: "yes" if slow else ""},
+    )
+
+
+def noting(folder):
+    """A solver that writes down each of its trainings, and takes a while for each."""
+    return with_solver(
+        folder,
+        f"with open({str(folder / 'log')!r}, 'a') as file:",
+        "    print('trained', file=file)",
+        f"time.sleep(60 if os.environ[{SLOW!r}] else 0.3)",
+    )
+
+
+def trainings(folder):
+    """How many trainings have begun so far."""
+    log = folder / "log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def ended(process):
+    """The exit code of a driver and all that it said."""
+    try:
+        said, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return process.returncode, said + errors
+
+
+def shows_all(said):
+    """Whether the one line of the table is over all six repetitions."""
+    (row,) = (line for line in said.splitlines() if line.startswith("|") and ":Mine" in line)
+    return row.endswith("| 6 | ok |")
+
+
+def test_two_drivers_on_one_folder_run_each_cell_once_and_both_show_all(tmp_path):
+    solver = noting(tmp_path)
+    drivers = [driver(tmp_path, solver) for _ in range(2)]
+    for code, said in [ended(process) for process in drivers]:
+        assert code == 0 and shows_all(said), said
+    assert trainings(tmp_path) == 6
+    assert len(stamps(tmp_path)) == 6
+    assert leftovers(tmp_path / "out") == []
+
+
+def test_when_one_of_two_drivers_is_killed_the_other_finishes_everything(tmp_path):
+    solver = noting(tmp_path)
+
+    doomed = driver(tmp_path, solver, slow=True)
+    until(lambda: trainings(tmp_path) == 1)
+    other = driver(tmp_path, solver)
+    until(lambda: trainings(tmp_path) == 1 + 5)
+    os.kill(doomed.pid, signal.SIGKILL)
+    code, said = ended(other)
+    ended(doomed)
+    assert code == 0 and shows_all(said), said
+    assert trainings(tmp_path) == 7  # the one that was under way is run again
+    assert len(stamps(tmp_path)) == 6
+
+
+def test_of_drivers_that_join_one_is_killed_one_leaves_and_one_stays_for_the_last_cell(tmp_path):
+    solver = noting(tmp_path)
+    doomed = driver(tmp_path, solver, "--join", slow=True)
+    until(lambda: trainings(tmp_path) == 1)
+    leaving = driver(tmp_path, solver, "--join", "--timeout", "5s")
+    staying = driver(tmp_path, solver, "--join", "--exit-when-done")
+    code, said = ended(leaving)
+    assert code == 0 and "|" not in said, said  # no table, no scoreboard
+    until(lambda: trainings(tmp_path) == 6)
+    assert staying.poll() is None and doomed.poll() is None
+    os.kill(doomed.pid, signal.SIGKILL)
+    code, said = ended(staying)
+    ended(doomed)
+    assert code == 0 and "6 of 6 cells ended well" in said
+    assert trainings(tmp_path) == 7
+    assert len(stamps(tmp_path)) == 6
+
+
+def test_drivers_that_join_begin_at_different_splits_and_keep_each_splits_cells_together(monkeypatch, tmp_path):
+    cells = prepared(tmp_path, tiny(repetitions=5)).plan.cells
+    orders = []
+    for pid in range(40):
+        monkeypatch.setattr(os, "getpid", lambda pid=pid: pid)
+        orders.append(_from_own_place(cells))
+        assert set(orders[-1]) == set(cells)
+        places = [cell.place for cell in orders[-1]]
+        assert len(list(groupby(places))) == 5
+    assert {order[0].place.repetition for order in orders} == set(range(5))
+
+
+def test_a_folder_with_another_experiment_of_the_same_name_is_not_joined(tmp_path):
+    drivers = [driver(tmp_path, "global")]
+    assert ended(drivers[0])[0] == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    arguments = ("run", tiny_toml(other, every="3"), "-s", "global", "--join", "--out", str(tmp_path / "out"))
+    command = [sys.executable, "-m", "rankbench", *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert found.returncode == 1 and found.stderr.count("\n") == 1
+    assert "has a run of another tiny" in found.stderr and "join it with the same file" in found.stderr
+
+
+def test_results_of_another_driver_are_taken_over_as_they_come(tmp_path):
+    run = prepared(tmp_path, TINY)
+    ran(tmp_path)  # meanwhile
+    events = []
+    run.execute(events.append)
+    assert [event.kind for event in events] == ["end"] * 4
+    assert results_of(run) == results_of(prepared(tmp_path, TINY)) and run.pending == ()
+
+
+def test_a_cell_that_another_driver_runs_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankbench.execution.run._WAIT", 0.01)
+    run = prepared(tmp_path, TINY)
+    first, *others = run.plan.cells
+    run.store.open()
+    events = []
+    with run.store.claims() as theirs:
+        assert theirs.take(first.key)
+
+        def tell(event):
+            events.append((event.kind, event.cell.key))
+            if event.kind == "wait":
+                assert event.holder.pid == os.getpid()
+                run.store.save(made_up(first, 0.5), {})
+                theirs.release(first.key)
+
+        run.execute(tell)
+    assert events[-2:] == [("wait", first.key), ("end", first.key)]
+    assert [key for kind, key in events if kind == "start"] == [cell.key for cell in others]
+    assert run.result(first).value("ndcg@5") == 0.5
+
+
+@pytest.mark.parametrize("status", ["failed", "timeout", "memory", "diverged"])
+def test_whatever_did_not_end_well_is_run_again_on_request(tmp_path, status):
+    run = prepared(tmp_path, TINY, ONCE)
+    run.open()
+    first, *others = run.plan.cells
+    run.keep(made_up(first, 0.5, status=status, reason="it did not"), {})
+    for cell in others:
+        run.keep(made_up(cell, 0.5), {})
+    assert prepared(tmp_path, TINY, ONCE).pending == ()
+    assert prepared(tmp_path, TINY, ONCE, retry_failed=True).pending == (first,)
+
+
+@pytest.mark.parametrize(
+    ("beside", "load", "contended"),
+    [(True, None, True), (True, 0.9, True), (True, 0.01, False), (False, None, False), (False, 0.9, False)],
+)
+def test_a_cell_beside_others_is_contended_unless_their_load_is_known_to_be_small(beside, load, contended):
+    cell = plan(TINY, ONCE).cells[0]
+    assert result_of(cell, Outcome(load=load), MACHINE, beside).contended is contended
+
+
+def test_what_somebody_made_anew_since_is_taken_even_under_force(tmp_path):
+    ran(tmp_path, TINY, ONCE)
+    run = prepared(tmp_path, TINY, ONCE, force=True)
+    cell, *others = run.plan.cells
+    run.store.save(made_up(cell, 0.25, finished="2026-02-03T04:05:06+00:00"), {})  # another driver, after we looked
+    started = []
+    run.execute(lambda event: started.append(event.cell) if event.kind == "start" else None)
+    assert run.result(cell).value("ndcg@5") == 0.25
+    assert started == others
+
+
+def test_what_a_split_says_was_seen_is_no_candidate(tmp_path):
+    experiment = tiny(
+        splits=("binary[C=30,test=0.3]",),
+        metrics=("precision@3[candidates=catalogue,relevant=any]",),
+        solvers=("global",),
+    )
+    run = ran(tmp_path, experiment, ONCE)
+    (cell,) = run.plan.cells
+    parts = materials.Materials(0).split(cell.place)
+    assert parts.seen is not None
+    solver, place = cell.solver.record, cell.place
+    rng = stream(0, "solver", place.data.identity, place.split.identity, "global", 0)
+    *_, last = checkpoints(solver.steps(offer(solver, parts.train), rng), Budget(steps=3))
+    (label,) = experiment.metrics
+    found = evaluate(last.step.model, parts.test, [label], train=parts.seen)[label]
+    assert run.result(cell).value(label) == found
+    assert found != evaluate(last.step.model, parts.test, [label], train=parts.train)[label]
+
+
+def most_at_a_time(run):
+    """How many cells and how many trials ran at the same time at most."""
+    open_cells, open_trials, most = set(), set(), [0, 0]
+
+    def tell(event):
+        among = open_trials if event.cell.is_trial else open_cells
+        (among.add if event.kind == "start" else among.discard)(event.cell.key)
+        most[:] = [max(most[0], len(open_cells)), max(most[1], len(open_trials))]
+        assert not (open_cells and open_trials)
+
+    run.open()
+    run.execute(tell)
+    return tuple(most)
+
+
+@pytest.mark.parametrize(
+    ("figure", "cells"), [(Figure("speedup"), 1), (Figure("curve"), 1), (Figure("curve", x="step"), 2), (Figure(), 2)]
+)
+def test_cells_whose_seconds_are_drawn_run_one_at_a_time(tmp_path, figure, cells):
+    assert most_at_a_time(prepared(tmp_path, tuned(figure=figure), jobs=2)) == (cells, 2)
+
+
+def test_a_folder_without_locks_and_links_will_do(tmp_path, monkeypatch):
+    lock = fcntl.flock
+
+    def refuse(*arguments, **options):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    def lock_elsewhere(handle, operation):
+        (refuse if os.readlink(f"/proc/self/fd/{handle}").startswith(str(tmp_path)) else lock)(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_elsewhere)
+    monkeypatch.setattr(os, "link", refuse)
+    run = ran(tmp_path)
+    assert [run.result(cell).status for cell in run.plan.cells] == ["ok"] * 4
+    assert not list(tmp_path.rglob("*.claim")) and not list(tmp_path.rglob("*.permit"))
+
+
+def test_a_time_limit_shorter_than_the_heartbeat_ends_a_cell_and_frees_it_for_others(tmp_path):
+    solver = with_solver(tmp_path, f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)")
+    selection = Selection(solvers=(solver,), repetitions=1)
+    assert inspect.signature(Claims).parameters["lease"].default / 4 > 0.3  # the heart has not beaten yet
+    first = ran(tmp_path / "out", tiny(), selection, caps=Caps(seconds=0.3))
+    (cell,) = first.plan.cells
+    assert first.result(cell).status == "timeout" and not list((tmp_path / "out").rglob("*.claim"))
+    (tmp_path / "go").touch()
+    second = ran(tmp_path / "out", tiny(), selection, retry_failed=True, join=True, leave=True)
+    assert second.result(cell).status == "ok"
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_drivers_on_nodes_whose_clocks_are_minutes_apart_share_a_plan_and_its_results(tmp_path, monkeypatch, minutes):
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(minutes=minutes)
+
+    with monkeypatch.context() as there:
+        there.setattr("rankbench.execution.run.datetime", Clock)
+        ran(tmp_path, selection=Selection(solvers=("global[lam=10]",)), join=True, leave=True)
+    ran(tmp_path, selection=Selection(solvers=("sgd[rank=2]",)), join=True, leave=True)
+    found = study(ResultsFolder(tmp_path, print), "tiny")
+    assert sorted((entry.cell.solver.name, entry.status) for entry in found.entries) == [
+        *[("global", "ok")] * 2,
+        *[("sgd", "ok")] * 2,
+    ]
+    assert prepared(tmp_path, TINY).pending == ()

@@ -1,0 +1,197 @@
+"""Stored cells run again: the same bytes are said to be the same, and whatever differs is named."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import TINY, ran, silent, store_in, tiny, with_solver
+
+from rankbench.cli import main
+from rankbench.core.contract import Determinism
+from rankbench.execution import verify as verification
+from rankbench.execution.run import Conditions
+from rankbench.execution.verify import basis_change, sampled, verify
+from rankbench.records.store import ResultsFolder, values_of
+from rankbench.report.study import study
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """A folder with the results of the tiny experiment."""
+    folder = tmp_path_factory.mktemp("results")
+    ran(folder, TINY)
+    return folder
+
+
+@pytest.fixture
+def again(out, tmp_path):
+    """Runs the first cell again, after its stored result, or what is known of its users, was changed by hand."""
+    store = store_in(out)
+    found = study(ResultsFolder(out, silent), "tiny")
+    entry = found.entries[0]
+    kept, arrays = entry.result, values_of(store.cells, entry.cell)
+
+    def checked(users=None, **changes):
+        store.save(replace(kept, **changes), {**arrays, **(users or {})})
+        (check,) = rerun(study(ResultsFolder(out, silent), "tiny"), [entry.cell], tmp_path)
+        return check
+
+    yield checked
+    store.save(kept, arrays)
+
+
+def moved(curve, by):
+    """A curve whose last value is off by so much, relatively."""
+    last = curve[-1]
+    return (*curve[:-1], replace(last, values=(last.values[0] * (1 + by), *last.values[1:])))
+
+
+def rerun(found, cells, folder, **conditions):
+    """The checks of these cells, run again with results in this folder."""
+    return verify(found, cells, ResultsFolder(folder, silent), Conditions(**conditions), lambda event: None)
+
+
+def first(out):
+    """The stored result of the first cell."""
+    return study(ResultsFolder(out, silent), "tiny").entries[0].result
+
+
+def test_every_cell_comes_out_the_same(out, tmp_path):
+    found = study(ResultsFolder(out, silent), "tiny")
+    checks = rerun(found, sampled(found, None), tmp_path, jobs=2)
+    assert [check.verdict for check in checks] == ["same"] * len(found.entries)
+    assert all(result.split and result.model for result in found.results)
+
+
+def test_nothing_is_left_behind_and_nothing_stored_is_touched(out, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = {path.name: path.read_bytes() for path in store_in(out).cells.iterdir()}
+    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 1, "-q") == 0
+    assert {path.name: path.read_bytes() for path in store_in(out).cells.iterdir()} == before
+    assert list(tmp_path.glob("rankbench-verify-*")) == []
+
+
+def test_a_value_that_differs_is_named(out, again):
+    check = again(curve=moved(first(out).curve, 1e-12))
+    assert (check.verdict, check.differing) == ("differs", ("pairwise-error",))
+    assert check.why == "on the same basis; off by 1e-12"
+
+
+def test_the_values_of_users_are_compared_too(again, out):
+    cell = first(out).cell
+    users = values_of(store_in(out).cells, cell)["ndcg@5"].copy()
+    users[np.flatnonzero(~np.isnan(users))[0]] += 1e-9
+    check = again(users={"ndcg@5": users})
+    assert (check.verdict, check.differing) == ("differs", ("ndcg@5 of users",))
+
+
+@pytest.mark.parametrize("what", ["split", "model"])
+def test_another_split_or_model_is_named(again, what):
+    check = again(**{what: "0" * 64})
+    assert (check.verdict, check.differing) == ("differs", (what,))
+    assert check.why == ("it was trained on another split" if what == "split" else "on the same basis; off by 0")
+
+
+def test_results_from_before_digests_were_kept_are_compared_by_their_values(again):
+    assert again(split="", model="").verdict == "same"
+
+
+@pytest.mark.parametrize(("by", "verdict"), [(1e-9, "close"), (1e-3, "differs")])
+def test_another_basis_explains_the_last_digits_and_is_named(out, again, by, verdict):
+    stored = first(out)
+    packages = tuple((name, "1.0" if name == "scipy" else version) for name, version in stored.machine.packages)
+    check = again(curve=moved(stored.curve, by), machine=replace(stored.machine, packages=packages))
+    assert check.verdict == verdict
+    assert check.why.startswith("SciPy 1.0 then, ") and f"off by {by:.2g}" in check.why
+
+
+@pytest.mark.parametrize(("by", "verdict"), [(0.01, "close"), (0.5, "differs")])
+def test_threads_that_race_explain_more(out, by, verdict):
+    stored = first(out)
+    cell = replace(stored.cell, determinism=Determinism.RACY, threads=2)
+    one, other = replace(stored, cell=cell, curve=moved(stored.curve, by)), replace(stored, cell=cell)
+    check = verification._checked(one, other, {}, {})
+    assert check.verdict == verdict and check.why.startswith("its threads race")
+    alone = replace(cell, threads=1)  # one thread has nobody to race with
+    check = verification._checked(replace(one, cell=alone), replace(other, cell=alone), {}, {})
+    assert check.verdict == "differs" and check.why.startswith("on the same basis")
+
+
+def test_a_cell_that_fails_or_does_not_run_is_said_so(out):
+    stored = first(out)
+    failed = replace(stored, status="failed", reason="boom", curve=(), counted=())
+    assert verification._checked(stored, failed, {}, {}) == verification.Check(stored.cell, "failed", why="boom")
+    assert verification._checked(stored, None, {}, {}).why == "it did not run"
+
+
+def test_a_sample_is_drawn_without_repeats_and_in_order(out):
+    found = study(ResultsFolder(out, silent), "tiny")
+    cells = [entry.cell for entry in found.entries]
+    assert sampled(found, 3) == tuple(cell for cell in cells if cell in sampled(found, 3))
+    assert len(set(sampled(found, 3))) == 3 and sampled(found, 99) == sampled(found, None) == tuple(cells)
+
+
+def test_a_value_that_is_missing_on_one_side_is_not_close(out, again):
+    stored = first(out)
+    last = replace(stored.curve[-1], values=(float("nan"), *stored.curve[-1].values[1:]))
+    packages = tuple((name, "1.0" if name == "scipy" else version) for name, version in stored.machine.packages)
+    check = again(curve=(*stored.curve[:-1], last), machine=replace(stored.machine, packages=packages))
+    assert check.verdict == "differs" and check.why.endswith("off by inf")
+
+
+def test_a_budget_in_seconds_is_compared_as_far_as_both_went(out, again):
+    check = again(curve=first(out).curve[:-1])
+    assert check.verdict == "same"
+
+
+def test_what_decides_the_last_digits_is_compared(out):
+    machine = first(out).machine
+    assert basis_change(machine, machine) == ""
+    assert basis_change(machine, replace(machine, kernels="", cpu="other")).endswith("then, unknown now")
+    assert basis_change(replace(machine, cpu="one"), replace(machine, cpu="two")) == "processor one then, two now"
+
+
+def verified(monkeypatch, *words):
+    """The exit code of `rankbench verify`."""
+    monkeypatch.setattr("sys.argv", ["rankbench", "verify", *map(str, words)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return left.value.code
+
+
+def test_the_verb_says_what_came_out_the_same(monkeypatch, capsys, out):
+    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 2, "-q") == 0
+    assert capsys.readouterr().out == "tiny: 2 of 2 cells came out the same to the last byte\n"
+    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 1, "--all", "-q") == 0
+    assert "4 of 4 cells" in capsys.readouterr().out
+
+
+def test_the_verb_names_what_differs(monkeypatch, capsys, tmp_path):
+    ran(tmp_path, tiny(repetitions=1, solvers=("global",)))
+    store, stored = store_in(tmp_path), study(ResultsFolder(tmp_path, silent), "tiny").entries[0].result
+    store.save(replace(stored, model="0" * 64), values_of(store.cells, stored.cell))
+    assert verified(monkeypatch, "tiny", "--out", tmp_path, "-q") == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("differs: ") and " in model: on the same basis; off by 0" in told[0]
+    assert told[1] == "tiny: 0 of 1 cells came out the same to the last byte"
+
+
+@pytest.mark.parametrize("words", [("tiny", "--sample", "0"), ("nowhere",)])
+def test_wrong_use_is_one_line(monkeypatch, capsys, out, words):
+    assert verified(monkeypatch, *words, "--out", out) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_model_that_is_no_record_of_arrays_has_no_digest(tmp_path):
+    solver = with_solver(
+        tmp_path,
+        "class Plain:",
+        "    def score(self, users, items): return items.astype(float)",
+        "    def score_all(self, users, threads=1): return np.tile(np.arange(30.0), (len(users), 1))",
+        "yield Step(Plain())",
+    )
+    run = ran(tmp_path / "out", tiny(solvers=(solver,), repetitions=1))
+    (result,) = run.study().results
+    assert result.status == "ok" and result.model == "" and len(result.split) == 64

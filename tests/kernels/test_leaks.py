@@ -1,0 +1,88 @@
+"""A thousand fits of each solver in one process leave no more memory in use than two hundred."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import OWN_SOLVERS
+
+HERE = Path(__file__).parents[1]
+MEGABYTE = 1 << 20
+PROGRAM = """
+import gc, sys, tracemalloc
+from itertools import islice
+import numpy as np
+from rankbench.data.views import Ratings, offer
+from rankbench.core.blas import one_blas_thread
+from rankbench.solvers import SOLVERS
+from rankbench.core.streams import stream
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+def fit(seed):
+    for step in islice(solver.steps(train, stream(seed), 2), 3):
+        if step.objective:
+            step.objective()
+        step.model.score(users, items)
+
+rng = np.random.default_rng(0)
+users, items = np.nonzero(rng.random((9, 11)) < 0.6)
+values = rng.integers(1, 6, len(users)).astype(float)
+ratings = Ratings.from_triples(users, items, values, 9, 11, rng.standard_normal((11, 3)))
+settings = "[rank=2]" if sys.argv[1] in ("frsvm", "imc") else ""
+solver = SOLVERS.make(sys.argv[1] + settings)
+train = offer(solver, ratings)
+first, later = int(sys.argv[2]), int(sys.argv[3])
+with one_blas_thread():
+    for seed in range(first):
+        fit(seed)
+    gc.collect()
+    before = resident()
+    for seed in range(later):
+        fit(seed)
+    gc.collect()
+    grown = resident() - before
+    tracemalloc.start()
+    fit(0)
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    for seed in range(20):
+        fit(seed)
+    gc.collect()
+    print(grown, tracemalloc.get_traced_memory()[0] - before)
+"""
+
+
+def growth(name: str, first: int, later: int) -> tuple[int, int]:
+    """The bytes by which the process grows in the later fits, and those of Python's objects in twenty more."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, name, str(first), str(later)],
+        cwd=HERE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    resident, traced = done.stdout.split()
+    return int(resident), int(traced)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OWN_SOLVERS)
+def test_fits_leave_no_objects_behind(name):
+    resident, traced = growth(name, first=20, later=50)
+    assert resident < 2 * MEGABYTE
+    assert traced < 20_000  # a thousand bytes for each fit
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("name", OWN_SOLVERS)
+def test_a_thousand_fits_leave_no_memory_behind(name):
+    resident, traced = growth(name, first=200, later=800)
+    assert resident < 2 * MEGABYTE
+    assert traced < 20_000

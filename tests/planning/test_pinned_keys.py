@@ -1,0 +1,42 @@
+"""Keys of cells must not change, because stored results are found by their keys.
+
+pinned_keys.json has, for every experiment in its quick profile, the key of its first cell, or of its first trial
+if it tunes. pinned_defaults.json has every solver with its default settings, which are a part of each key.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rankbench import experiments
+from rankbench.data import DATASETS
+from rankbench.planning.plan import plan
+from rankbench.records.cells import Selection
+from rankbench.solvers import SOLVERS
+
+PINS, DEFAULTS = (
+    json.loads(Path(__file__).with_name(f"pinned_{what}.json").read_text(encoding="utf-8"))
+    for what in ("keys", "defaults")
+)
+
+
+def test_every_experiment_has_its_key_pinned():
+    assert set(PINS) == set(experiments.names())
+
+
+@pytest.mark.parametrize("name", PINS)
+def test_an_experiments_first_key_is_what_it_was(name):
+    experiment = experiments.load(name)
+    first = experiment.data[0]
+    if remedy := DATASETS.make(first).origin.missing():
+        pytest.skip(f"{first} is not at hand: {remedy}")
+    small = replace(experiment, data=(first,), splits=experiment.splits[:1])
+    found = plan(small, Selection(solvers=experiment.solvers[:1], repetitions=1))
+    (cell, *_) = found.trials or found.cells
+    assert cell.key == PINS[name]
+
+
+def test_the_defaults_of_every_solver_are_what_they_were():
+    assert {name: SOLVERS.resolve(name).identity for name in SOLVERS.names()} == DEFAULTS

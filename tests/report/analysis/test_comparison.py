@@ -1,0 +1,154 @@
+"""Solvers compared two by two: within an experiment, and each with itself in two results folders."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import MACHINE, around, made_up, prepared, silent, tiny
+
+from rankbench.cli import main
+from rankbench.core.errors import UserError
+from rankbench.records.cells import Selection
+from rankbench.records.results import Counted
+from rankbench.records.store import ResultsFolder
+from rankbench.report.analysis.comparison import BETTER, SAME, UNSEEN, WORSE, between, sheet_of, to_csv, within
+from rankbench.report.study import study
+
+pytestmark = pytest.mark.slow
+
+VALUES = {"global": 0.5, "sgd": 0.6, "mf": 0.6}
+
+
+def kept(out, values=None, arrays=around, solvers=("global", "sgd", "mf"), changes=None, seed=0, **of_experiment):
+    """The study of made-up results in a folder, read back from it."""
+    run = prepared(out, tiny(solvers=solvers, **of_experiment), Selection(seed=seed))
+    run.open()
+    for cell in run.plan.cells:
+        value = (VALUES | (values or {}))[cell.solver.name]
+        run.keep(made_up(cell, value, **(changes or {}).get(cell.solver.name, {})), arrays(cell, value))
+    return study(ResultsFolder(out, silent), "tiny")
+
+
+def shaken(cell, value):
+    """Values that differ from user to user and from solver to solver, around the same mean."""
+    rng = np.random.default_rng([cell.place.repetition, len(cell.solver.name)])
+    return {measure.label: value + 0.1 * rng.standard_normal(20) for measure in cell.measures}
+
+
+def test_each_two_solvers_are_compared_by_each_metrics_direction(tmp_path):
+    found = {(one.first, one.second, one.metric): one for one in within(kept(tmp_path))}
+    assert len(found) == 3 * 2
+    assert found["global", "sgd", "ndcg@5"].verdict == BETTER
+    assert found["global", "sgd", "pairwise-error"].verdict == WORSE  # a larger error
+    alike = found["sgd", "mf", "ndcg@5"]
+    assert (alike.verdict, alike.difference, alike.p, alike.ties) == (SAME, 0, 1, 40)
+    higher = found["global", "sgd", "ndcg@5"]
+    assert higher.difference == pytest.approx(0.1) and (higher.wins, higher.losses) == (40, 0)
+    assert found["global", "sgd", "pairwise-error"].wins == 0
+    assert higher.low <= higher.difference <= higher.high
+
+
+def test_what_chance_explains_is_no_difference(tmp_path):
+    found = within(kept(tmp_path, {"global": 0.5, "sgd": 0.5, "mf": 0.5}, shaken))
+    assert {one.verdict for one in found} == {UNSEEN}
+
+
+def test_p_values_are_adjusted_for_the_number_of_comparisons(tmp_path):
+    def drifting(cell, value):
+        rng = np.random.default_rng([5, len(cell.solver.name)])
+        return {measure.label: value + 0.04 * rng.standard_normal(20) for measure in cell.measures}
+
+    two = within(kept(tmp_path / "two", {"sgd": 0.52}, drifting, ("global", "sgd"), repetitions=1))
+    three = within(kept(tmp_path / "three", {"sgd": 0.52, "mf": 0.51}, drifting, repetitions=1))
+    alone, among = (next(one for one in found if one.metric == "ndcg@5") for found in (two, three))
+    assert (alone.first, alone.second) == (among.first, among.second) == ("global", "sgd")
+    assert alone.p < among.p <= 3 * alone.p
+
+
+def test_speeds_are_compared_within_one_machine_only(tmp_path):
+    slow = {"curve": tuple(replace(point, seconds=2 * point.seconds) for point in curve_of(tmp_path / "a"))}
+    (one,) = {line.speed for line in within(kept(tmp_path / "b", changes={"global": slow}, solvers=("global", "sgd")))}
+    assert one == pytest.approx(2.0)
+    other = {"machine": replace(MACHINE, cpu="another")}
+    found = within(kept(tmp_path / "c", changes={"global": other}, solvers=("global", "sgd")))
+    assert {line.speed for line in found} == {None}
+
+
+def curve_of(out):
+    """A made-up curve."""
+    return kept(out, solvers=("sgd",)).entries[0].result.curve
+
+
+def test_two_folders_are_compared_solver_by_solver(tmp_path):
+    before, after = kept(tmp_path / "before"), kept(tmp_path / "after", {"sgd": 0.4}, solvers=("global", "sgd"))
+    found = {(one.first, one.metric): one.verdict for one in between(before, after, ("before", "after"))}
+    assert found == {
+        ("global in before", "pairwise-error"): SAME, ("global in before", "ndcg@5"): SAME,
+        ("sgd in before", "pairwise-error"): BETTER, ("sgd in before", "ndcg@5"): WORSE,
+    }  # fmt: skip
+
+
+def test_runs_without_a_common_split_are_refused(tmp_path):
+    one, other = kept(tmp_path / "one"), kept(tmp_path / "other", seed=1)
+    with pytest.raises(UserError, match=r"no split in common: their seeds are 0 and 1"):
+        between(one, other, ("one", "other"))
+
+
+def test_runs_with_other_users_are_refused(tmp_path):
+    one = kept(tmp_path / "one")
+    fewer = {name: {"counted": (Counted(19, 0), Counted(19, 0))} for name in VALUES}
+    other = kept(tmp_path / "other", arrays=lambda cell, value: around(cell, value, users=19), changes=fewer)
+    with pytest.raises(UserError, match="values of 38 users and the other of 40"):
+        between(one, other, ("one", "other"))
+
+
+def test_what_differs_is_bold_and_the_csv_holds_every_digit(tmp_path):
+    found = within(kept(tmp_path))
+    table = sheet_of(found)
+    bold = {table.lines[line][column] for line, column in table.best}
+    assert bold == {BETTER, WORSE} and len(table.headings) == len(table.lines[0]) == len(table.numeric)
+    back = list(csv.DictReader(io.StringIO(to_csv(found))))
+    assert [float(line["difference"]) for line in back] == [one.difference for one in found]
+    assert [line["verdict"] for line in back] == [one.verdict for one in found]
+
+
+def compared(monkeypatch, *words):
+    """The exit code of `rankbench compare`."""
+    monkeypatch.setattr("sys.argv", ["rankbench", "compare", *map(str, words)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return left.value.code
+
+
+def test_the_verb_compares_an_experiment_or_two_folders(monkeypatch, capsys, tmp_path):
+    kept(tmp_path / "one")
+    kept(tmp_path / "other", {"sgd": 0.4})
+    assert compared(monkeypatch, "tiny", "--out", tmp_path / "one") == 0
+    assert "tiny: each two solvers, user by user" in capsys.readouterr().out
+    assert compared(monkeypatch, "tiny", "--out", tmp_path / "one", "--csv") == 0
+    assert capsys.readouterr().out.startswith("experiment,data,first,second,metric,one,other,difference,low,high,p")
+    assert compared(monkeypatch, tmp_path / "one", tmp_path / "one", "--fail-if-worse") == 0
+    assert compared(monkeypatch, tmp_path / "one", tmp_path / "other") == 0
+    assert compared(monkeypatch, tmp_path / "one", tmp_path / "other", "--fail-if-worse") == 1
+    assert "**worse**" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("a", "b", "c"), "'a' is no folder and no archive"),
+        (("nothing-here",), "nothing-here"),
+        (("one", "empty"), "no experiment in common"),
+        (("bare", "bare"), "nothing to compare"),
+    ],
+)
+def test_wrong_use_is_one_line(monkeypatch, capsys, tmp_path, words, line):
+    kept(tmp_path / "one")
+    kept(tmp_path / "bare", arrays=lambda cell, value: {})
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert compared(monkeypatch, *words) == 1
+    told = capsys.readouterr().err
+    assert line in told and told.count("\n") == 1

@@ -1,0 +1,169 @@
+"""Intervals, bold and what could be seen: from the values for each user that are stored beside results."""
+
+import gc
+from dataclasses import replace
+from weakref import ref
+
+import numpy as np
+import pytest
+from helpers import around, made_up, prepared, ran, tiny
+
+from rankbench.records.results import Counted, pairs_of
+from rankbench.records.store import values_of
+from rankbench.report.analysis.evidence import evidence, verdict_of
+from rankbench.report.render.tables import VERDICTS, definitions, notes, rows, sheet
+from rankbench.report.study import cached_by_study
+
+SOLVERS = ("global", "sgd[rank=2]", "sgd[rank=3]")
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Makes a study of made-up results: a value for each solver, and the values for each user that `arrays` makes."""
+
+    def made(values=(0.5, 0.6, 0.7), arrays=around, repetitions=2, **changes):
+        run = prepared(tmp_path, tiny(solvers=SOLVERS, repetitions=repetitions, **changes))
+        run.open()
+        for cell in run.plan.cells:
+            value = values[SOLVERS.index(cell.solver.written)]
+            run.keep(made_up(cell, value), arrays(cell, value))
+        return run.study()
+
+    return made
+
+
+@pytest.mark.parametrize("asked", [evidence, rows])
+def test_what_is_asked_of_a_study_is_computed_once_however_many_others_are_asked_for_meanwhile(study, asked):
+    first = study()
+    studies = [first, *(replace(first, notes=(str(number),)) for number in range(6))]
+    before = [asked(one) for one in studies]
+    assert all(asked(one) is found for one, found in zip(studies, before, strict=True))
+    assert len({id(found) for found in before}) == 7
+
+
+def test_answers_are_kept_no_longer_than_their_study(study):
+    answers = cached_by_study(lambda study: {study.notes})
+    one = replace(study(), notes=("gone",))
+    gone = ref(answers(one))
+    del one
+    gc.collect()
+    answers(study())
+    assert gone() is None
+
+
+def nothing(cell, value):
+    """No values for users, as of results that an older version wrote."""
+    return {}
+
+
+def test_a_row_has_the_interval_of_its_mean_and_the_difference_from_the_best(study):
+    found = {row.settings.partition(",")[0]: row for row in rows(study()) if row.metric == "ndcg@5"}
+    for row in found.values():
+        assert row.low < row.measured < row.high and row.high - row.low < 0.01
+    best = found["rank=3"]
+    assert best.bold and best.p is None and best.effect is None
+    assert not found["rank=2"].bold and found["rank=2"].p < 1e-3
+    assert found["rank=2"].effect is None  # the difference is the same for every user, so nothing to compare it with
+
+
+def test_what_cannot_be_told_from_the_best_is_bold_too(study):
+    def noisy(cell, value):
+        rng = np.random.default_rng([cell.place.repetition, SOLVERS.index(cell.solver.written)])
+        return {measure.label: value + 0.1 * rng.standard_normal(20) for measure in cell.measures}
+
+    found = study((0.5, 0.7, 0.701), arrays=noisy)
+    table = sheet(found)
+    column = table.headings.index("NDCG@5")
+    assert {line for line, place in table.best if place == column} == {1, 2}
+    told = [row for row in rows(found) if row.metric == "ndcg@5" and not row.bold]
+    assert len(told) == 1 and -4 < told[0].effect < -1  # 0.2 below the best, with differences of about 0.14
+    assert not any("ndcg@5" in line for line in notes(found))  # one of the three is told apart
+
+
+def test_a_table_that_cannot_tell_says_so_and_what_it_could_have_seen(study):
+    found = study((0.5, 0.5, 0.5))
+    (line,) = [line for line in notes(found) if "ndcg@5" in line]
+    assert line.endswith("ndcg@5: no solver can be told from the best one.")  # nothing differs, nothing to expect
+
+    def shaken(cell, value):
+        rng = np.random.default_rng([7, SOLVERS.index(cell.solver.written)])
+        return {measure.label: 0.5 + 0.1 * rng.standard_normal(20) for measure in cell.measures}
+
+    (line,) = [line for line in notes(study((0.5, 0.5, 0.5), arrays=shaken, metrics=("ndcg@5",))) if "told" in line]
+    assert "; with 40 users, differences from about 0.0" in line
+
+
+def test_results_without_values_for_users_have_no_interval_and_nothing_in_bold(study):
+    found = study(arrays=nothing)
+    assert {(row.low, row.high, row.p, row.effect, row.bold) for row in rows(found)} == {
+        (None, None, None, None, False)
+    }
+    assert sheet(found).best == frozenset() and "95 %" not in sheet(found).headings
+    assert VERDICTS not in definitions(found) and VERDICTS in definitions(study(values=(0.1, 0.2, 0.3)))
+
+
+def test_one_solver_alone_is_not_bold_and_has_its_interval(study, tmp_path):
+    run = prepared(tmp_path / "one", tiny(solvers=("global",)))
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.5), around(cell, 0.5))
+    found = run.study()
+    assert sheet(found).best == frozenset() and all(row.low is not None for row in rows(found))
+    assert not [line for line in notes(found) if "told" in line]
+
+
+def test_an_average_over_pairs_is_weighed_by_its_pairs(study):
+    label = "pairwise-error[average=pairs]"
+
+    def weighed(cell, value):
+        pairs = np.arange(1.0, 21.0)
+        errors = value + 0.01 * np.linspace(-1, 1, 20)
+        return {label: errors * pairs * 20 / pairs.sum(), pairs_of(label): pairs}
+
+    found = study(arrays=weighed, metrics=(label,))
+    group = found.groups[0]
+    verdict = verdict_of(found, group, label)
+    pairs = np.arange(1.0, 21.0)
+    assert verdict.interval.mean == pytest.approx(
+        (0.5 + 0.01 * np.linspace(-1, 1, 20)) @ pairs / pairs.sum(), rel=1e-12
+    )
+    assert verdict.interval.high - verdict.interval.low < 0.01  # the plain values spread a hundred times as far
+
+
+def test_an_average_over_pairs_whose_pairs_are_unknown_has_no_interval(study):
+    found = study(metrics=("pairwise-error[average=pairs]",))
+    assert {(row.low, row.bold) for row in rows(found)} == {(None, False)}
+
+
+def test_repetitions_with_other_users_have_no_verdict(study):
+    found = study(arrays=lambda cell, value: around(cell, value, users=20 + cell.place.repetition))
+    entries = []
+    for entry in found.entries:
+        counted = (Counted(20 + entry.cell.place.repetition, 0),) * len(entry.cell.measures)
+        entries.append(replace(entry, result=replace(entry.result, counted=counted)))
+    assert not evidence(replace(found, entries=tuple(entries)))
+
+
+def test_evidence_is_gathered_once_for_a_study(study):
+    found = study()
+    assert evidence(found) is evidence(found)
+
+
+def test_stored_values_are_those_that_were_kept(study, tmp_path):
+    found = study()
+    cell = found.entries[0].cell
+    stored, kept = values_of(tmp_path / "tiny" / "cells", cell), around(cell, 0.5)
+    assert stored.keys() == kept.keys()
+    assert all(stored[name].tobytes() == kept[name].tobytes() for name in kept)
+
+
+@pytest.mark.parametrize("split", ["n-per-user[n=8,least=5]", "comparisons[n=20]"])
+def test_a_run_stores_the_pairs_behind_an_average_over_pairs(tmp_path, split):
+    label = "pairwise-error[average=pairs]"
+    found = ran(tmp_path, tiny(metrics=(label,), splits=(split,), solvers=("global",), repetitions=1)).study()
+    (result,) = found.results
+    stored = values_of(tmp_path / "tiny" / "cells", result.cell)
+    assert set(stored) == {label, pairs_of(label)} and stored[pairs_of(label)].max() > 1
+    verdict = verdict_of(found, found.groups[0], label)
+    assert verdict.interval.mean == pytest.approx(result.value(label), rel=1e-12)
+    assert verdict.interval.low < verdict.interval.mean < verdict.interval.high

@@ -1,0 +1,95 @@
+"""The scoreboard: what the measured numbers say of the published ones, paper by paper."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from helpers import around, made_up, prepared, tiny
+
+from rankbench.experiments import Published
+from rankbench.names import Pattern
+from rankbench.records.cells import Selection
+from rankbench.report.analysis.scoreboard import TOTAL, Score, in_words, score_sheet, scoreboard
+from rankbench.report.render.page import page
+from rankbench.report.sections import Section
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Makes a study of global 0.5 and sgd 0.6, beside a published number for each."""
+
+    def made(
+        published=(0.5, 0.9), metric="ndcg@5", full=True, on=None, arrays=around, kept=("global", "sgd"), **changes
+    ):
+        numbers = tuple(
+            Published(Pattern(name), metric, value, on=on)
+            for name, value in zip(("global", "sgd"), published, strict=True)
+        )
+        run = prepared(tmp_path / str(len(list(tmp_path.iterdir()))), tiny(published=numbers, **changes),
+                       Selection(full=full))  # fmt: skip
+        run.open()
+        for cell in run.plan.cells:
+            value = 0.5 if cell.solver.name == "global" else 0.6
+            if cell.solver.name in kept:
+                run.keep(made_up(cell, value), arrays(cell, value))
+        return run.study()
+
+    return made
+
+
+def counts(found):
+    """The counts of the first paper that are not zero."""
+    score = scoreboard([found])[0]
+    return {name: count for name, count in vars(score).items() if count and name != "paper"}
+
+
+def test_a_number_in_the_interval_is_inside_and_others_are_better_or_worse_by_the_metrics_direction(study):
+    assert counts(study((0.5, 0.9))) == {"published": 2, "inside": 1, "worse": 1}
+    assert counts(study((0.4, 0.6))) == {"published": 2, "inside": 1, "better": 1}
+    assert counts(study((0.25, 0.9), metric="pairwise-error")) == {"published": 2, "inside": 1, "better": 1}
+
+
+def test_numbers_that_cannot_be_compared_are_counted_by_the_reason(study):
+    assert counts(study(full=False)) == {"published": 2, "smaller": 2}
+    assert counts(study(on=Pattern("ml-1m"))) == {"published": 2, "elsewhere": 2}
+    assert counts(study(arrays=lambda cell, value: {})) == {"published": 2, "unjudged": 2}
+    assert counts(study(kept=("global",))) == {"published": 2, "inside": 1, "missing": 1}
+
+
+def test_papers_are_told_apart_and_added_up(study):
+    found = scoreboard([study(paper="one"), study(paper="two", full=False), study(paper="one")])
+    assert [score.paper for score in found] == ["one", "two", TOTAL]
+    assert [score.published for score in found] == [4, 2, 6]
+    assert found[-1] == Score(TOTAL, 6, inside=2, worse=2, smaller=2)
+
+
+def test_in_words_everything_is_counted_once(study):
+    assert in_words(scoreboard([study(), study(full=False)])) == (
+        "4 published numbers: 2 on the papers' own data at their own size (1 inside the measured 95 % interval, "
+        "0 better, 1 worse), 2 at a smaller size than the papers'."
+    )
+    assert in_words(scoreboard([study(on=Pattern("ml-1m"))])) == "2 published numbers: 2 on other data."
+
+
+def test_columns_without_a_count_are_left_out(study):
+    table = score_sheet(scoreboard([study()]))
+    assert table.headings == ("paper", "published", "inside the interval", "worse")
+    assert table.lines[-1] == (TOTAL, "2", "1", "1")
+
+
+def test_the_page_marks_a_status_by_its_class_and_a_count_as_a_number(study):
+    html = page([Section(study(), "tiny")])
+    assert html.count('<td class="ok">ok</td>') == 2
+    assert '<td class="number">2</td><td class="number">1</td>' in html  # the last column of the scoreboard too
+
+
+def test_without_published_numbers_there_is_no_scoreboard(study):
+    found = study()
+    assert scoreboard([]) == []
+    html = page([Section(found, "tiny")])
+    assert "2 published numbers" in html
+    bare = replace(found, experiment=replace(found.experiment, published=()))
+    html = re.sub(r"<script.*?</script>", "", page([Section(bare, "tiny")]), flags=re.S)
+    assert scoreboard([bare]) == [] and "published numbers" not in html

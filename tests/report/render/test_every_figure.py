@@ -1,0 +1,286 @@
+"""The figure of every experiment, from made-up results: nothing cut off, no text over another, the right numbers."""
+
+import hashlib
+from itertools import combinations
+from math import nan
+from statistics import fmean
+
+import matplotlib
+import numpy as np
+import pytest
+from helpers import MACHINE
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from rankbench import experiments
+from rankbench.core.contract import Determinism
+from rankbench.planning.plan import resolved
+from rankbench.records.cells import Cell, Place, Selection
+from rankbench.records.results import Point, RankingFunction, Result, Weight
+from rankbench.records.studies import Entry, Study
+from rankbench.report.analysis.published import beside
+from rankbench.report.render import series
+from rankbench.report.render.figures import MARKERS, figure_of, lay_out, style
+from rankbench.report.render.ranking_functions import Basis, figure_of_basis
+from rankbench.report.render.series import drawing
+from rankbench.report.study import speed_ups
+from rankbench.statistics import Interval, Verdict
+
+pytestmark = pytest.mark.slow
+
+EVERY = [(name, full) for name in experiments.names() for full in (False, True)]
+
+
+def between(low, high, *about):
+    """A number between two others that depends on `about` alone."""
+    digest = hashlib.sha256(repr(about).encode()).digest()
+    return low + (high - low) * int.from_bytes(digest[:6], "big") / 2**48
+
+
+def result_of(cell):
+    """A made-up result: values that improve over five points, at times that depend on the solver."""
+    pace = between(0.001, 0.3, cell.solver.written) / cell.threads**0.7
+
+    def values(step):
+        about = (cell.solver.written, cell.place.data.written, cell.place.split.written)
+        noise = between(0.97, 1.03, about, cell.place.repetition)
+        return tuple(noise * (between(0.1, 0.5, about, one.label) + 0.5 / (1 + step)) for one in cell.measures)
+
+    curve = tuple(
+        Point(
+            step, pace * (step + 1) * between(0.9, 1.1, cell.place.repetition), values(step), bound=cell.threads * 0.9
+        )
+        for step in range(0, 10, 2)
+    )
+    return Result(
+        cell=cell, status="ok", reason=None, curve=curve, counted=(), unscored=0.0, wall=3.0, peak_mb=50.0,
+        contended=False, machine=MACHINE, finished="2026-01-02T03:04:05+00:00",
+    )  # fmt: skip
+
+
+def made(name, full):
+    """A study of everything that an experiment asks for, without loading its data."""
+    experiment = experiments.load(name, full)
+    asked = resolved(experiment, Selection(full=full))
+    cells = [
+        Cell(
+            Place(data, split, repetition), "0", 0, solver, 1, Determinism.EXACT, asked.measures, experiment.budget,
+            experiment.every, experiment.objective, threads,
+        )
+        for data in asked.data for split in asked.splits for repetition in asked.repetitions
+        for solver in asked.solvers for threads in asked.threads
+    ]  # fmt: skip
+    entries = tuple(Entry(cell, result_of(cell)) for cell in cells)
+    return Study(experiment, "full" if full else "quick", 0, asked.measures, entries, ())
+
+
+def interval_of(study, group, label):
+    """A made-up interval over users, which is not centred."""
+    mean = fmean(group.values(label))
+    return Verdict(Interval(mean, 0.9 * mean, 1.2 * mean, 20), None, 1.0, bold=True, alone=False)
+
+
+@pytest.fixture(scope="module", params=EVERY, ids=lambda one: f"{one[0]}-{'full' if one[1] else 'quick'}")
+def drawn(request):
+    """The study of an experiment, its drawing and its figure, laid out; the quick profile has intervals over users."""
+    study = made(*request.param)
+    with pytest.MonkeyPatch.context() as patch, matplotlib.rc_context(style()):
+        patch.setattr(series, "verdict_of", (lambda *asked: None) if request.param[1] else interval_of)
+        found = drawing(study)
+        figure = figure_of(found)
+        lay_out(figure)
+        FigureCanvasAgg(figure)
+        figure.draw_without_rendering()
+    return study, found, figure
+
+
+def boxes(figure):
+    """What may not lie over each other, with its text: labels, titles, ticks, and each legend as a whole."""
+    renderer = figure.canvas.get_renderer()
+    legends = [*figure.legends, *(axis.get_legend() for axis in figure.axes if axis.get_legend())]
+    inside = {text for legend in legends for text in legend.findobj(Text)}
+    found = [("legend", legend.get_window_extent(renderer)) for legend in legends]
+    for text in figure.findobj(Text):
+        if text not in inside and text.get_visible() and text.get_text().strip() and shown(text, figure):
+            found.append((text.get_text(), text.get_window_extent(renderer)))
+    return found
+
+
+def shown(text, figure):
+    """Whether a text is drawn: a tick's label is drawn only if its tick lies within the axis."""
+    for axis in figure.axes:
+        for one, (low, high) in ((axis.xaxis, sorted(axis.get_xlim())), (axis.yaxis, sorted(axis.get_ylim()))):
+            for tick in (*one.get_major_ticks(), *one.get_minor_ticks()):
+                if text in (tick.label1, tick.label2):
+                    return low <= tick.get_loc() <= high
+    return True
+
+
+def test_no_text_is_cut_off_and_no_two_overlap(drawn):
+    check(drawn[2])
+
+
+def check(figure):
+    """Check that no text of a figure is cut off, and that no two lie over each other."""
+    found = boxes(figure)
+    for text, box in found:
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 + 0.5, f"{text!r} is cut off"
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1 + 0.5, f"{text!r} is cut off"
+    for (text, box), (other, beyond) in combinations(found, 2):
+        wide = min(box.x1, beyond.x1) - max(box.x0, beyond.x0)
+        tall = min(box.y1, beyond.y1) - max(box.y0, beyond.y0)
+        assert wide < 1 or tall < 1, f"{text!r} lies over {other!r}"
+
+
+def test_a_legend_hides_no_axes_and_the_figure_is_one_or_two_columns_wide(drawn):
+    _, _, figure = drawn
+    assert figure.get_figwidth() in (3.5, 7.2)
+    for text, box in boxes(figure):
+        if text == "legend":
+            assert not any(box.overlaps(axis.get_window_extent()) for axis in figure.axes)
+
+
+def measured(axis):
+    """The measured lines of an axis."""
+    return [line for line in axis.lines if line.get_marker() in MARKERS]
+
+
+def test_the_solvers_of_a_panel_can_be_told_apart_without_colours(drawn):
+    _, found, figure = drawn
+    for axis in figure.axes:
+        looks = [(line.get_marker(), repr(line._dash_pattern)) for line in measured(axis)]
+        assert len(set(looks)) == len(looks)
+        colours = [to_hex(line.get_color()) for line in measured(axis)]
+        assert len(set(colours)) == len(colours) or len(colours) > 8
+    if found.kind != "bars":  # whose solvers have a row each, and a name beside it
+        assert all(len(panel.lines) <= 9 for panel in found.panels)
+
+
+def along(found, line):
+    """The values of a drawn line, which run across in a figure of dots."""
+    return list(line.get_xdata() if found.kind == "bars" else line.get_ydata())
+
+
+def same(drawn, expected):
+    """Whether these are the same numbers, in whatever order."""
+    return len(drawn) == len(expected) and np.allclose(sorted(drawn), sorted(expected))
+
+
+def labels_of(study):
+    """The metrics that the figure shows."""
+    figure = study.experiment.figure
+    return [figure.metric or study.measures[0].label, *figure.others]
+
+
+def test_the_measured_values_are_those_of_the_study(drawn):
+    study, found, figure = drawn
+    labels = labels_of(study)
+    values = {
+        (axis_line.get_label(), value): None
+        for axis in figure.axes for axis_line in measured(axis) for value in along(found, axis_line)
+    }  # fmt: skip
+    if found.kind == "speedup":
+        expected = [fmean(speed_ups(study, group)) for group in study.groups]
+    elif found.kind == "growth":
+        shown = [group for group in study.groups if group.threads <= MACHINE.usable_cores]
+        expected = [50.0, *(fmean(result.seconds for result in group.good) for group in shown)]
+    elif found.kind == "curve":
+        last = [[result.curve for result in group.good] for group in study.groups]
+        every = [measure.label for measure in study.measures]
+        places = [every.index(label) for label in labels]
+        expected = [
+            fmean(curve[step].values[place] for curve in curves)
+            for curves in last for step in range(5) for place in places
+        ]  # fmt: skip
+    else:
+        expected = [fmean(group.values(label)) for group in study.groups for label in labels]
+    assert set(np.round([value for _, value in values], 9)) == set(np.round(expected, 9))
+
+
+def test_published_numbers_are_open_diamonds_where_there_are_any(drawn):
+    study, found, figure = drawn
+    if found.kind in ("speedup", "growth"):
+        return
+    numbers = [beside(study, group, label) for group in study.groups for label in labels_of(study)]
+    diamonds = [line for axis in figure.axes for line in axis.lines if line.get_marker() == "D"]
+    assert all(line.get_markerfacecolor() == "white" for line in diamonds)
+    shown_values = [value for line in diamonds for value in along(found, line)]
+    assert same(shown_values, [number.value for number in numbers if number])
+
+
+def test_whiskers_are_the_intervals_over_users_or_the_range_over_repetitions(drawn):
+    study, found, figure = drawn
+    if found.kind not in ("bars", "sweep"):
+        return
+    labels = labels_of(study)
+    across = found.kind == "bars"
+    ends = {
+        tuple(np.round([point[0 if across else 1] for point in segment], 9))
+        for axis in figure.axes for bars in axis.containers for segment in bars.lines[2][0].get_segments()
+        if not np.isnan(segment).any()
+    }  # fmt: skip
+    if study.profile == "quick":
+        expected = {
+            tuple(np.round([0.9 * fmean(one), 1.2 * fmean(one)], 9))
+            for label in labels
+            for one in values_of(study, label)
+        }
+        assert found.spread == "95 % interval over users"
+    else:
+        expected = {tuple(np.round([min(one), max(one)], 9)) for label in labels for one in values_of(study, label)}
+        several = study.experiment.repetitions > 1
+        assert found.spread == (f"smallest to largest of {study.experiment.repetitions} repetitions" if several else "")
+    assert expected <= ends or not found.spread
+
+
+def values_of(study, label):
+    """The values over repetitions of each group."""
+    return [group.values(label) for group in study.groups]
+
+
+def test_what_the_whiskers_and_bands_are_is_written_on_the_figure(drawn):
+    _, found, figure = drawn
+    texts = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert not found.spread or any(found.spread in text for text in texts)
+    for panel in found.panels:
+        assert {line.what for line in panel.beside} <= set(texts)
+
+
+def test_names_are_those_of_people(drawn):
+    _, found, figure = drawn
+    for text, _ in boxes(figure):
+        assert "[" not in text and "_" not in text
+    assert "[" not in found.y_label
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("kind", ["titles:", ""])
+def test_the_features_of_basic_functions_are_not_cut_off_and_do_not_overlap(count, kind):
+    names = [f"{kind}a_rather_long_name_{number}" for number in range(16)]
+    positive = tuple(Weight(name, 2.0 - 0.1 * number) for number, name in enumerate(names[:8]))
+    negative = tuple(Weight(name, -1.0 - 0.1 * number) for number, name in enumerate(names[8:]))
+    basis = Basis("d", "s", (RankingFunction(positive, negative),) * count, "FRSVM, rank 10, on MovieLens 100K")
+    with matplotlib.rc_context(style()):
+        figure = figure_of_basis(basis, range(1, count + 1))
+        lay_out(figure)
+        FigureCanvasAgg(figure)
+        figure.draw_without_rendering()
+        check(figure)
+    first = figure.axes[0]
+    assert [bar.get_width() for bar in first.patches] == [one.weight for one in (*positive, *reversed(negative))]
+    assert first.get_yticklabels()[0].get_text() == "a rather long name 0"
+    assert first.get_xlabel() == ("weight of titles" if kind else "weight")
+
+
+def test_a_value_that_is_not_a_number_is_not_drawn():
+    study = made("insteval-lecturers", False)
+    entries = study.entries
+    gone = tuple(Point(one.step, one.seconds, (nan,) * 4) for one in entries[0].result.curve)
+    lost = [entry.cell.solver == entries[0].cell.solver for entry in entries]
+    changed = tuple(
+        Entry(entry.cell, Result(**{**vars(entry.result), "curve": gone})) if without else entry
+        for entry, without in zip(entries, lost, strict=True)
+    )
+    found = drawing(Study(study.experiment, "quick", 0, study.measures, changed, ()))
+    assert len(found.panels[0].lines) == 2

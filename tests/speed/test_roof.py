@@ -1,0 +1,277 @@
+"""The roof of the kernels: its arithmetic, the work that the kernels' files state, and a whole run of tiny size."""
+
+import csv
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "asv_benchmarks" / "roof"
+SOURCES = [
+    path.relative_to(ROOT).as_posix()
+    for folder, pattern in (("pyx", "*.pyx"), ("rankbench", "*.py"))
+    for path in sorted((ROOT / folder).rglob(pattern))
+    if "# Roof of " in path.read_text()
+]
+TINY = 0.01
+
+
+@pytest.fixture(scope="module")
+def roof():
+    """The modules of asv_benchmarks/roof that need no data."""
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in (FOLDER.parent / "peers", FOLDER.parent, FOLDER):
+            patch.syspath_prepend(str(folder))
+        names = ("work", "machine", "loops", "ready", "shares", "descents", "products", "orders")
+        yield SimpleNamespace(**{name: import_module(name) for name in names})
+
+
+def run(*words):
+    command = [sys.executable, str(FOLDER), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+# ---- the arithmetic ----
+
+
+def limits(roof, **changed):
+    told = {"bytes": 1e9, "flops": 2e9, "blas": 4e9, "lines": 1e7, "chained": 1e6, "calls": 1e8, **changed}
+    return roof.work.Limits(**told)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "seconds", "bound"),
+    [
+        ({"bytes": 3e9, "flops": 2e9}, 3.0, "bytes"),
+        ({"bytes": 1e9, "flops": 8e9}, 4.0, "flops"),
+        ({"bytes": 1e9, "flops": 2e9, "blas": 4e9, "calls": 1e8}, 3.0, "flops"),  # the same units do all of them
+        ({"bytes": 1e9, "flops": 2e9, "lines": 2e7}, 2.0, "lines"),
+        ({"bytes": 1e9, "lines": 2e7, "chained": 5e6}, 5.0, "latency"),
+    ],
+)
+def test_the_roof_is_the_longest_of_what_a_machine_can_do_side_by_side(roof, amounts, seconds, bound):
+    found = roof.work.roof(roof.work.Work(**amounts), limits(roof))
+    assert (found.seconds, found.bound) == (pytest.approx(seconds), bound)
+
+
+def test_the_work_of_several_parts_is_added_up(roof):
+    one, other = roof.work.Work(bytes=1, flops=2), roof.work.Work(flops=3, lines=4)
+    assert one * 2 + other == roof.work.Work(bytes=2, flops=7, lines=4)
+
+
+def a_machine(roof, caches=None):
+    speeds = roof.machine.Speeds(2e9, {name: roof.machine.Place(1e9 / k, 1e8 / k, 1e7 / k) for k, name in PLACES})
+    return roof.machine.Machine(caches or {"L1": 100, "L2": 1000}, {"baseline": speeds}, 4e9, 1e8)
+
+
+PLACES = ((1, "L1"), (2, "L2"), (4, "memory"))
+
+
+def test_data_lies_in_the_smallest_cache_that_holds_it(roof):
+    machine = a_machine(roof)
+    assert [machine.place_of(size) for size in (0, 100, 101, 1000, 1001)] == ["L1", "L1", "L2", "L2", "memory"]
+
+
+def test_each_kind_of_access_has_the_limits_of_where_its_own_data_lies(roof):
+    found = a_machine(roof).limits("baseline", streamed=2000, scattered=500, chased=50)
+    assert (found.bytes, found.lines, found.chained) == (0.25e9, 0.5e8, 1e7)
+
+
+def test_a_nearer_place_is_at_least_as_fast_as_one_beyond_it(roof):
+    place = roof.machine.Place
+    found = roof.machine.nearer_as_fast({"L1": place(9, 1, 3), "L2": place(5, 4, 2), "memory": place(7, 2, 1)})
+    assert found == {"L1": place(9, 4, 3), "L2": place(7, 4, 2), "memory": place(7, 2, 1)}
+    assert list(found) == ["L1", "L2", "memory"]
+
+
+def test_the_limits_are_the_best_that_were_seen(roof):
+    one = a_machine(roof)
+    faster = roof.machine.Speeds(3e9, {name: roof.machine.Place(2e9, 1e6, 1e6) for _, name in PLACES})
+    best = one.best(roof.machine.Machine(one.caches, {"baseline": faster}, 3e9, 2e8))
+    assert best.levels["baseline"].flops == 3e9
+    assert best.levels["baseline"].places["L2"] == roof.machine.Place(2e9, 0.5e8, 0.5e7)
+    assert (best.blas, best.calls) == (4e9, 2e8)
+
+
+def test_the_caches_are_those_that_the_system_tells(roof, tmp_path):
+    told = {
+        "index0": ("1", "Data", "48K"),
+        "index1": ("1", "Instruction", "32K"),
+        "index2": ("2", "Unified", "1M"),
+        "index3": ("3", "Unified", "32768K"),
+    }
+    for folder, values in told.items():
+        (tmp_path / folder).mkdir()
+        for name, text in zip(("level", "type", "size"), values, strict=True):
+            (tmp_path / folder / name).write_text(f"{text}\n")
+    assert roof.machine.caches(tmp_path) == {"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20}
+
+
+def test_without_a_word_from_the_system_the_caches_are_usual_ones(roof, tmp_path):
+    (tmp_path / "index0").mkdir()  # as in some containers: a folder without its files
+    for folder in (tmp_path, tmp_path / "missing"):
+        assert roof.machine.caches(folder) == roof.machine.USUAL
+
+
+# ---- what the files of the kernels say ----
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_every_file_states_positive_work_of_functions_that_it_has(roof, path):
+    text = (ROOT / path).read_text()
+    for name, formulas in roof.work.formulas(path).items():
+        assert re.search(rf"^ *(def|class) {name.split()[0]}\b", text, re.M), name
+        asked = set().union(*(roof.work.names(getattr(formulas, kind)) for kind in roof.work.KINDS))
+        amounts = formulas.at(dict.fromkeys(asked, 10.0))
+        assert amounts.bytes > 0 and amounts.flops > 0
+        assert all(getattr(amounts, kind) >= 0 for kind in roof.work.KINDS)
+
+
+def test_a_line_is_read_term_by_term(roof):
+    text = '"""A kernel."""\n\n# Roof of times, an entry: 12 bytes; 2 * width flops; width / 8 lines.\n'
+    found = roof.work.parsed(text)["times"]
+    assert (found.unit, found.bytes, found.flops, found.lines) == ("an entry", "12", "2 * width", "width / 8")
+    assert found.at({"width": 16}) == roof.work.Work(bytes=12, flops=32, lines=2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# Roof of times: 12 bytes; 2 flops.",
+        "# Roof of times, an entry: 2 flops; 12 bytes.",
+        "# Roof of times, an entry: 12 bytes; 2 flops; 1 wishes.",
+        "# Roof of times, an entry: 12 bytes; 2 flops; 1 lines; 2 lines.",
+        "# Roof of times, an entry: 12 bytes; 2 flops",
+    ],
+)
+def test_a_line_of_another_form_is_an_error(roof, line):
+    with pytest.raises(ValueError):
+        roof.work.parsed(f"{line}\n")
+
+
+@pytest.mark.parametrize("formula", ["__import__('os')", "rank.real", "[1]", "log3(rank)", "rank < 3", "'a'"])
+def test_a_formula_has_numbers_and_sizes_only(roof, formula):
+    with pytest.raises(ValueError, match="is no formula"):
+        roof.work.value(formula, {"rank": 1.0})
+
+
+@pytest.mark.parametrize(("formula", "value"), [("2 * rank + 3", 19), ("rank ** 2 / 4", 16), ("log2(rank) - 1", 2)])
+def test_a_formula_has_the_value_that_python_gives_it(roof, formula, value):
+    assert roof.work.value(formula, {"rank": 8}) == value
+
+
+@pytest.mark.parametrize(
+    ("x", "pools"),
+    [
+        ([0.0, 2.0, 1.0, 4.0], 1.0),  # in order with more than their margins: every row by itself
+        ([3.0, 2.0, 1.0, 0.0], 0.5),  # each user's two rows in a pool
+        ([0.0, 2.0, 1.0, 0.0], 0.75),
+    ],
+)
+def test_the_pools_of_a_projection_are_counted(roof, x, pools):
+    blocks = roof.ready.Blocks.of(np.array([0, 2, 4]), np.array([1.0, 2.0, 1.0, 2.0]))
+    assert roof.ready.pools_of(blocks, np.array(x)) == pools
+
+
+# ---- what is told ----
+
+
+def a_line(roof, busy, seconds=3e-9, why=""):
+    case = roof.ready.Case("a kernel", "update", lambda share: None, why)
+    return roof.shares.Line(case, roof.shares.Taken(busy, busy), roof.work.Roof(seconds, "flops"))
+
+
+def test_the_share_is_the_roof_over_the_median_time(roof):
+    line = a_line(roof, [9e-9, 10e-9, 500e-9])
+    assert line.share == pytest.approx(0.3) and not line.weak
+    assert roof.shares.cells(line)[2:8] == ("10 ns", "9 ns .. 500 ns", "10 ns", "3 ns", "flops", "30%")
+
+
+def test_a_kernel_far_from_its_roof_is_marked_with_the_reason(roof):
+    far, known = a_line(roof, [20e-9]), a_line(roof, [20e-9], why="it waits")
+    assert roof.shares.cells(far)[-2:] == ("WEAK", "to be explained")
+    assert roof.shares.cells(known)[-2:] == ("WEAK", "it waits")
+    assert roof.shares.cells(a_line(roof, [4e-9], why="it waits"))[-2:] == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.0, "2 s"), (0.0123, "12.3 ms"), (1e-6, "1 us"), (1.234e-8, "12.3 ns"), (5e-11, "0.05 ns")]
+)
+def test_a_time_is_told_in_the_unit_that_suits_it(roof, seconds, text):
+    assert roof.shares.shown(seconds) == text
+
+
+def test_the_section_has_a_row_per_kernel_and_the_machine(roof):
+    text = roof.shares.section([a_line(roof, [4e-9]), a_line(roof, [20e-9])], a_machine(roof))
+    rows = [line for line in text.splitlines() if line.startswith("| a kernel |")]
+    assert [row.split(" | ")[7] for row in rows] == ["75%", "15%"]
+    assert text.startswith("Written by `make roof`.") and "L2 (0 KiB): 0.5 GB/s" in text
+
+
+# ---- the whole ----
+
+
+@pytest.mark.slow
+def test_every_case_does_work_of_every_kind_that_is_stated(roof):
+    """Each case can be made and called, and together they use all lines that the files of kernels have."""
+    used = set()
+    for case in (*roof.descents.CASES, *roof.products.CASES, *roof.orders.CASES):
+        ready = case.made(TINY)
+        assert ready.units > 0 and ready.streamed > 0, case.name
+        assert ready.work.bytes > 0 and ready.work.flops > 0, case.name
+        assert roof.shares.roof_of(ready, any_machine(roof)).seconds > 0
+        used |= set(ready.counts)
+    assert used == {f"{path}: {name}" for path in SOURCES for name in roof.work.formulas(path)}
+
+
+def any_machine(roof):
+    """A machine with the levels that kernels can be imported with here."""
+    machine = a_machine(roof)
+    speeds = machine.levels["baseline"]
+    return roof.machine.Machine(machine.caches, dict.fromkeys(roof.loops.LEVELS, speeds), machine.blas, machine.calls)
+
+
+@pytest.mark.slow
+def test_the_machine_is_measured(roof, tmp_path):
+    caches = {"L1": 16 << 10, "L2": 64 << 10}
+    meter = roof.machine.Meter(roof.loops.compiled(tmp_path), least=1e-4, share=0.01, caches=caches, product=64)
+    machine = meter.look()
+    assert set(machine.levels) == set(roof.loops.LEVELS) and machine.blas > 0 and machine.calls > 0
+    for speeds in machine.levels.values():
+        assert speeds.flops > 0 and list(speeds.places) == ["L1", "L2", "memory"]
+        assert all(min(vars(place).values()) > 0 for place in speeds.places.values())
+
+
+@pytest.mark.slow
+def test_a_tiny_run_prints_a_line_for_each_case_and_writes_its_section(roof, tmp_path):
+    report = tmp_path / "speed.md"
+    report.write_text("# Speed\n\n## Peers\n\nFast.\n")
+    done = run("--share", str(TINY), "--repeats", "1", "--least", "0.0005", "--csv", "--to", str(report))
+    assert done.returncode == 0, done.stderr
+    names = [case.name for module in (roof.descents, roof.products, roof.orders) for case in module.CASES]
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert [row["kernel"] for row in rows] == names
+    assert all(float(row["share"]) > 0 and float(row["cpu"]) > 0 for row in rows)
+    text = report.read_text()
+    assert text.startswith("# Speed\n\n## Peers\n\nFast.\n\n## Roof\n") and all(f"| {name} |" in text for name in names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "nonsense"], "no kernel matches --only 'nonsense': there are\nsgd rank 10"),
+        (["--only", "("], "--only '(' is no regular expression"),
+        (["--share", "2"], "--share 2 is no share"),
+        (["--repeats", "0"], "--repeats 0"),
+    ],
+)
+def test_a_wrong_request_is_told_in_a_line(words, said):
+    done = run(*words)
+    assert done.returncode and said in done.stderr and "Traceback" not in done.stderr

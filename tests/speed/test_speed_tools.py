@@ -1,0 +1,95 @@
+"""The programs of asv_benchmarks/ that compare commits: what they make of numbers that are given here."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "asv_benchmarks"
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """A function that imports a module of asv_benchmarks/compare or asv_benchmarks, as its programs do."""
+    for folder in (TOOLS, TOOLS / "compare"):
+        monkeypatch.syspath_prepend(str(folder))
+    known = set(sys.modules)
+    yield __import__
+    for name in set(sys.modules) - known:
+        if str(TOOLS) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_a_file_of_callgrind_has_a_name_and_a_total(tool):
+    text = "desc: Trigger: Client Request: SGD.time_pass(10)\nevents: Ir\nsummary: 12345\ntotals: 12345\n"
+    counts = tool("counts")
+    assert counts.parsed(text) == ("SGD.time_pass(10)", 12345)
+    assert counts.parsed("desc: Trigger: Program termination\ntotals: 3\n") is None
+
+
+def test_three_per_cent_more_instructions_are_slower_and_fewer_are_faster(tool):
+    main = _compare_program(tool)
+    found = main.by_count({"a": 100, "b": 100, "c": 100, "gone": 5}, {"a": 103, "b": 102, "c": 90, "new": 7})
+    assert found == {"a": 1.03, "c": 0.9}
+    assert main.told(found, "instructions", 3) == (
+        [
+            "SLOWER   1.03 x the instructions  a",
+            "faster   0.90 x the instructions  c",
+            "1 of 3 cases take the same instructions as before",
+        ],
+        True,
+    )
+
+
+def test_cpu_time_is_slower_only_if_most_turns_are(tool):
+    main = _compare_program(tool)
+    often, rarely, shorter = [1.2] * 12 + [1.0] * 3, [1.3] * 3 + [1.0] * 12, [0.8] * 15
+    assert main.by_time({"often": often, "rarely": rarely, "shorter": shorter}) == {"often": 1.2, "shorter": 0.8}
+
+
+def _compare_program(tool):
+    """The module of `python asv_benchmarks/compare`."""
+    tool("counts")  # the program's neighbours are imported by their plain names
+    spec = spec_from_file_location("compare_program", TOOLS / "compare" / "__main__.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def history(tool):
+    """Three commits: one case got slower, one did not change, and one is not in the first commit."""
+    made = tool("history").Point
+    return [
+        made("aaa", "2026-01-01", "first", {"same": 1.0, "slower": 1.0}, {}),
+        made("bbb", "2026-01-02", "second", {"same": 1.01, "slower": 1.0, "new": 1.0}, {"same": 1.0, "slower": 1.0}),
+        made("ccc", "2026-01-03", "third", {"same": 1.0, "slower": 1.21, "new": 1.0}, {"same": 1.0, "slower": 1.44}),
+    ]
+
+
+def test_a_history_lists_the_cases_that_changed(tool, history):
+    program = tool("history")
+    assert program.changed(history) == ["slower"]
+    text = program.section(history, 3)
+    assert "| `slower` | 1.00 | 1.00 | 1.21 |" in text
+    assert "| `ccc` | 2026-01-03 | third | 1.066 | 1.20 |" in text  # the geometric means
+    assert "| `aaa` | 2026-01-01 | first | 1.000 | - |" in text
+    assert "2 of 3 benchmarks took the same number of instructions" in text
+
+
+def test_a_history_is_drawn(tool, history, tmp_path):
+    tool("history").draw(history, tmp_path / "deep" / "figure.png")
+    assert (tmp_path / "deep" / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_section_of_a_page_is_added_and_then_replaced_and_the_others_are_kept(tool, tmp_path):
+    with_section, page = tool("pages").with_section, tmp_path / "speed.md"
+    assert with_section(page, "Roof", "First.") == f"{tool('pages').HEADS['speed.md']}\n## Roof\n\nFirst.\n"
+    others = "# Speed\n\n## Growth\n\nSlow.\n\n## Peers\n\nFast \\1.\n"
+    page.write_text(others)
+    page.write_text(with_section(page, "Roof", "First."))
+    assert page.read_text() == f"{others}\n## Roof\n\nFirst.\n"
+    assert with_section(page, "Roof", "Second \\1.\n") == f"{others}\n## Roof\n\nSecond \\1.\n"
+    page.write_text(others.replace("## Peers", "## Roof\n\nFirst.\n\n### Part\n\n## Peers"))
+    assert with_section(page, "Roof", "Second.") == others.replace("## Peers", "## Roof\n\nSecond.\n\n## Peers")
