@@ -29,8 +29,8 @@ from rankbench.records.claims import Claims, Holder
 from rankbench.records.machines import Machine
 from rankbench.records.plans import Plan
 from rankbench.records.results import DISTURBED, Peak, Result
-from rankbench.records.store import Planned, Store, StoredPlan
-from rankbench.records.studies import Entry, Study
+from rankbench.records.store import Store
+from rankbench.records.studies import Study
 
 _MOST = 512  # cells that a cluster may run at a time for one driver
 _WAIT = 0.5  # seconds between two looks at cells that another driver runs
@@ -82,7 +82,7 @@ class Run:
         self._stored: dict[str, Result] = {}
         self._looked: set[str] = set()
         self._made: set[str] = set()  # keys of cells that this run has run
-        self.paths = Paths((search for search in plan.searches if search.growth is None), store.starts)
+        self.paths = Paths((search for search in plan.searches if search.continuation is None), store.starts)
         self.plan = self._settled(plan)
 
     @classmethod
@@ -155,19 +155,7 @@ class Run:
 
     def study(self) -> Study:
         """This plan's cells and trials with their results."""
-        plan = self.plan
-        failures = {failure.cell.slot: failure.reason for failure in plan.failures}
-        cells = {cell.slot: cell for cell in (*(search.cell for search in plan.searches), *plan.cells)}
-        return Study(
-            experiment=plan.experiment,
-            profile=plan.selection.profile,
-            seed=plan.selection.seed,
-            measures=plan.measures,
-            entries=tuple(Entry(cell, self.result(cell), failures.get(slot, "")) for slot, cell in cells.items()),
-            skips=plan.skips,
-            trials=tuple(Entry(trial, self.result(trial)) for trial in plan.trials),
-            cells=str(self.store.cells),
-        )
+        return Study(self.plan, self._stored, cells=str(self.store.cells))
 
     def _settled(self, plan: Plan) -> Plan:
         """The plan with all that follows from stored results: further trials, and cells."""
@@ -181,12 +169,7 @@ class Run:
 
     def _record(self) -> None:
         """Write the plan to the results folder, as far as it is decided."""
-        found = self.study()
-        now = datetime.now(UTC).isoformat()
-        entries = tuple(Planned(entry.cell, entry.failure) for entry in found.entries)
-        trials = tuple(entry.cell for entry in found.trials)
-        about = (found.experiment, found.profile, found.seed, now, found.measures)
-        self.store.write_plan(StoredPlan(*about, entries=entries, trials=trials, skips=found.skips))
+        self.store.write_plan(replace(self.plan, made=datetime.now(UTC).isoformat()))
 
     def _look(self, cells: Iterable[Cell]) -> None:
         """Read the stored results of these cells, each only once."""

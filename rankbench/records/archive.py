@@ -230,7 +230,7 @@ def _homes(value: object) -> Iterator[str]:
             yield label.replace(".py:", " ")  # it would be looked for by its name alone, whatever its content
         for part in value.values():
             yield from _homes(part)
-    elif isinstance(value, list):
+    elif isinstance(value, tuple):
         for part in value:
             yield from _homes(part)
 

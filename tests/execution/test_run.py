@@ -589,7 +589,7 @@ def test_a_solver_whose_file_is_edited_meanwhile_is_said_so(tmp_path):
     run = ran(tmp_path, TINY, selection)
     assert [result.status for result in results_of(run)] == ["ok"]
     (stored,) = run.store.plans()
-    assert [planned.cell for planned in stored.entries] == list(run.plan.cells)
+    assert list(stored.planned) == list(run.plan.cells)
 
 
 # ---- from the command line ----
@@ -634,17 +634,17 @@ def test_the_plan_records_what_the_report_needs(tmp_path):
     ran(tmp_path, selection=Selection(solvers=("sgd",)))
     ran(tmp_path, selection=Selection(solvers=("global",)))
     (stored,) = store_in(tmp_path).plans()
-    assert len(stored.entries) == 4
+    assert len(stored.planned) == 4
     ran(tmp_path, tiny(every=2), Selection(solvers=("sgd",)))
     (stored,) = store_in(tmp_path).plans()
-    assert len(stored.entries) == 2
+    assert len(stored.planned) == 2
 
 
 def test_another_title_is_no_other_experiment(tmp_path):
     ran(tmp_path, selection=Selection(solvers=("sgd",)))
     ran(tmp_path, tiny(title="Another title"), Selection(solvers=("global",)))
     (stored,) = store_in(tmp_path).plans()
-    assert len(stored.entries) == 4 and stored.experiment.title == "Another title"
+    assert len(stored.planned) == 4 and stored.experiment.title == "Another title"
 
 
 def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):

@@ -187,7 +187,7 @@ def test_an_index_is_no_look_up_by_a_name(text):
     assert not looked_up(ast.parse(text))
 
 
-LOOSE = {"codec.py", "store.py", "format_2.py", "plots.py"}  # the borders: to files, and to plotly
+LOOSE = {"codec.py", "store.py", "plots.py"}  # the borders: to files, and to plotly
 
 
 @pytest.mark.parametrize("module", trees("records", "planning", "execution", "checks", "report", "cli"))
