@@ -38,9 +38,10 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
-from rankbench.execution.isolation import Caps, Outcome
+from rankbench.execution.isolation import Caps
 from rankbench.execution.run import _from_own_place, result_of
 from rankbench.execution.training import checkpoints
+from rankbench.execution.worker import ended_early
 from rankbench.experiments import PER_STEP, Budget, Figure, Published
 from rankbench.experiments.spaces import Tune
 from rankbench.metrics import evaluate
@@ -835,7 +836,7 @@ def test_whatever_did_not_end_well_is_run_again_on_request(tmp_path, status):
 )
 def test_a_cell_beside_others_is_contended_unless_their_load_is_known_to_be_small(beside, load, contended):
     cell = plan(TINY, ONCE).cells[0]
-    assert result_of(cell, Outcome(load=load), MACHINE, beside).contended is contended
+    assert result_of(cell, replace(ended_early("failed", "boom"), load=load), MACHINE, beside).contended is contended
 
 
 def test_what_somebody_made_anew_since_is_taken_even_under_force(tmp_path):
