@@ -140,6 +140,12 @@ class Cell:
         }
 
     @property
+    def is_decided(self) -> bool:
+        """Whether all of its settings are known; a cell that waits for its trials lacks those that they choose."""
+        settings = dict(self.solver.settings)
+        return self.budget.patience is None and all(name in settings for name in self.tuned)
+
+    @property
     def is_trial(self) -> bool:
         """Whether the cell is a trial of a search, evaluated on a validation set."""
         return self.place.validation is not None
