@@ -13,7 +13,7 @@ from rankbench.names import (
     Named,
     without_settings,
 )
-from rankbench.records.cells import Cell, Measure, Profile, Skip
+from rankbench.records.cells import Cell, DataSplit, Measure, Profile, Skip
 from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 
@@ -111,8 +111,7 @@ class Study:
         for entry in self.entries:
             cell = entry.cell
             written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
-            place = (cell.place.data.identity, cell.place.split.identity)
-            key = (*place, cell.solver.base, written, cell.threads)
+            key = (*cell.place.whole.identity, cell.solver.base, written, cell.threads)
             gathered.setdefault(key, []).append(entry)
         return tuple(_group(tuple(members)) for members in gathered.values())
 
@@ -126,13 +125,22 @@ class Study:
 class Group:
     """All repetitions of one solver with the same written settings on one data set and split."""
 
-    data: Named
-    split: Named
+    place: DataSplit
     solver: Named
     tuned: tuple[str, ...]
     determinism: Determinism
     threads: int
     entries: tuple[Entry, ...]
+
+    @property
+    def data(self) -> Named:
+        """The data set."""
+        return self.place.data
+
+    @property
+    def split(self) -> Named:
+        """The split."""
+        return self.place.split
 
     @cached_property
     def good(self) -> tuple[Result, ...]:
@@ -153,15 +161,14 @@ class Group:
     def key(self) -> tuple[object, ...]:
         """A key that is equal for groups that differ in nothing but the number of threads."""
         written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
-        return self.data.identity, self.split.identity, self.solver.base, written
+        return *self.place.identity, self.solver.base, written
 
 
 def _group(members: tuple[Entry, ...]) -> Group:
     """The group of these cells, which differ only in the repetition and the settings that tuning chose for it."""
     first = members[0].cell
     return Group(
-        data=first.place.data,
-        split=first.place.split,
+        place=first.place.whole,
         solver=without_settings(first.solver, first.tuned),
         tuned=first.tuned,
         determinism=first.determinism,
