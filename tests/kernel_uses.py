@@ -32,8 +32,6 @@ SETTINGS = (
     "altsvm[rank=3]",
     "altsvm[rank=1,loss=hinge,groups=3,inner=2]",
     "altsvm[rank=5,schedule=random]",
-    "altsvm[rank=9,precision=single]",
-    "altsvm[rank=2,precision=single,schedule=random]",
     "altsvm[rank=2,schedule=hogwild]",
     "bpr[rank=3,parts=3]",
     "bpr[rank=1,least=3]",

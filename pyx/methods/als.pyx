@@ -21,6 +21,14 @@ from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView
 
+cdef extern from *:
+    """
+    #define RANKBENCH_EXACT 1e-30
+    #define RANKBENCH_VANISHED 1e-250
+    """
+    const double EXACT "RANKBENCH_EXACT"  # of a squared residual, relative to the first one: rounding errors are left
+    const double VANISHED "RANKBENCH_VANISHED"  # below this a squared length may underflow in a product
+
 cdef enum:
     _BLOCK = 256  # vectors gathered at a time: they stay in the second-level cache
     _FEW = 24  # up to this rank a loop over the triangle is faster than a call
@@ -169,11 +177,12 @@ cdef int _improve_row(
 ) noexcept nogil:
     """Conjugate gradients on (sum v v^T + lam I) out = sum y v from `out`; zero for a row without entries.
 
+    It ends where the residual has lost all its digits: further directions would be made of rounding errors, and grow.
     Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + lam I) out.
     """
     cdef Py_ssize_t a
     cdef int _iteration
-    cdef double squared, before, length
+    cdef double squared, start, before, length
     if rows.indptr[row] == rows.indptr[row + 1]:
         for a in range(rank):
             out[a] = 0.0
@@ -183,8 +192,9 @@ cdef int _improve_row(
         memory.residual[a] -= memory.lam * out[a]
         memory.direction[a] = memory.residual[a]
     squared = dot_any(memory.residual, memory.residual, rank)
+    start = squared
     for _iteration in range(memory.iterations):
-        if squared == 0.0:
+        if squared <= EXACT * start or squared < VANISHED:
             break
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
         for a in range(rank):

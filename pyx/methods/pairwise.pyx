@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankbench.kernels.shared.lanes cimport LANES, SINGLE_LANES
-from rankbench.kernels.shared.rows cimport first_number, first_value
+from rankbench.kernels.shared.rows cimport first_value
 
 
 cdef class DescentFactors:
@@ -25,8 +25,8 @@ cdef class DescentFactors:
     ):
         """Take the arrays, without a copy."""
         cdef bint single = users.dtype == np.float32
-        cdef char *first_user = first_number(users, single)
-        cdef char *first_item = first_number(items, single)
+        cdef char *first_user = _first(users, single)
+        cdef char *first_item = _first(items, single)
         if users.shape[1] != items.shape[1]:
             raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
         if users.shape[1] % (SINGLE_LANES if single else LANES):
@@ -38,3 +38,14 @@ cdef class DescentFactors:
             first_user, first_item, users.shape[1] * users.itemsize, users.shape[1], single,
             Rates(first_value(user_shrink), first_value(item_shrink), step, decay),
         )
+
+
+cdef char *_first(object rows, bint single) except? NULL:
+    """The address of the first number of these rows, or NULL if there are none; an error if they are not such rows."""
+    cdef double[:, ::1] doubles
+    cdef float[:, ::1] singles
+    if single:
+        singles = rows
+        return <char *> &singles[0, 0] if singles.shape[0] and singles.shape[1] else NULL
+    doubles = rows
+    return <char *> &doubles[0, 0] if doubles.shape[0] and doubles.shape[1] else NULL

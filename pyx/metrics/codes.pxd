@@ -25,3 +25,4 @@ cpdef enum Code:
     ONE_SIDED_2
     INSENSITIVE_1
     INSENSITIVE_2
+    KNOWN  # how many there are; no metric

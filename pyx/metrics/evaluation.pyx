@@ -29,6 +29,7 @@ from rankbench.kernels.metrics.codes cimport (
     ONE_SIDED_1,
     ONE_SIDED_2,
     ORDERED_PAIRS,
+    PAIRWISE_ERROR,
     SPEARMAN,
     TEST_TRAIN_ERROR,
     TEST_TRAIN_PAIRS,
@@ -194,7 +195,7 @@ cdef Needs _needs(const RequestView *asked) noexcept nogil:
             needs.depth = Depth(PY_SSIZE_T_MAX, PY_SSIZE_T_MAX)
         elif request.code in (HINGE_RANK_1, HINGE_RANK_2, ONE_SIDED_1, ONE_SIDED_2):
             needs.depth.places = PY_SSIZE_T_MAX
-        elif request.code != MAGNITUDE_2:
+        elif request.code in (PAIRWISE_ERROR, MISRANKING, ORDERED_PAIRS, KENDALL):
             needs.pairs = True
     return needs
 
@@ -246,6 +247,13 @@ cdef Rows _join_rows(User *user) noexcept nogil:
     return Rows(n, user.memory.joined, user.memory.joined + n)
 
 
+cdef inline bint of_magnitude(int code) noexcept nogil:
+    """Whether a metric is one of Cortes's costs."""
+    return code in (
+        HINGE_RANK_1, HINGE_RANK_2, MAGNITUDE_1, MAGNITUDE_2, ONE_SIDED_1, ONE_SIDED_2, INSENSITIVE_1, INSENSITIVE_2
+    )
+
+
 cdef double _metric(User *user, Request request, const double *discounts) noexcept nogil:
     """One metric of a user for whom all that it needs has been prepared."""
     if of_places(request.code):
@@ -254,7 +262,7 @@ cdef double _metric(User *user, Request request, const double *discounts) noexce
         return _kendall_tau_b(user.own)
     if request.code == SPEARMAN:
         return _spearman(user)
-    if request.code >= HINGE_RANK_1:
+    if of_magnitude(request.code):
         return _magnitude(user, request)
     return _of_pairs(user, request.code)
 
@@ -363,7 +371,11 @@ cdef double _of_pairs(const User *user, int code) noexcept nogil:
         return pairs.ordered
     if pairs.ordered == 0.0:
         return NAN
-    return (pairs.wrong + (1.0 if code == MISRANKING else 0.5) * pairs.tied) / pairs.ordered
+    if code == MISRANKING:
+        return (pairs.wrong + pairs.tied) / pairs.ordered
+    if code in (PAIRWISE_ERROR, TEST_TRAIN_ERROR, BOTH_ERROR):
+        return (pairs.wrong + 0.5 * pairs.tied) / pairs.ordered
+    return NAN  # no metric of pairs
 
 
 cdef Pairs _less(Pairs one, Pairs other) noexcept nogil:
@@ -453,11 +465,14 @@ cdef double _magnitude(User *user, Request request) noexcept nogil:
         return 2.0 / n * _squared_deviations(user.test)
     if code == MAGNITUDE_1:
         return 2.0 / (n * n) * _beyond(user.memory.residuals, user.test.n, 0.0, 1)
+    cdef int power = 2 if code in (INSENSITIVE_2, HINGE_RANK_2, ONE_SIDED_2) else 1
     if code in (INSENSITIVE_1, INSENSITIVE_2):
-        return 2.0 / (n * n) * _beyond(user.memory.residuals, user.test.n, request.threshold, code - INSENSITIVE_1 + 1)
+        return 2.0 / (n * n) * _beyond(user.memory.residuals, user.test.n, request.threshold, power)
     if code in (HINGE_RANK_1, HINGE_RANK_2):
-        return 2.0 / (n * n) * _over_exchanges(user, False, code - HINGE_RANK_1 + 1)
-    return 2.0 / (n * n) * _over_exchanges(user, True, code - ONE_SIDED_1 + 1)
+        return 2.0 / (n * n) * _over_exchanges(user, False, power)
+    if code in (ONE_SIDED_1, ONE_SIDED_2):
+        return 2.0 / (n * n) * _over_exchanges(user, True, power)
+    return NAN  # no cost of magnitudes
 
 
 cdef inline void _join(Group *group, double value) noexcept nogil:

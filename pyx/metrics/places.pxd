@@ -40,7 +40,7 @@ cdef extern from "Python.h" nogil:
 
 cdef inline bint of_places(int code) noexcept nogil:
     """Whether a metric depends on the places of the best candidates alone."""
-    return code == NDCG or code == NDCG_LINEAR or code == PRECISION or RECALL <= code <= AUC
+    return code in (NDCG, NDCG_LINEAR, PRECISION, RECALL, RECIPROCAL_RANK, AVERAGE_PRECISION, AUC)
 
 
 cdef inline Py_ssize_t furthest(Request request) noexcept nogil:
@@ -70,7 +70,9 @@ cdef inline double metric_of_places(const Places *user, Request request, const d
         return _reciprocal_rank(user, cut, request.threshold)
     if request.code == AVERAGE_PRECISION:
         return _average_precision(user, cut, request.threshold)
-    return _auc(user, request.threshold)
+    if request.code == AUC:
+        return _auc(user, request.threshold)
+    return NAN  # no metric of places
 
 
 cdef inline double relevant_truths(const double *truth, Py_ssize_t n, double threshold) noexcept nogil:

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t
 
+from rankbench.kernels.metrics.codes cimport KNOWN
 from rankbench.kernels.shared.rows cimport first_id, first_value
 
 
@@ -23,6 +24,9 @@ cdef class Requests:
         """Take the arrays, without a copy."""
         if not codes.shape[0] == cuts.shape[0] == thresholds.shape[0]:
             raise ValueError("each metric must have a code, a cut and a threshold")
+        for code in codes:
+            if not 0 <= code < KNOWN:
+                raise ValueError(f"no metric has the code {code}: they are 0 to {KNOWN - 1}")
         self.codes, self.cuts, self.thresholds, self.discounts = codes, cuts, thresholds, discounts
         self.view = RequestView(
             codes.shape[0], first_id(codes), first_id(cuts), first_value(thresholds), first_value(discounts)

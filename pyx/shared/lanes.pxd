@@ -66,67 +66,63 @@ cdef extern from *:
         return (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
 
+    static inline void rankbench_add_product(
+        rankbench_four *product, const double *x, const double *y, const double *z
+    ) {
+        rankbench_four a, b, c;
+        memcpy(&a, x, sizeof a);
+        memcpy(&b, y, sizeof b);
+        memcpy(&c, z, sizeof c);
+        *product += a * (b - c);
+    }
+
+    static inline void rankbench_add_square(rankbench_four *square, const double *y, const double *z) {
+        rankbench_four b, c;
+        memcpy(&b, y, sizeof b);
+        memcpy(&c, z, sizeof c);
+        *square += (b - c) * (b - c);
+    }
+
     static inline double rankbench_sum_of_eight(rankbench_four even, rankbench_four odd) {
         even += odd;
         return (even[0] + even[1]) + (even[2] + even[3]);
     }
 
-    /* Sums over long rows of doubles or floats, in doubles; only differences of floats are floats. Two sums are kept,
-       of every other four terms, so that an addition need not wait for the one just before it. */
-    #define RANKBENCH_LONG_ROWS(number, four, load, less, terms, squared, dot_difference, of_difference) \\
-        typedef number four __attribute__((vector_size(4 * sizeof(number)))); \\
-        static inline rankbench_four load(const number *x) { \\
-            four a; \\
-            memcpy(&a, x, sizeof a); \\
-            return __builtin_convertvector(a, rankbench_four); \\
-        } \\
-        static inline rankbench_four less(const number *x, const number *y) { \\
-            four a, b; \\
-            memcpy(&a, x, sizeof a); \\
-            memcpy(&b, y, sizeof b); \\
-            return __builtin_convertvector(a - b, rankbench_four); \\
-        } \\
-        static inline double dot_difference(const number *x, const number *y, const number *z, Py_ssize_t n) { \\
-            rankbench_four even = {0}, odd = {0}; \\
-            Py_ssize_t k; \\
-            for (k = 0; k + 8 <= n; k += 8) { \\
-                even += load(x + k) * less(y + k, z + k); \\
-                odd += load(x + k + 4) * less(y + k + 4, z + k + 4); \\
-            } \\
-            if (k < n) \\
-                even += load(x + k) * less(y + k, z + k); \\
-            return rankbench_sum_of_eight(even, odd); \\
-        } \\
-        static inline void terms( \\
-            const number *x, const number *y, const number *z, rankbench_four *product, rankbench_four *squares \\
-        ) { \\
-            const rankbench_four difference = less(y, z); \\
-            *product += load(x) * difference; \\
-            *squares += difference * difference; \\
-        } \\
-        static inline rankbench_difference of_difference( \\
-            const number *x, const number *y, const number *z, Py_ssize_t n \\
-        ) { \\
-            rankbench_four even = {0}, odd = {0}, even_squares = {0}, odd_squares = {0}; \\
-            rankbench_difference found; \\
-            Py_ssize_t k; \\
-            for (k = 0; k + 8 <= n; k += 8) { \\
-                terms(x + k, y + k, z + k, &even, &even_squares); \\
-                terms(x + k + 4, y + k + 4, z + k + 4, &odd, &odd_squares); \\
-            } \\
-            if (k < n) \\
-                terms(x + k, y + k, z + k, &even, &even_squares); \\
-            found.product = rankbench_sum_of_eight(even, odd); \\
-            found.square = rankbench_sum_of_eight(even_squares, odd_squares); \\
-            return found; \\
-        } \\
-        static inline double squared(const number *x, Py_ssize_t n) { \\
-            rankbench_four sum = {0}; \\
-            Py_ssize_t k; \\
-            for (k = 0; k < n; k += 4) \\
-                sum += load(x + k) * load(x + k); \\
-            return (sum[0] + sum[1]) + (sum[2] + sum[3]); \\
+    /* Two sums are kept, of every other four terms, so that an addition need not wait for the one just before it. */
+    static inline double rankbench_long_dot_difference(
+        const double *x, const double *y, const double *z, Py_ssize_t n
+    ) {
+        rankbench_four even = {0}, odd = {0};
+        Py_ssize_t k;
+        for (k = 0; k + 8 <= n; k += 8) {
+            rankbench_add_product(&even, x + k, y + k, z + k);
+            rankbench_add_product(&odd, x + k + 4, y + k + 4, z + k + 4);
         }
+        if (k < n)
+            rankbench_add_product(&even, x + k, y + k, z + k);
+        return rankbench_sum_of_eight(even, odd);
+    }
+
+    static inline rankbench_difference rankbench_of_long_difference(
+        const double *x, const double *y, const double *z, Py_ssize_t n
+    ) {
+        rankbench_four even = {0}, odd = {0}, even_square = {0}, odd_square = {0};
+        rankbench_difference found;
+        Py_ssize_t k;
+        for (k = 0; k + 8 <= n; k += 8) {
+            rankbench_add_product(&even, x + k, y + k, z + k);
+            rankbench_add_product(&odd, x + k + 4, y + k + 4, z + k + 4);
+            rankbench_add_square(&even_square, y + k, z + k);
+            rankbench_add_square(&odd_square, y + k + 4, z + k + 4);
+        }
+        if (k < n) {
+            rankbench_add_product(&even, x + k, y + k, z + k);
+            rankbench_add_square(&even_square, y + k, z + k);
+        }
+        found.product = rankbench_sum_of_eight(even, odd);
+        found.square = rankbench_sum_of_eight(even_square, odd_square);
+        return found;
+    }
     #else
     static inline double rankbench_dot_difference(const double *x, const double *y, const double *z, Py_ssize_t n) {
         double sums[4] = {0};
@@ -136,36 +132,30 @@ cdef extern from *:
         return (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
 
-    #define RANKBENCH_LONG_ROWS(number, four, load, less, terms, squared, dot_difference, of_difference) \\
-        static inline rankbench_difference of_difference( \\
-            const number *x, const number *y, const number *z, Py_ssize_t n \\
-        ) { \\
-            double product[8] = {0}, squares[8] = {0}; \\
-            rankbench_difference found; \\
-            Py_ssize_t k; \\
-            for (k = 0; k < n; k++) { \\
-                const double difference = y[k] - z[k]; \\
-                product[k % 8] += x[k] * difference; \\
-                squares[k % 8] += difference * difference; \\
-            } \\
-            for (k = 0; k < 4; k++) { \\
-                product[k] += product[k + 4]; \\
-                squares[k] += squares[k + 4]; \\
-            } \\
-            found.product = (product[0] + product[1]) + (product[2] + product[3]); \\
-            found.square = (squares[0] + squares[1]) + (squares[2] + squares[3]); \\
-            return found; \\
-        } \\
-        static inline double dot_difference(const number *x, const number *y, const number *z, Py_ssize_t n) { \\
-            return of_difference(x, y, z, n).product; \\
-        } \\
-        static inline double squared(const number *x, Py_ssize_t n) { \\
-            double sums[4] = {0}; \\
-            Py_ssize_t k; \\
-            for (k = 0; k < n; k++) \\
-                sums[k % 4] += (double) x[k] * x[k]; \\
-            return (sums[0] + sums[1]) + (sums[2] + sums[3]); \\
+    static inline rankbench_difference rankbench_of_long_difference(
+        const double *x, const double *y, const double *z, Py_ssize_t n
+    ) {
+        double product[8] = {0}, square[8] = {0};
+        rankbench_difference found;
+        Py_ssize_t k;
+        for (k = 0; k < n; k++) {
+            product[k % 8] += x[k] * (y[k] - z[k]);
+            square[k % 8] += (y[k] - z[k]) * (y[k] - z[k]);
         }
+        for (k = 0; k < 4; k++) {
+            product[k] += product[k + 4];
+            square[k] += square[k + 4];
+        }
+        found.product = (product[0] + product[1]) + (product[2] + product[3]);
+        found.square = (square[0] + square[1]) + (square[2] + square[3]);
+        return found;
+    }
+
+    static inline double rankbench_long_dot_difference(
+        const double *x, const double *y, const double *z, Py_ssize_t n
+    ) {
+        return rankbench_of_long_difference(x, y, z, n).product;
+    }
 
     static inline void rankbench_dot_four(
         const double *x, const double *const *rows, Py_ssize_t n, double *out
@@ -179,14 +169,6 @@ cdef extern from *:
         }
     }
     #endif
-    RANKBENCH_LONG_ROWS(
-        double, rankbench_four_doubles, rankbench_load_doubles, rankbench_less_doubles, rankbench_terms_of_doubles,
-        rankbench_square_of_doubles, rankbench_long_dot_difference, rankbench_of_long_difference
-    )
-    RANKBENCH_LONG_ROWS(
-        float, rankbench_four_floats, rankbench_load_floats, rankbench_less_floats, rankbench_terms_of_floats,
-        rankbench_square_of_floats, rankbench_long_dot_difference_of_floats, rankbench_of_long_difference_of_floats
-    )
     """
     void _dot_four "rankbench_dot_four" (
         const double *x, const double *const *rows, Py_ssize_t n, double *out
@@ -203,13 +185,6 @@ cdef extern from *:
     Difference _of_long_difference "rankbench_of_long_difference" (
         const double *x, const double *y, const double *z, Py_ssize_t n
     ) noexcept nogil
-    double long_dot_difference_of_singles "rankbench_long_dot_difference_of_floats" (
-        const float *x, const float *y, const float *z, Py_ssize_t n
-    ) noexcept nogil
-    Difference of_long_difference_of_singles "rankbench_of_long_difference_of_floats" (
-        const float *x, const float *y, const float *z, Py_ssize_t n
-    ) noexcept nogil
-    double square_of_singles "rankbench_square_of_floats" (const float *x, Py_ssize_t n) noexcept nogil
 
 
 cdef inline void dot_rows(

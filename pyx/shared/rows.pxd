@@ -61,17 +61,6 @@ cdef inline double *first_row(double[:, ::1] rows) noexcept nogil:
     return &rows[0, 0] if rows.shape[0] > 0 and rows.shape[1] > 0 else NULL
 
 
-cdef inline char *first_number(object rows, bint single) except? NULL:
-    """The address of the first number of a matrix of floats or doubles; NULL for an empty one, an error for another."""
-    cdef double[:, ::1] doubles
-    cdef float[:, ::1] singles
-    if single:
-        singles = rows
-        return <char *> &singles[0, 0] if singles.shape[0] > 0 and singles.shape[1] > 0 else NULL
-    doubles = rows
-    return <char *> first_row(doubles)
-
-
 cdef inline Py_ssize_t longest_row(const int64_t *indptr, Py_ssize_t n) noexcept nogil:
     """The largest number of entries in any of n rows."""
     cdef Py_ssize_t row, longest = 0

@@ -35,21 +35,16 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport (
-    LANES, SINGLE_LANES, Difference, dot, fetch_both, long_dot_difference, long_dot_difference_of_singles,
-    of_long_difference, of_long_difference_of_singles, read_ahead, square_of_singles
+    Difference, dot, fetch_both, long_dot_difference, of_long_difference, read_ahead
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_number, longest_row
+from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
 cdef enum:
     _AHEAD = 2  # how many comparisons ahead the rows of V are prefetched
     _WINDOW = 4096  # doubles in the users' vectors of a window's comparisons; they fit in the first-level cache
 
 cdef double _HUGE = 1e300  # the step of the dual of an example of length zero, which takes it to its upper bound
-
-ctypedef fused number:  # of the users' and the items' vectors; their products are summed in doubles either way
-    double
-    float
 
 cdef packed struct Record:
     int32_t user
@@ -68,21 +63,19 @@ cdef struct Bounds:
 cdef struct ItemsMachine:
     # The items' half: the data that all its tasks share.
     Bounds bounds
-    const char *users  # floats if `single`, else doubles; so are the items
+    const double *users
     const double *inverses  # by user: 1 / (2 |u|^2 + ridge)
-    char *items
+    double *items
     Py_ssize_t rank  # padded to whole lanes
     bint atomic
-    bint single
 
 cdef struct UsersMachine:
     # The users' half: the data that all users share.
     Bounds bounds
     float *duals
-    char *users  # floats if `single`, else doubles; so are the items
-    const char *items
+    double *users
+    const double *items
     Py_ssize_t rank  # padded to whole lanes
-    bint single
 
 cdef struct User:
     # The machine of one user.
@@ -90,7 +83,7 @@ cdef struct User:
     const int32_t *better
     const int32_t *worse
     float *duals
-    char *u
+    double *u
     int32_t *order  # in which the comparisons are visited
     Stream stream
 
@@ -101,16 +94,14 @@ cdef struct Memory:
 
 cdef extern from *:
     """
+    static inline void rankbench_atomic_add(double *target, double value) {
     #ifdef _OPENMP
-    #define RANKBENCH_ATOMIC _Pragma("omp atomic")
-    #else
-    #define RANKBENCH_ATOMIC
+    #pragma omp atomic
     #endif
-    static inline void rankbench_atomic_add(double *target, double value) { RANKBENCH_ATOMIC *target += value; }
-    static inline void rankbench_atomic_add_single(float *target, float value) { RANKBENCH_ATOMIC *target += value; }
+        *target += value;
+    }
     """
-    void _atomic_add_double "rankbench_atomic_add" (double *target, double value) noexcept nogil
-    void _atomic_add_single "rankbench_atomic_add_single" (float *target, float value) noexcept nogil
+    void _atomic_add "rankbench_atomic_add" (double *target, double value) noexcept nogil
 
 
 cdef class Box:
@@ -124,29 +115,16 @@ cdef class Box:
 
 
 cdef class Vectors:
-    """The users' and the items' vectors, which are changed in place; rows are padded with zeros to whole lanes.
+    """The users' and the items' vectors, which are changed in place; rows are padded with zeros to whole lanes."""
 
-    Both are arrays of doubles or both of floats.
-    """
+    cdef double[:, ::1] users
+    cdef double[:, ::1] items
 
-    cdef object arrays  # kept alive
-    cdef char *users
-    cdef char *items
-    cdef Py_ssize_t n_users
-    cdef Py_ssize_t n_items
-    cdef Py_ssize_t rank
-    cdef bint single
-
-    def __init__(self, *, users: "Floats | Float32s", items: "Floats | Float32s"):
+    def __init__(self, *, double[:, ::1] users, double[:, ::1] items):
         """Take the arrays, without a copy."""
-        self.single = users.dtype == np.float32
-        self.users, self.items = first_number(users, self.single), first_number(items, self.single)
-        self.n_users, self.n_items, self.rank = users.shape[0], items.shape[0], users.shape[1]
         if users.shape[1] != items.shape[1]:
             raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
-        if self.rank % (SINGLE_LANES if self.single else LANES):
-            raise ValueError(f"rows of {self.rank} numbers are not padded to whole lanes")
-        self.arrays = users, items
+        self.users, self.items = users, items
 
 
 cdef class TaskRecords:
@@ -215,12 +193,14 @@ def items_pass(
     """
     threads = team(threads)
     agree("columns of rounds", rounds.shape[1], 2)
-    cdef double[::1] inverses = np.empty(vectors.n_users)
+    cdef double[::1] inverses = np.empty(vectors.users.shape[0])
     cdef ItemsMachine machine = _items_machine(box, vectors, atomic)
     cdef Py_ssize_t turn, task, first, end, user
+    cdef const double *u
     machine.inverses = &inverses[0]
-    for user in prange(vectors.n_users, nogil=True, schedule="static", num_threads=threads):
-        inverses[user] = _inverse_of(&machine, user)
+    for user in prange(vectors.users.shape[0], nogil=True, schedule="static", num_threads=threads):
+        u = &vectors.users[user, 0]
+        inverses[user] = _inverse(2.0 * dot(u, u, machine.rank) + machine.bounds.ridge)
     for turn in range(rounds.shape[0]):
         first, end = rounds[turn, 0], rounds[turn, 1]
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
@@ -270,21 +250,21 @@ def users_pass(
 ):
     """Rebuild each user's vector from its duals, and visit its comparisons `passes` times, each in a new order."""
     threads = team(threads)
-    agree("users", vectors.n_users, comparisons.view.n)
+    agree("users", vectors.users.shape[0], comparisons.view.n)
     agree("duals", duals.shape[0], comparisons.better.shape[0])
-    cdef Py_ssize_t user, n_items = vectors.n_items
+    cdef Py_ssize_t user, n_items = vectors.items.shape[0]
     cdef Py_ssize_t longest = longest_row(comparisons.view.indptr, comparisons.view.n)
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, longest, n_items)
     cdef Scratch scratch = Scratch(arena.used, threads)
     cdef UsersMachine machine = UsersMachine(
-        box.bounds, &duals[0], vectors.users, vectors.items, vectors.rank, vectors.single
+        box.bounds, &duals[0], &vectors.users[0, 0], &vectors.items[0, 0], vectors.items.shape[1]
     )
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, longest, n_items)
         memset(memory.weights, 0, n_items * sizeof(double))
-        for user in prange(0, vectors.n_users, 2, schedule="dynamic", chunksize=8):
+        for user in prange(0, vectors.users.shape[0], 2, schedule="dynamic", chunksize=8):
             _visit_two_users(&machine, comparisons, user, memory, passes, seed)
 
 
@@ -293,14 +273,13 @@ def drawn_items_pass(*, Box box, TaskRecords tasks, Vectors vectors, rng):
     cdef bitgen_t *bits = bit_generator(rng)
     cdef ItemsMachine machine = _items_machine(box, vectors, False)
     cdef Py_ssize_t _time, n = tasks.records.shape[0]
+    cdef const double *u
     cdef Record *record
     with rng.bit_generator.lock, nogil:
         for _time in range(n):
             record = &tasks.records[below(bits, <uint32_t> n)]
-            if machine.single:
-                _update_items(&machine, <float *> machine.items, record, _inverse_of(&machine, record.user))
-            else:
-                _update_items(&machine, <double *> machine.items, record, _inverse_of(&machine, record.user))
+            u = machine.users + record.user * machine.rank
+            _update_items(&machine, record, _inverse(2.0 * dot(u, u, machine.rank) + machine.bounds.ridge))
 
 
 def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors vectors, rng):
@@ -308,19 +287,21 @@ def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors ve
 
     The dual of a record has the same index in `duals`.
     """
+    cdef Bounds bounds = box.bounds
     cdef bitgen_t *bits = bit_generator(rng)
-    cdef Py_ssize_t _time, row, n = tasks.records.shape[0]
+    cdef Py_ssize_t _time, row, rank = vectors.items.shape[1], n = tasks.records.shape[0]
     agree("duals", duals.shape[0], n)
-    cdef UsersMachine machine = UsersMachine(
-        box.bounds, &duals[0], vectors.users, vectors.items, vectors.rank, vectors.single
-    )
+    cdef double *users = &vectors.users[0, 0]
+    cdef const double *items = &vectors.items[0, 0]
+    cdef const Record *record
     with rng.bit_generator.lock, nogil:
         for _time in range(n):
             row = below(bits, <uint32_t> n)
-            if machine.single:
-                _update_drawn(&machine, <float *> machine.users, &tasks.records[row], &duals[row])
-            else:
-                _update_drawn(&machine, <double *> machine.users, &tasks.records[row], &duals[row])
+            record = &tasks.records[row]
+            _update_user(
+                &bounds, &duals[row], users + record.user * rank, items + record.better * rank,
+                items + record.worse * rank, rank,
+            )
 
 
 def sums(*, const float[:] duals) -> tuple[float, float]:
@@ -350,30 +331,10 @@ cdef ItemsMachine _items_machine(Box box, Vectors vectors, bint atomic):
     cdef Bounds bounds = Bounds(0.0, 0.0)
     if box is not None:
         bounds = box.bounds
-    return ItemsMachine(bounds, vectors.users, NULL, vectors.items, vectors.rank, atomic, vectors.single)
+    return ItemsMachine(bounds, &vectors.users[0, 0], NULL, &vectors.items[0, 0], vectors.items.shape[1], atomic)
 
 
-cdef inline double _inverse_of(const ItemsMachine *machine, Py_ssize_t user) noexcept nogil:
-    """1 / (2 |u|^2 + ridge) for a user's vector u."""
-    cdef double square
-    if machine.single:
-        square = _square(<const float *> machine.users + user * machine.rank, machine.rank)
-    else:
-        square = _square(<const double *> machine.users + user * machine.rank, machine.rank)
-    return _inverse(2.0 * square + machine.bounds.ridge)
-
-
-cdef void _visit_task(const ItemsMachine *machine, Record *records, Py_ssize_t n, Stream stream) noexcept nogil:
-    """Visit the records of a task."""
-    if machine.single:
-        _visit_windows(machine, <float *> machine.items, records, n, stream)
-    else:
-        _visit_windows(machine, <double *> machine.items, records, n, stream)
-
-
-cdef void _visit_windows(
-    const ItemsMachine *shared, number *items, Record *records, Py_ssize_t n, Stream stream
-) noexcept nogil:
+cdef void _visit_task(const ItemsMachine *shared, Record *records, Py_ssize_t n, Stream stream) noexcept nogil:
     """Visit a task window by window, from a random start and with a random stride that visits each window once."""
     cdef ItemsMachine machine = shared[0]
     cdef Py_ssize_t window = max(<Py_ssize_t> 32, _WINDOW // machine.rank), windows = (n + window - 1) // window
@@ -386,12 +347,12 @@ cdef void _visit_windows(
         while _common_divisor(stride, windows) != 1:
             stride = 1 + below(&stream, <uint32_t> (windows - 1))
     for _turn in range(windows):
-        _visit_window(&machine, items, records + place * window, min(window, n - place * window), &stream)
+        _visit_window(&machine, records + place * window, min(window, n - place * window), &stream)
         place = (place + stride) % windows
 
 
 cdef inline void _visit_window(
-    const ItemsMachine *machine, number *items, Record *records, Py_ssize_t n, Stream *stream
+    const ItemsMachine *machine, Record *records, Py_ssize_t n, Stream *stream
 ) noexcept nogil:
     """Shuffle the records, and update V by each of them.
 
@@ -408,13 +369,13 @@ cdef inline void _visit_window(
     place = 0
     while place < n:
         if not machine.atomic and place + 1 < n and _share_no_item(records + place, records + place + 1):
-            _fetch_items(machine, items, records, place + _AHEAD, n)
-            _fetch_items(machine, items, records, place + _AHEAD + 1, n)
-            _update_two_records(machine, items, records + place, records + place + 1)
+            _fetch_items(machine, records, place + _AHEAD, n)
+            _fetch_items(machine, records, place + _AHEAD + 1, n)
+            _update_two_records(machine, records + place, records + place + 1)
             place += 2
         else:
-            _fetch_items(machine, items, records, place + _AHEAD, n)
-            _update_items(machine, items, records + place, machine.inverses[records[place].user])
+            _fetch_items(machine, records, place + _AHEAD, n)
+            _update_items(machine, records + place, machine.inverses[records[place].user])
             place += 1
 
 
@@ -427,15 +388,12 @@ cdef inline bint _share_no_item(const Record *one, const Record *other) noexcept
 
 
 cdef inline void _fetch_items(
-    const ItemsMachine *machine, number *items, const Record *records, Py_ssize_t place, Py_ssize_t n
+    const ItemsMachine *machine, const Record *records, Py_ssize_t place, Py_ssize_t n
 ) noexcept nogil:
     """Prefetch the items' vectors of a record, if the window has so many."""
     cdef Py_ssize_t rank = machine.rank
     if place < n:
-        fetch_both(
-            <double *> (items + records[place].better * rank), <double *> (items + records[place].worse * rank),
-            rank * sizeof(number) // sizeof(double),
-        )
+        fetch_both(machine.items + records[place].better * rank, machine.items + records[place].worse * rank, rank)
 
 
 cdef inline Py_ssize_t _common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
@@ -448,66 +406,52 @@ cdef inline Py_ssize_t _common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogi
     return a
 
 
-cdef inline void _update_items(
-    const ItemsMachine *machine, number *items, Record *record, double inverse
-) noexcept nogil:
+cdef inline void _update_items(const ItemsMachine *machine, Record *record, double inverse) noexcept nogil:
     """Set one dual to its best value, and move the two items of the record along the user's vector."""
     cdef Py_ssize_t rank = machine.rank
-    cdef const number *u = <const number *> machine.users + record.user * rank
-    cdef number *v = items + record.better * rank
-    cdef number *w = items + record.worse * rank
+    cdef const double *u = machine.users + record.user * rank
+    cdef double *v = machine.items + record.better * rank
+    cdef double *w = machine.items + record.worse * rank
     cdef double before = record.dual
-    record.dual = _best(&machine.bounds, before, _margin(u, v, w, rank), inverse)
+    record.dual = _best(&machine.bounds, before, long_dot_difference(u, v, w, rank), inverse)
     if machine.atomic:
         _add_atomically(v, w, u, record.dual - before, rank)
     else:
         _add_both(v, w, u, record.dual - before, rank)
 
 
-cdef inline void _update_two_records(
-    const ItemsMachine *machine, number *items, Record *one, Record *other
-) noexcept nogil:
+cdef inline void _update_two_records(const ItemsMachine *machine, Record *one, Record *other) noexcept nogil:
     """As `_update_items` for one record and then for the other; they share no item, so neither waits for the other."""
     cdef Py_ssize_t rank = machine.rank
-    cdef const number *u = <const number *> machine.users + one.user * rank
-    cdef const number *t = <const number *> machine.users + other.user * rank
-    cdef number *v = items + one.better * rank
-    cdef number *w = items + one.worse * rank
-    cdef number *x = items + other.better * rank
-    cdef number *y = items + other.worse * rank
+    cdef const double *u = machine.users + one.user * rank
+    cdef const double *t = machine.users + other.user * rank
+    cdef double *v = machine.items + one.better * rank
+    cdef double *w = machine.items + one.worse * rank
+    cdef double *x = machine.items + other.better * rank
+    cdef double *y = machine.items + other.worse * rank
     cdef double before = one.dual, other_before = other.dual
-    cdef double a = _margin(u, v, w, rank), b = _margin(t, x, y, rank)
+    cdef double a = long_dot_difference(u, v, w, rank), b = long_dot_difference(t, x, y, rank)
     one.dual = _best(&machine.bounds, before, a, machine.inverses[one.user])
     other.dual = _best(&machine.bounds, other_before, b, machine.inverses[other.user])
     _add_both(v, w, u, one.dual - before, rank)
     _add_both(x, y, t, other.dual - other_before, rank)
 
 
-cdef void _add_task(const ItemsMachine *machine, const Record *records, Py_ssize_t n, double *sums) noexcept nogil:
+cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_t n, double *sums) noexcept nogil:
     """Add a task's examples to V, each times its dual; sums[0] is the sum of these duals, sums[1] of their squares."""
-    if machine.single:
-        _add_examples(machine, <float *> machine.items, records, n, sums)
-    else:
-        _add_examples(machine, <double *> machine.items, records, n, sums)
-
-
-cdef void _add_examples(
-    const ItemsMachine *shared, number *items, const Record *records, Py_ssize_t n, double *sums
-) noexcept nogil:
-    """Add these examples to V; `sums` as in `_add_task`."""
     cdef ItemsMachine machine = shared[0]
     cdef Py_ssize_t place, rank = machine.rank
-    cdef const number *u
-    cdef number *v
-    cdef number *w
+    cdef const double *u
+    cdef double *v
+    cdef double *w
     cdef double linear = 0.0, square = 0.0
     for place in range(n):
         if records[place].dual != 0:
             linear += records[place].dual
             square += <double> records[place].dual * records[place].dual
-            u = <const number *> machine.users + records[place].user * rank
-            v = items + records[place].better * rank
-            w = items + records[place].worse * rank
+            u = machine.users + records[place].user * rank
+            v = machine.items + records[place].better * rank
+            w = machine.items + records[place].worse * rank
             _add_both(v, w, u, records[place].dual, rank)
     sums[0], sums[1] = linear, square
 
@@ -525,10 +469,9 @@ cdef inline void _visit_two_users(
     else:
         other = one
         other.n = 0
-    if machine.single:
-        _fit_two_users(machine, <const float *> machine.items, one, other, memory.weights, passes)
-    else:
-        _fit_two_users(machine, <const double *> machine.items, one, other, memory.weights, passes)
+    _rebuild_user(machine, &one, memory.weights)
+    _rebuild_user(machine, &other, memory.weights)
+    _fit_two_users(machine, one, other, passes)
 
 
 cdef inline User _user(
@@ -536,91 +479,68 @@ cdef inline User _user(
 ) noexcept nogil:
     """The machine of one user."""
     cdef Py_ssize_t first = comparisons.view.indptr[user]
-    cdef Py_ssize_t row = machine.rank * (sizeof(float) if machine.single else sizeof(double))
     return User(
         comparisons.view.indptr[user + 1] - first, comparisons.view.better + first, comparisons.view.worse + first,
-        machine.duals + first, machine.users + user * row, order, stream_of(seed, user),
+        machine.duals + first, machine.users + user * machine.rank, order, stream_of(seed, user),
     )
 
 
-cdef void _fit_two_users(
-    const UsersMachine *shared, const number *items, User one, User other, double *weights, int passes
-) noexcept nogil:
-    """Rebuild the vectors of two users, and visit their comparisons `passes` times, each time in a new order."""
+cdef void _fit_two_users(const UsersMachine *shared, User one, User other, int passes) noexcept nogil:
+    """Visit the comparisons of two users `passes` times, each time in a new order."""
     cdef UsersMachine machine = shared[0]  # a local copy, so that it stays in registers
     cdef Py_ssize_t place, together = min(one.n, other.n)
     cdef int _turn
-    _rebuild_user(&machine, items, &one, weights)
-    _rebuild_user(&machine, items, &other, weights)
     for _turn in range(passes):
         shuffled(&one.stream, one.order, one.n)
         shuffled(&other.stream, other.order, other.n)
         for place in range(together):
-            _update_two_users(&machine, items, &one, &other, place)
+            _update_two_users(&machine, &one, &other, place)
         for place in range(together, one.n):
-            _update_one_user(&machine, items, &one, place)
+            _update_one_user(&machine, &one, place)
         for place in range(together, other.n):
-            _update_one_user(&machine, items, &other, place)
+            _update_one_user(&machine, &other, place)
 
 
 cdef inline void _update_two_users(
-    const UsersMachine *machine, const number *items, const User *one, const User *other, Py_ssize_t place
+    const UsersMachine *machine, const User *one, const User *other, Py_ssize_t place
 ) noexcept nogil:
     """Visit one comparison of each."""
     cdef Py_ssize_t row = one.order[place], second = other.order[place], rank = machine.rank
-    cdef const number *v = items + one.better[row] * rank
-    cdef const number *w = items + one.worse[row] * rank
-    cdef const number *x = items + other.better[second] * rank
-    cdef const number *y = items + other.worse[second] * rank
+    cdef const double *v = machine.items + one.better[row] * rank
+    cdef const double *w = machine.items + one.worse[row] * rank
+    cdef const double *x = machine.items + other.better[second] * rank
+    cdef const double *y = machine.items + other.worse[second] * rank
     cdef double before = one.duals[row], other_before = other.duals[second]
-    _fetch_ahead(machine, items, one, place)
-    _fetch_ahead(machine, items, other, place)
-    cdef Difference a = _difference(<const number *> one.u, v, w, rank)
-    cdef Difference b = _difference(<const number *> other.u, x, y, rank)
+    _fetch_ahead(machine, one, place)
+    _fetch_ahead(machine, other, place)
+    cdef Difference a = of_long_difference(one.u, v, w, rank)
+    cdef Difference b = of_long_difference(other.u, x, y, rank)
     one.duals[row] = _best_along(&machine.bounds, before, a)
     other.duals[second] = _best_along(&machine.bounds, other_before, b)
-    _add_difference(<number *> one.u, v, w, one.duals[row] - before, rank)
-    _add_difference(<number *> other.u, x, y, other.duals[second] - other_before, rank)
+    _add_difference(one.u, v, w, one.duals[row] - before, rank)
+    _add_difference(other.u, x, y, other.duals[second] - other_before, rank)
 
 
-cdef inline void _update_one_user(
-    const UsersMachine *machine, const number *items, const User *user, Py_ssize_t place
-) noexcept nogil:
+cdef inline void _update_one_user(const UsersMachine *machine, const User *user, Py_ssize_t place) noexcept nogil:
     """Visit one comparison of a user."""
     cdef Py_ssize_t row = user.order[place], rank = machine.rank
-    _fetch_ahead(machine, items, user, place)
+    _fetch_ahead(machine, user, place)
     _update_user(
-        &machine.bounds, user.duals + row, <number *> user.u, items + user.better[row] * rank,
-        items + user.worse[row] * rank, rank,
+        &machine.bounds, user.duals + row, user.u, machine.items + user.better[row] * rank,
+        machine.items + user.worse[row] * rank, rank,
     )
 
 
-cdef inline void _fetch_ahead(
-    const UsersMachine *machine, const number *items, const User *user, Py_ssize_t place
-) noexcept nogil:
+cdef inline void _fetch_ahead(const UsersMachine *machine, const User *user, Py_ssize_t place) noexcept nogil:
     """Prefetch the items' vectors of the comparison that is visited a little later."""
     cdef Py_ssize_t ahead, rank = machine.rank
     if place + _AHEAD < user.n:
         ahead = user.order[place + _AHEAD]
-        read_ahead(<const double *> (items + user.better[ahead] * rank), rank * sizeof(number) // sizeof(double))
-        read_ahead(<const double *> (items + user.worse[ahead] * rank), rank * sizeof(number) // sizeof(double))
+        read_ahead(machine.items + user.better[ahead] * rank, rank)
+        read_ahead(machine.items + user.worse[ahead] * rank, rank)
 
 
-cdef inline void _update_drawn(
-    const UsersMachine *machine, number *users, const Record *record, float *dual
-) noexcept nogil:
-    """Update the vector of a record's user by it."""
-    cdef Py_ssize_t rank = machine.rank
-    cdef const number *items = <const number *> machine.items
-    _update_user(
-        &machine.bounds, dual, users + record.user * rank, items + record.better * rank, items + record.worse * rank,
-        rank,
-    )
-
-
-cdef void _rebuild_user(
-    const UsersMachine *machine, const number *items, const User *user, double *weights
-) noexcept nogil:
+cdef void _rebuild_user(const UsersMachine *machine, const User *user, double *weights) noexcept nogil:
     """Set u = sum of a (v_j - v_k), with all a scaled by the best power of two for the new V.
 
     The duals are first added up by item, since a user has many more comparisons than items. Invariant: all `weights`,
@@ -628,10 +548,11 @@ cdef void _rebuild_user(
     """
     cdef Py_ssize_t row, k, n = user.n, rank = machine.rank
     cdef double linear = 0.0, square = 0.0, factor
-    cdef number *u = <number *> user.u
+    cdef double *u = user.u
     cdef float *duals = user.duals
     cdef const int32_t *better = user.better
     cdef const int32_t *worse = user.worse
+    cdef const double *items = machine.items
     cdef int exponent
     if n == 0:
         return  # the vector of a user without comparisons stays as it is
@@ -645,14 +566,13 @@ cdef void _rebuild_user(
     for row in range(n):
         _add_weighted(u, items + better[row] * rank, weights + better[row], rank)
         _add_weighted(u, items + worse[row] * rank, weights + worse[row], rank)
-    square = _square(<const number *> u, rank) + machine.bounds.ridge * square
-    exponent = _scale_exponent(linear, square, machine.bounds.upper)
+    exponent = _scale_exponent(linear, dot(u, u, rank) + machine.bounds.ridge * square, machine.bounds.upper)
     if exponent != 0:
         factor = ldexp(1.0, exponent)
         for row in range(n):
             duals[row] = <float> (duals[row] * factor)
         for k in range(rank):
-            u[k] = <number> (u[k] * factor)
+            u[k] *= factor
 
 
 # ---- updates of duals and vectors, shared by both halves ----
@@ -675,11 +595,11 @@ cdef inline int _scale_exponent(double linear, double curvature, double upper) n
 
 
 cdef inline void _update_user(
-    const Bounds *bounds, float *dual, number *u, const number *v, const number *w, Py_ssize_t rank
+    const Bounds *bounds, float *dual, double *u, const double *v, const double *w, Py_ssize_t rank
 ) noexcept nogil:
     """Set one dual to its best value, and move the user's vector along v - w."""
     cdef double before = dual[0]  # read first: where rows are drawn, its cache miss overlaps those of the vectors
-    dual[0] = _best_along(bounds, before, _difference(<const number *> u, v, w, rank))
+    dual[0] = _best_along(bounds, before, of_long_difference(u, v, w, rank))
     _add_difference(u, v, w, dual[0] - before, rank)
 
 
@@ -699,22 +619,22 @@ cdef inline double _inverse(double curvature) noexcept nogil:
 
 
 cdef inline void _add_difference(
-    number *u, const number *v, const number *w, double step, Py_ssize_t n
+    double *u, const double *v, const double *w, double step, Py_ssize_t n
 ) noexcept nogil:
     """Add step (v - w) to u."""
-    cdef number a, b, c, d, share = <number> step
+    cdef double a, b, c, d
     cdef Py_ssize_t k
     for k in range(0, n, 4):
-        a = u[k] + share * (v[k] - w[k])
-        b = u[k + 1] + share * (v[k + 1] - w[k + 1])
-        c = u[k + 2] + share * (v[k + 2] - w[k + 2])
-        d = u[k + 3] + share * (v[k + 3] - w[k + 3])
+        a = u[k] + step * (v[k] - w[k])
+        b = u[k + 1] + step * (v[k + 1] - w[k + 1])
+        c = u[k + 2] + step * (v[k + 2] - w[k + 2])
+        d = u[k + 3] + step * (v[k + 3] - w[k + 3])
         u[k], u[k + 1], u[k + 2], u[k + 3] = a, b, c, d
 
 
-cdef inline void _add_weighted(number *u, const number *v, double *weight, Py_ssize_t n) noexcept nogil:
+cdef inline void _add_weighted(double *u, const double *v, double *weight, Py_ssize_t n) noexcept nogil:
     """Add weight v to u, and set the weight to zero."""
-    cdef number a, b, c, d, w = <number> weight[0]
+    cdef double a, b, c, d, w = weight[0]
     cdef Py_ssize_t k
     if w == 0.0:
         return
@@ -727,57 +647,26 @@ cdef inline void _add_weighted(number *u, const number *v, double *weight, Py_ss
         u[k], u[k + 1], u[k + 2], u[k + 3] = a, b, c, d
 
 
-cdef inline void _add_both(number *v, number *w, const number *u, double step, Py_ssize_t n) noexcept nogil:
+cdef inline void _add_both(double *v, double *w, const double *u, double step, Py_ssize_t n) noexcept nogil:
     """Add step u to v, and subtract it from w."""
-    cdef number a, b, c, d, share = <number> step
+    cdef double a, b, c, d
     cdef Py_ssize_t k
     for k in range(0, n, 4):
-        a = share * u[k]
-        b = share * u[k + 1]
-        c = share * u[k + 2]
-        d = share * u[k + 3]
+        a = step * u[k]
+        b = step * u[k + 1]
+        c = step * u[k + 2]
+        d = step * u[k + 3]
         v[k], v[k + 1], v[k + 2], v[k + 3] = v[k] + a, v[k + 1] + b, v[k + 2] + c, v[k + 3] + d
         w[k], w[k + 1], w[k + 2], w[k + 3] = w[k] - a, w[k + 1] - b, w[k + 2] - c, w[k + 3] - d
 
 
 cdef inline void _add_atomically(
-    number *v, number *w, const number *u, double step, Py_ssize_t n
+    double *v, double *w, const double *u, double step, Py_ssize_t n
 ) noexcept nogil:
     """Add step u to v and subtract it from w, atomically."""
     cdef Py_ssize_t k
     if step == 0.0:
         return
     for k in range(n):
-        if number is double:
-            _atomic_add_double(v + k, step * u[k])
-            _atomic_add_double(w + k, -step * u[k])
-        else:
-            _atomic_add_single(v + k, <float> (step * u[k]))
-            _atomic_add_single(w + k, <float> (-step * u[k]))
-
-
-# ---- sums over vectors, in doubles whatever the vectors are ----
-
-
-cdef inline double _square(const number *u, Py_ssize_t n) noexcept nogil:
-    """|u|^2."""
-    if number is double:
-        return dot(u, u, n)
-    else:
-        return square_of_singles(u, n)
-
-
-cdef inline double _margin(const number *u, const number *v, const number *w, Py_ssize_t n) noexcept nogil:
-    """u . (v - w)."""
-    if number is double:
-        return long_dot_difference(u, v, w, n)
-    else:
-        return long_dot_difference_of_singles(u, v, w, n)
-
-
-cdef inline Difference _difference(const number *u, const number *v, const number *w, Py_ssize_t n) noexcept nogil:
-    """u . (v - w) and |v - w|^2."""
-    if number is double:
-        return of_long_difference(u, v, w, n)
-    else:
-        return of_long_difference_of_singles(u, v, w, n)
+        _atomic_add(v + k, step * u[k])
+        _atomic_add(w + k, -step * u[k])

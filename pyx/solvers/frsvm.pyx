@@ -340,7 +340,7 @@ cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memo
         for i in range(n):
             own.trial[i] = own.q[i] + length * own.step_q[i]
         trial = evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
-        if C * (trial - loss[0]) + length * inner + 0.5 * length * length * size <= SUFFICIENT * length * fall:
+        if C * (trial - loss[0]) + length * inner + 0.5 * length * length * size < SUFFICIENT * length * fall:
             for k in range(rank):
                 user[k] += length * own.d[k]
             for i in range(n):

@@ -71,12 +71,6 @@ class Trained:
             if shown is not own:
                 shown[:] = own[:, : shown.shape[1]]
 
-    def take_model(self) -> None:
-        """Copy the model's arrays, which something else has changed, into what is trained."""
-        for shown, own in zip(self.model, (self.users, self.items), strict=True):
-            if shown is not own:
-                own[:, : shown.shape[1]] = shown
-
 
 def _rounded(rows: Floats) -> Float32s:
     """The rows in single precision, padded with zeros for its lanes."""

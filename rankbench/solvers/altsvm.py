@@ -26,12 +26,12 @@ from rankbench.distributed.in_process import steps_in_process
 from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
-from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss, zero_rows
+from rankbench.methods.factors import check_rank, seed_of, start, total_loss, zero_rows
 from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors, ScatteredFactors, ScatteredUsers
 from rankbench.names import Limits, check, checked_threads
-from rankbench.names.ranges import Count, Partitions, Precision, Rank, Weight
+from rankbench.names.ranges import Count, Partitions, Rank, Weight
 
 _RACES = ("hogwild", "atomic")  # schedules in which threads may write to the same items
 
@@ -59,9 +59,6 @@ class AltSVM:
     additions (PASSCoDe-Atomic). `random`: every update draws its comparison from all of them, as the authors' code
     does, on one thread; the slowest, kept for comparison.
 
-    `precision=single` trains vectors of 32 bits, so that an update moves half as many bytes, which saves a little time
-    at high ranks only. Margins, squared lengths, the objective and the steps of the duals stay in double precision.
-
     With `partitions` above 1 the users are cut into P parts, which may be on several machines. A users' half is the
     same. In an items' half every part has the duals of its users' comparisons, and V is the sum of what the duals of
     all parts give. In each of the `inner` passes a part starts from the same V and changes its own duals as if every
@@ -78,7 +75,6 @@ class AltSVM:
     schedule: Literal["tournament", "partitioned", "hogwild", "atomic", "random"] = "tournament"
     groups: Annotated[int, Limits(low=1, high=128)] = 16
     partitions: Partitions = 1
-    precision: Precision = "double"
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     version: ClassVar = 2  # sums over rows in eight lanes
@@ -135,15 +131,12 @@ class _Plan:
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """The state of a fit: vectors, the dual variables of both halves, and the items' half in the schedule's order.
-
-    `users` and `items` are the model's vectors. Those that the kernels change are the same arrays, or in single
-    precision others, from which the model's are brought up to date after each change.
-    """
+    """The state of a fit: vectors, the dual variables of both halves, and the items' half in the schedule's order."""
 
     solver: AltSVM
     train: Comparisons
-    trained: Trained
+    users: Floats
+    items: Floats
     threads: int
     duals: Float32s  # the users' half, one per comparison
     plan: _Plan  # the items' half
@@ -155,19 +148,8 @@ class Machines:
             check_rank("AltSVM", solver.rank, train.n_users, train.n_items)
         per_user, per_item = np.diff(train.indptr), schedules.loads(train.better, train.worse, train.n_items)
         users, items = np.abs(start(rng, per_user, solver.rank)), start(rng, per_item, solver.rank)
-        trained = Trained.start(users, items, solver.precision)
         duals, plan = np.zeros(len(train), np.float32), _planned(solver, train, rng)
-        return cls(solver, train, trained, threads, duals, plan)
-
-    @property
-    def users(self) -> Floats:
-        """The users' vectors of the model."""
-        return self.trained.model[0]
-
-    @property
-    def items(self) -> Floats:
-        """The items' vectors of the model."""
-        return self.trained.model[1]
+        return cls(solver, train, users, items, threads, duals, plan)
 
     @cached_property
     def rows(self) -> ComparisonRows:
@@ -177,7 +159,7 @@ class Machines:
     @cached_property
     def vectors(self) -> kernel.Vectors:
         """The vectors of users and items as the kernels take them."""
-        return kernel.Vectors(users=self.trained.users, items=self.trained.items)
+        return kernel.Vectors(users=self.users, items=self.items)
 
     @cached_property
     def tasks(self) -> kernel.TaskRecords:
@@ -203,12 +185,10 @@ class Machines:
     def fit_items(self, rng: np.random.Generator) -> None:
         """Update the items' vectors, with the users' vectors fixed."""
         (_draw_items if self.solver.schedule == "random" else _visit_items)(self, rng)
-        self.trained.update_model()
 
     def fit_users(self, rng: np.random.Generator) -> None:
         """Update the users' vectors, with the items' vectors fixed."""
         (_draw_users if self.solver.schedule == "random" else _visit_users)(self, rng)
-        self.trained.update_model()
 
     def objective(self) -> float:
         """The objective, the sum of losses plus lam/2 (|U|^2 + |V|^2)."""
@@ -319,12 +299,11 @@ def _pass_over_items(machines: Machines, vectors: kernel.Vectors, rng: np.random
 
 def _rebuild_items(machines: Machines) -> None:
     """Compute V from its duals, all scaled by the best power of two for the new U."""
-    duals, items = machines.plan.records["dual"], machines.trained.items
+    duals, items = machines.plan.records["dual"], machines.items
     items[machines.known["items"]] = 0.0
     linear, square = kernel.items_from_duals(
         tasks=machines.tasks, rounds=machines.plan.rounds, vectors=machines.vectors, threads=machines.threads
     ).sum(axis=0)
-    machines.trained.update_model()
     size = machines.size("items")
     exponent = kernel.scale_exponent(box=machines.box, linear=linear, square=square, size=size)
     if exponent:
@@ -392,13 +371,11 @@ class _Part:
         self.rng = np.random.default_rng(seed)
         users = np.abs(start(self.rng, np.diff(train.indptr), site.solver.rank))
         duals, plan = np.zeros(len(train), np.float32), _planned(site.solver, train, self.rng)
-        trained = Trained.start(users, site.items, site.solver.precision)
-        self.machines = Machines(site.solver, train, trained, site.threads, duals, plan)
+        self.machines = Machines(site.solver, train, users, site.items, site.threads, duals, plan)
 
     def at(self, items: Floats) -> Machines:
         """The machines with these items' vectors."""
         self.machines.items[:] = items
-        self.machines.trained.take_model()
         return self.machines
 
 
@@ -466,7 +443,6 @@ def _items_from_duals(part: _Part) -> Sums:
     linear, square = kernel.items_from_duals(
         tasks=machines.tasks, rounds=machines.plan.rounds, vectors=machines.vectors, threads=machines.threads
     ).sum(axis=0)
-    machines.trained.update_model()
     return machines.items.copy(), float(linear), float(square)
 
 
@@ -479,16 +455,15 @@ def _change_items(part: _Part, items: Floats, exponent: int) -> Sums:
     machines, root = part.at(items), np.sqrt(part.machines.solver.partitions)
     duals = machines.plan.records["dual"]
     np.ldexp(duals, exponent, out=duals)
-    trained = Trained.start(machines.users * root, machines.items / root, machines.solver.precision)
-    shorter = trained.model[1].copy()
-    vectors = kernel.Vectors(users=trained.users, items=trained.items)
+    shorter = machines.items / root
+    machines.items[:] = shorter
+    vectors = kernel.Vectors(users=machines.users * root, items=machines.items)
     if machines.solver.schedule == "random":
         if len(duals):
             kernel.drawn_items_pass(box=machines.box, tasks=machines.tasks, vectors=vectors, rng=part.rng)
     else:
         _pass_over_items(machines, vectors, part.rng)
-    trained.update_model()
-    return ((trained.model[1] - shorter) / root,)
+    return ((machines.items - shorter) / root,)
 
 
 def _fit_users(part: _Part, items: Floats) -> Sums:

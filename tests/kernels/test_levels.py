@@ -25,7 +25,6 @@ from rankbench.solvers import SOLVERS
 FOLDER = Path(__file__).parents[1]
 LONGER = (  # vectors longer than a register of any level, with and without a rest
     "altsvm[rank=64]",
-    "altsvm[rank=64,precision=single]",
     "altsvm[rank=21,loss=hinge]",
     "bpr[rank=64]",
     "bpr[rank=21,decay=0.01]",

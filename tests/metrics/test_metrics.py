@@ -16,6 +16,7 @@ from rankbench import metrics
 from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.kernels.metrics.codes import Code
+from rankbench.kernels.metrics.requests import Requests
 from rankbench.metrics import METRICS, RULES, evaluate, mean, metric, per_user, unusable
 from rankbench.models import ItemScores
 
@@ -810,3 +811,10 @@ def test_a_formula_says_all_that_is_set(name, words):
 )
 def test_the_rules_are_spelt_out_for_every_table(promise):
     assert promise in RULES
+
+
+@pytest.mark.parametrize("code", [-1, int(Code.KNOWN), 25, 99])
+def test_a_code_that_no_metric_has_is_refused(code):
+    arrays = {"cuts": np.zeros(1, np.int32), "thresholds": np.zeros(1), "discounts": np.ones(1)}
+    with pytest.raises(ValueError, match=f"no metric has the code {code}: they are 0 to {int(Code.KNOWN) - 1}"):
+        Requests(codes=np.array([code], np.int32), **arrays)

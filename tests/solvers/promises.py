@@ -25,8 +25,6 @@ PROMISES = {
     "TestAltSVMHogwild": LEARNS,
     "TestAltSVMAtomic": LEARNS,
     "TestAltSVMRandom": LEARNS,
-    "TestAltSVMInSinglePrecision": LEARNS,
-    "TestAltSVMInPartsInSinglePrecision": LEARNS,
     "TestAltSVMInParts": LEARNS,
     "TestAltSVMInPartsWithHingeLoss": LEARNS,
     "TestAltSVMInPartsRandom": LEARNS,

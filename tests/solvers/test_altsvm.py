@@ -26,7 +26,6 @@ from rankbench.solvers import altsvm
 from rankbench.solvers.altsvm import AltSVM, Machines, SpreadMachines, item_groups
 
 LOSSES = {"squared-hinge": lambda margin: np.maximum(0, 1 - margin) ** 2, "hinge": lambda m: np.maximum(0, 1 - m)}
-PRECISIONS = ("double", "single")
 SCHEDULES = ("tournament", "partitioned", "hogwild", "atomic", "random")
 each_loss = pytest.mark.parametrize("loss", list(LOSSES))
 each_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
@@ -54,14 +53,6 @@ class TestAltSVMAtomic(SolverContract):
 
 class TestAltSVMRandom(SolverContract):
     solver = AltSVM(rank=3, lam=0.5, schedule="random")
-
-
-class TestAltSVMInSinglePrecision(SolverContract):
-    solver = AltSVM(rank=3, lam=0.5, precision="single")
-
-
-class TestAltSVMInPartsInSinglePrecision(InParts, SolverContract):
-    solver = AltSVM(rank=3, lam=0.5, partitions=2, precision="single")
 
 
 class TestAltSVMInParts(InParts, SolverContract):
@@ -197,27 +188,6 @@ def test_the_gap_of_a_half_is_never_below_its_distance_from_the_best(loss, sched
         distance = own - liblinear(item_examples(train, before.users), solver)
         assert distance <= half.gap * (1 + 1e-6)
         assert half.gap < 30 * max(distance, 1e-3 * own)  # and not beyond all measure
-
-
-@pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"schedule": "random"}, {"inner": 3}, {"partitions": 3}])
-@pytest.mark.parametrize("rank", [2, 9])
-def test_single_precision_follows_double_precision(rank, options, halves):
-    """Two rounds of both halves, of which the second begins with duals, differ by what rounding has grown to."""
-    ends = [list(run(AltSVM(rank, lam=2.0, precision=precision, **options), halves[0], 5)) for precision in PRECISIONS]
-    double, single = (step[-1] for step in ends)
-    assert single.objective() == pytest.approx(double.objective(), rel=1e-4)
-    if not options.get("partitions"):
-        for of_double, of_single in zip(factors(double), factors(single), strict=True):
-            assert np.all(of_single == of_single.astype(np.float32), where=~np.isnan(of_single))
-            np.testing.assert_allclose(of_single, of_double, atol=2e-3 * np.nanmax(abs(of_double)))
-            assert np.any(of_single != of_double)
-
-
-@pytest.mark.parametrize("schedule", ["tournament", "random"])
-def test_the_gap_of_a_half_holds_in_single_precision_up_to_rounding(schedule, train):
-    solver = AltSVM(rank=2, lam=3.0, schedule=schedule, inner=2000, precision="single")
-    for half in islice(course(solver, train), 1, 5):
-        assert abs(half.gap) < 1e-4 * half.objective
 
 
 @each_loss

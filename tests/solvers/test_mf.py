@@ -147,3 +147,15 @@ def test_a_system_that_rounding_spoilt_is_named():
         UserError, match=r"MF: the system of item 0 has no finite solution: scale the ratings or raise lam"
     ):
         fit(MF(rank=2), view, steps=4)
+
+
+def test_conjugate_gradients_that_have_no_digits_left_end(train):
+    """Many more iterations than unknowns: a direction made of rounding errors once grew until it was not finite."""
+    exact, iterated = (run_of(MF(rank=3, lam=0.5, inner=inner), train) for inner in (None, 200))
+    np.testing.assert_allclose(iterated, exact, rtol=1e-6)
+
+
+def run_of(solver: MF, train: Ratings) -> Floats:
+    """The scores of the training rows after many steps."""
+    *_, step = islice(solver.steps(train, np.random.default_rng(0)), 300)
+    return step.model.score(train.users, train.items)

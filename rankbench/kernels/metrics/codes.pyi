@@ -27,3 +27,4 @@ class Code(IntEnum):
     ONE_SIDED_2 = 21
     INSENSITIVE_1 = 22
     INSENSITIVE_2 = 23
+    KNOWN = 24
