@@ -11,10 +11,7 @@ waits until they are free, and no other cell is handed out meanwhile. The rows o
 these workers need no data.
 """
 
-import json
-import logging
 import secrets
-import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,40 +23,26 @@ from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client, Event, Future, Lock
+from distributed import Event, Future, Lock
 from distributed.client import FutureCancelledError
-from distributed.comm import parse_host_port
 from distributed.scheduler import KilledWorker
 
-from rankbench.core.contract import Partitioned
 from rankbench.core.errors import UserError
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Entrance
 from rankbench.execution import machine
-from rankbench.execution.cluster.worker import (
-    Introduction,
-    Order,
-    Refusal,
-    carry_out,
-    introduce,
-    serve_seat,
-    take_seat,
-)
+from rankbench.execution.cluster.connecting import AGAIN, CONNECT, connected, wait_for
+from rankbench.execution.cluster.orders import Introduction, Order, Refusal, own_files, partitions_of, unfit
+from rankbench.execution.cluster.worker import carry_out, introduce, serve_seat, take_seat
 from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
 from rankbench.execution.worker import Ended, Task, ended_early
-from rankbench.names.user_files import is_from_file
-from rankbench.records.cells import Cell
 from rankbench.records.machines import Machine
 from rankbench.records.store import Warn
 
 _ATTEMPTS = 3  # how many workers a cell may lose
-_CONNECT = 5.0  # seconds to reach the scheduler
 _AWAY = 60.0  # seconds in which a scheduler that went away may come back
-_WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
-_AGAIN = 0.2  # seconds between two attempts to reach it
 _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
-_DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
 
 
 class _Gone(Exception):
@@ -83,7 +66,7 @@ class Cluster:
 
     def __init__(self, scheduler: str, per_node: int, warn: Warn) -> None:
         self._scheduler, self._per_node, self._warn = scheduler, per_node, warn
-        self._client = _connected(scheduler)
+        self._client = connected(scheduler)
         self._mine = machine.describe()
         self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
         self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
@@ -107,11 +90,11 @@ class Cluster:
         with suppress(Exception):
             Event(self._stop, client=self._client).set()
         with suppress(Exception):
-            self._client.close(timeout=_CONNECT)
+            self._client.close(timeout=CONNECT)
 
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
         """Run one cell on a free worker, or over all workers, and wait for it."""
-        if parts := _partitions(task.cell):
+        if parts := partitions_of(task.cell):
             return self._run_in_parts(task, caps, stop, parts)
         start = task.start.read_bytes() if task.start else None
         order = Order(task.cell, caps, own_files(task.cell), self._stop, start=start, followed=task.followed)
@@ -202,7 +185,7 @@ class Cluster:
         try:
             if new := [address for address in addresses if address not in self._asked]:
                 self._asked |= {address: self._ask(address) for address in new}
-                _wait_for([self._asked[address] for address in new])
+                wait_for([self._asked[address] for address in new])
         except (FutureCancelledError, OSError):  # the scheduler went away
             self._asked.clear()
         for address, future in list(self._asked.items()):
@@ -221,7 +204,7 @@ class Cluster:
         except Exception as error:
             self._warn(f"worker {address} gets no cells: it cannot describe itself ({type(error).__name__}: {error})")
             return None
-        if problem := _unfit(told, self._mine):
+        if problem := unfit(told, self._mine):
             self._warn(f"worker {address} gets no cells: {problem}")
             return None
         return _Worker(address, address.rpartition(":")[0], told.machine)
@@ -373,7 +356,7 @@ class Cluster:
         """End a team, and wait for a moment until its workers are free."""
         with suppress(Exception):  # the scheduler may have gone away; then connections that close end the team
             Event(token, client=self._client).set()
-            _wait_for(serving)
+            wait_for(serving)
         for future in serving:
             with suppress(Exception):
                 future.cancel()
@@ -428,81 +411,9 @@ class Cluster:
             limit = monotonic() + _AWAY
             while True:
                 try:
-                    self._client = _connected(self._scheduler)
+                    self._client = connected(self._scheduler)
                     return
                 except UserError:
                     if monotonic() > limit:
                         raise
-                    sleep(_AGAIN)
-
-
-def _wait_for(futures: list[Future]) -> None:
-    """Wait for a moment until all have ended."""
-    limit = monotonic() + _CONNECT
-    for future in futures:
-        with suppress(TimeoutError):
-            future.exception(timeout=max(0.0, limit - monotonic()))
-
-
-def _partitions(cell: Cell) -> int:
-    """In how many parts the users of a cell are, if they may be kept by several workers; else 0.
-
-    Workers cannot import a user's own solver, so one with partitions trains on a single worker.
-    """
-    solver = cell.solver.record
-    spread = isinstance(solver, Partitioned) and solver.partitions > 1 and not is_from_file(cell.solver.home)
-    return solver.partitions if spread else 0
-
-
-def own_files(cell: Cell) -> dict[str, bytes]:
-    """The content of the user's own solver and metric files that a cell needs, by their paths."""
-    homes = [cell.solver.home, *(measure.source.home for measure in cell.measures if measure.source)]
-    paths = {home.rpartition(":")[0] for home in homes if is_from_file(home)}
-    return {path: Path(path).read_bytes() for path in sorted(paths)}
-
-
-def _connected(scheduler: str) -> Client:
-    """A client of the scheduler at an address, or of the one that a scheduler file names.
-
-    It is created only where something listens: one that cannot connect leaves a thread behind, and may lock up the
-    process when it is collected while another one starts.
-    """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its connection errors are told in one line below
-    try:
-        address = _address(scheduler)
-        host_and_port = parse_host_port(address.rpartition("://")[2])
-        socket.create_connection(host_and_port, timeout=_CONNECT).close()
-        return Client(address, timeout=_CONNECT, set_as_default=False)
-    except (KeyError, OSError, TimeoutError, ValueError) as error:
-        reason = str(error) or type(error).__name__
-        remedy = "start one with: dask scheduler"
-        raise UserError(f"no scheduler answers at {scheduler} ({reason})", remedy=remedy) from None
-
-
-def _address(scheduler: str) -> str:
-    """The address of a scheduler that is given by its address or by a scheduler file, which may just be written."""
-    if not Path(scheduler).is_file():
-        if ":" not in scheduler:
-            raise FileNotFoundError("there is no such file")
-        return scheduler
-    limit = monotonic() + _WRITTEN
-    while True:
-        try:
-            return str(json.loads(Path(scheduler).read_text())["address"])
-        except ValueError:
-            if monotonic() > limit:
-                raise
-            sleep(_AGAIN)
-
-
-def _unfit(told: Introduction, mine: Machine) -> str:
-    """Why a worker can run no cells for this driver; empty if it can."""
-    if not told.may_start_processes:
-        return _DAEMON
-    for what, theirs, ours in (
-        ("rankbench", told.machine.version("rankbench"), mine.version("rankbench")),
-        ("kernels", told.machine.kernels, mine.kernels),
-    ):
-        if theirs != ours:
-            return f"it has {what} {theirs}, and this driver {ours}: install the same rankbench there"
-    return ""
+                    sleep(AGAIN)

@@ -17,7 +17,7 @@ from distributed.scheduler import KilledWorker  # noqa: E402
 from rankbench.execution import machine  # noqa: E402
 from rankbench.execution.cluster import driver as cluster  # noqa: E402
 from rankbench.execution.cluster.driver import Cluster, _Gone, _Worker  # noqa: E402
-from rankbench.execution.cluster.worker import Introduction, Order  # noqa: E402
+from rankbench.execution.cluster.orders import Introduction, Order  # noqa: E402
 from rankbench.execution.worker import ended_early  # noqa: E402
 
 HERE = "tcp://here:1"
@@ -86,8 +86,8 @@ def driver(monkeypatch):
 
     def made(client):
         said = []
-        monkeypatch.setattr(cluster, "_connected", lambda scheduler: client)
-        monkeypatch.setattr(cluster, "_AGAIN", 0.0)
+        monkeypatch.setattr(cluster, "connected", lambda scheduler: client)
+        monkeypatch.setattr(cluster, "AGAIN", 0.0)
         return Cluster("tcp://scheduler:1", 1, said.append), said
 
     return made
@@ -102,7 +102,7 @@ def unreachable(monkeypatch):
 
     def cut(client):
         client.workers, client.status = None, "closed"
-        monkeypatch.setattr(cluster, "_connected", refusing)
+        monkeypatch.setattr(cluster, "connected", refusing)
         monkeypatch.setattr(cluster, "_AWAY", 0.0)
 
     return cut
@@ -210,7 +210,7 @@ def test_a_scheduler_that_comes_back_is_connected_to_again(driver, unreachable, 
     found, _ = driver(first)
     unreachable(first)
     monkeypatch.setattr(cluster, "_AWAY", 60.0)
-    monkeypatch.setattr(cluster, "sleep", lambda seconds: monkeypatch.setattr(cluster, "_connected", lambda _: second))
+    monkeypatch.setattr(cluster, "sleep", lambda seconds: monkeypatch.setattr(cluster, "connected", lambda _: second))
     assert found._present() == [] and found._present() == [HERE]
     assert found._client is second
 
@@ -290,4 +290,4 @@ def test_a_scheduler_file_that_is_not_there_is_told(missing):
     with pytest.raises(
         UserError, match=rf"no scheduler answers at {missing} \(there is no such file\); start one with"
     ):
-        cluster._connected(missing)
+        cluster.connected(missing)
