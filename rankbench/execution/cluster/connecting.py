@@ -3,17 +3,22 @@
 import json
 import logging
 import socket
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
-from distributed import Client, Future
+from distributed import Client, Future, Lock
 from distributed.comm import parse_host_port
 
 from rankbench.core.errors import UserError
+from rankbench.execution.cluster.orders import Gone
+from rankbench.execution.isolation import Interrupted
 
 CONNECT = 5.0  # seconds to reach the scheduler
 _WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
+_LOOK = 0.5  # seconds between two attempts to be the only team
 AGAIN = 0.2  # seconds between two attempts to reach it
 
 
@@ -57,3 +62,20 @@ def wait_for(futures: list[Future]) -> None:
     for future in futures:
         with suppress(TimeoutError):
             future.exception(timeout=max(0.0, limit - monotonic()))
+
+
+@contextmanager
+def only_team(client: Client, stop: threading.Event) -> Iterator[None]:
+    """A context in which no other driver makes a team, so that two never wait for each other's workers."""
+    lock = Lock("rankbench-team", scheduler_rpc=client.scheduler, loop=client.loop)
+    try:
+        while not lock.acquire(timeout=_LOOK):
+            if stop.is_set():
+                raise Interrupted
+    except OSError:
+        raise Gone from None
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the scheduler may have gone away, and the lock with it
+            lock.release()

@@ -16,14 +16,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
-from distributed import Event, Future, Lock
+from distributed import Event, Future
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
@@ -31,8 +31,19 @@ from rankbench.core.errors import UserError
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Entrance
 from rankbench.execution import machine
-from rankbench.execution.cluster.connecting import AGAIN, CONNECT, connected, wait_for
-from rankbench.execution.cluster.orders import Introduction, Order, Refusal, own_files, partitions_of, unfit
+from rankbench.execution.cluster.connecting import AGAIN, CONNECT, connected, only_team, wait_for
+from rankbench.execution.cluster.orders import (
+    Gone,
+    Introduction,
+    Order,
+    Refusal,
+    Worker,
+    at_most_on_each_node,
+    own_files,
+    partitions_of,
+    refuse_encrypted,
+    unfit,
+)
 from rankbench.execution.cluster.worker import carry_out, introduce, serve_seat, take_seat
 from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
 from rankbench.execution.worker import Ended, Task, ended_early
@@ -45,19 +56,6 @@ _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
 
 
-class _Gone(Exception):
-    """The worker of a cell went away, or the scheduler did."""
-
-
-@dataclass(frozen=True)
-class _Worker:
-    """A worker that may get cells."""
-
-    address: str
-    node: str
-    machine: Machine
-
-
 class Cluster:
     """The workers of a Dask cluster, at most `per_node` of them on a node busy at a time.
 
@@ -68,7 +66,7 @@ class Cluster:
         self._scheduler, self._per_node, self._warn = scheduler, per_node, warn
         self._client = connected(scheduler)
         self._mine = machine.describe()
-        self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
+        self._known: dict[str, Worker | None] = {}  # by address; None for a worker that gets no cells
         self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
         self._busy: dict[str, str] = {}  # node by address
         self._held: dict[str, Future] = {}  # by address, the cell that it ran last
@@ -82,8 +80,7 @@ class Cluster:
     def places(self) -> int:
         """How many cells can run at this moment; at least 1."""
         with self._change:
-            nodes = Counter(worker.node for worker in self._usable())
-        return max(1, sum(min(count, self._per_node) for count in nodes.values()))
+            return max(1, len(at_most_on_each_node(self._usable(), self._per_node)))
 
     def close(self) -> None:
         """Tell workers to end what they still run for this driver, and leave the cluster."""
@@ -104,11 +101,11 @@ class Cluster:
                 try:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
-                except _Gone:
+                except Gone:
                     lost, self._seen = lost + 1, (-inf, [])
         return ended_early("lost", f"{lost} workers went away while they ran it"), self._mine
 
-    def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
+    def _run_on(self, worker: Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
         """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
         answer = self._answer(worker.address, order, stop)
         if isinstance(answer, Refusal) and answer.lacks_data:
@@ -122,7 +119,7 @@ class Cluster:
     # The workers
 
     @contextmanager
-    def _free_worker(self, stop: threading.Event) -> Iterator[_Worker]:
+    def _free_worker(self, stop: threading.Event) -> Iterator[Worker]:
         """A context with a worker that is kept free of other cells."""
         with self._change:
             while not (free := self._free()):
@@ -138,7 +135,7 @@ class Cluster:
                 self._busy.pop(worker.address, None)
                 self._change.notify_all()
 
-    def _free(self) -> list[_Worker]:
+    def _free(self) -> list[Worker]:
         """The workers that may get a cell now."""
         if self._teams_to_come:
             return []
@@ -149,7 +146,7 @@ class Cluster:
             if worker.address not in self._busy and nodes[worker.node] < self._per_node
         ]
 
-    def _usable(self) -> list[_Worker]:
+    def _usable(self) -> list[Worker]:
         """The present workers that are not refused; for timed cells only those of the most frequent fingerprint."""
         present = self._present()
         self._meet([address for address in present if address not in self._known])
@@ -197,7 +194,7 @@ class Cluster:
     def _ask(self, address: str) -> Future:
         return self._client.submit(introduce, workers=[address], key=f"introduce-{uuid4().hex}", pure=False)
 
-    def _met(self, address: str, future: Future) -> _Worker | None:
+    def _met(self, address: str, future: Future) -> Worker | None:
         """A worker that has answered, or None with a warning if it can run no cells for this driver."""
         try:
             told: Introduction = future.result()
@@ -207,7 +204,7 @@ class Cluster:
         if problem := unfit(told, self._mine):
             self._warn(f"worker {address} gets no cells: {problem}")
             return None
-        return _Worker(address, address.rpartition(":")[0], told.machine)
+        return Worker(address, address.rpartition(":")[0], told.machine)
 
     def _refuse(self, address: str, reason: str) -> None:
         """Give a worker no more cells, and say why."""
@@ -223,14 +220,14 @@ class Cluster:
         while lost < _ATTEMPTS:
             with self._free_team(parts, stop) as workers:
                 try:
-                    with self._only_team(stop):
+                    with only_team(self._client, stop):
                         return self._led(workers, task, caps, stop), workers[0].machine
-                except _Gone:
+                except Gone:
                     lost += 1
         return ended_early("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
 
     @contextmanager
-    def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[_Worker]]:
+    def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[Worker]]:
         """A context with all workers that may get cells, but not more than `most`, once they are free."""
         with self._change:
             self._teams_to_come += 1
@@ -247,7 +244,7 @@ class Cluster:
                     self._busy.pop(worker.address, None)
                 self._change.notify_all()
 
-    def _all_free(self, stop: threading.Event) -> list[_Worker]:
+    def _all_free(self, stop: threading.Event) -> list[Worker]:
         """The workers that may get cells, at most `per_node` on each node, once there are any and none is busy."""
         limit = monotonic() + _AWAY
         while not (found := self._usable()) or self._busy:
@@ -257,15 +254,9 @@ class Cluster:
                 remedy = f"start some with: dask worker {self._scheduler}"
                 raise UserError(f"the scheduler {self._scheduler} has no workers", remedy=remedy)
             self._change.wait(_LOOK)
-        nodes: Counter[str] = Counter()
-        chosen = []
-        for worker in found:
-            nodes[worker.node] += 1
-            if nodes[worker.node] <= self._per_node:
-                chosen.append(worker)
-        return chosen
+        return at_most_on_each_node(found, self._per_node)
 
-    def _led(self, workers: list[_Worker], task: Task, caps: Caps, stop: threading.Event) -> Ended:
+    def _led(self, workers: list[Worker], task: Task, caps: Caps, stop: threading.Event) -> Ended:
         """The outcome of a cell that a process of this driver trains, with the parts of the users on these workers."""
         token, key = f"rankbench-team-{uuid4().hex}", secrets.token_bytes(32)
         serving: list[Future] = []
@@ -279,40 +270,38 @@ class Cluster:
         except Interrupted:
             if stop.is_set():
                 raise
-            raise _Gone from None
+            raise Gone from None
         finally:
             self._dismiss(token, serving)
         if outcome.status == "lost":
-            raise _Gone
+            raise Gone
         return outcome
 
-    def _seated(self, workers: list[_Worker], token: str, key: bytes, stop: threading.Event) -> list[Address]:
+    def _seated(self, workers: list[Worker], token: str, key: bytes, stop: threading.Event) -> list[Address]:
         """Where the workers listen for each other, once all of them are ready; one may first end another's cell."""
-        if secret := [worker.address for worker in workers if worker.address.startswith("tls://")]:
-            problem = f"partitions on the worker {secret[0]}: what workers send each other would not be encrypted"
-            raise UserError(problem, remedy="run with partitions=1, or on a cluster without TLS")
+        refuse_encrypted(workers)
         asked = [self._told(worker, take_seat, token, key) for worker in workers]
         try:
             while not all([self._is_done(future) for future in asked]):
                 if stop.is_set():
                     raise Interrupted
                 if not self._are_present(workers):
-                    raise _Gone
+                    raise Gone
             return [future.result() for future in asked]
         except (FutureCancelledError, KilledWorker, OSError):
-            raise _Gone from None
+            raise Gone from None
 
-    def _told(self, worker: _Worker, work: Callable[..., Any], *arguments: Any) -> Future:
+    def _told(self, worker: Worker, work: Callable[..., Any], *arguments: Any) -> Future:
         """A task for one worker."""
         key = f"{work.__name__}-{uuid4().hex}"
         try:
             return self._client.submit(work, *arguments, workers=[worker.address], key=key, pure=False, retries=0)
         except (FutureCancelledError, OSError):
             self._come_back()
-            raise _Gone from None
+            raise Gone from None
 
     @contextmanager
-    def _halted_with(self, workers: list[_Worker], stop: threading.Event) -> Iterator[threading.Event]:
+    def _halted_with(self, workers: list[Worker], stop: threading.Event) -> Iterator[threading.Event]:
         """A context with an event that is set when the run stops, or when one of the workers is gone."""
         halt, over = threading.Event(), threading.Event()
 
@@ -329,28 +318,12 @@ class Cluster:
             over.set()
             watcher.join()
 
-    def _are_present(self, workers: list[_Worker]) -> bool:
+    def _are_present(self, workers: list[Worker]) -> bool:
         """Whether the scheduler is there and knows all these workers."""
         try:
             return {worker.address for worker in workers} <= set(self._present())
         except UserError:  # the scheduler is gone for good, which is told where the next workers are asked for
             return False
-
-    @contextmanager
-    def _only_team(self, stop: threading.Event) -> Iterator[None]:
-        """A context in which no other driver makes a team, so that two never wait for each other's workers."""
-        lock = Lock("rankbench-team", scheduler_rpc=self._client.scheduler, loop=self._client.loop)
-        try:
-            while not lock.acquire(timeout=_LOOK):
-                if stop.is_set():
-                    raise Interrupted
-        except OSError:
-            raise _Gone from None
-        try:
-            yield
-        finally:
-            with suppress(Exception):  # the scheduler may have gone away, and the lock with it
-                lock.release()
 
     def _dismiss(self, token: str, serving: list[Future]) -> None:
         """End a team, and wait for a moment until its workers are free."""
@@ -380,16 +353,16 @@ class Cluster:
                 if address not in self._present(at_most=0.0) or (limit and monotonic() > limit):
                     with suppress(Exception):  # the scheduler may have gone away, too
                         future.cancel()
-                    raise _Gone
+                    raise Gone
             answer: Ended | Refusal = future.result()
             return answer
-        except (_Gone, Interrupted):
+        except (Gone, Interrupted):
             raise
         except KilledWorker:
-            raise _Gone from None
+            raise Gone from None
         except (FutureCancelledError, OSError):
             self._come_back()
-            raise _Gone from None
+            raise Gone from None
         except Exception as error:
             return ended_early("failed", f"{type(error).__name__}: {error}")
 
@@ -398,7 +371,7 @@ class Cluster:
         with suppress(TimeoutError):
             future.result(timeout=_LOOK)
         if future.status in ("cancelled", "lost"):
-            raise _Gone
+            raise Gone
         return bool(future.done())
 
     def _come_back(self) -> None:

@@ -1,16 +1,31 @@
 """What a driver and the workers of a cluster say to each other: introductions, orders and refusals."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rankbench.core.contract import Partitioned
+from rankbench.core.errors import UserError
 from rankbench.execution.isolation import Caps
 from rankbench.names.user_files import is_from_file
 from rankbench.records.cells import Cell
 from rankbench.records.machines import Machine
 
 _DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
+
+
+class Gone(Exception):
+    """The worker of a cell went away, or the scheduler did."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker that may get cells."""
+
+    address: str
+    node: str
+    machine: Machine
 
 
 @dataclass(frozen=True)
@@ -70,3 +85,21 @@ def unfit(told: Introduction, mine: Machine) -> str:
         if theirs != ours:
             return f"it has {what} {theirs}, and this driver {ours}: install the same rankbench there"
     return ""
+
+
+def at_most_on_each_node(workers: Iterable[Worker], number: int) -> list[Worker]:
+    """The workers, with no more than so many on each node."""
+    nodes: Counter[str] = Counter()
+    chosen = []
+    for worker in workers:
+        nodes[worker.node] += 1
+        if nodes[worker.node] <= number:
+            chosen.append(worker)
+    return chosen
+
+
+def refuse_encrypted(workers: Iterable[Worker]) -> None:
+    """Raise an error if a worker's connections are encrypted, since those between the members of a team are not."""
+    if secret := [worker.address for worker in workers if worker.address.startswith("tls://")]:
+        problem = f"partitions on the worker {secret[0]}: what workers send each other would not be encrypted"
+        raise UserError(problem, remedy="run with partitions=1, or on a cluster without TLS")
