@@ -315,7 +315,7 @@ def _run(
     """Run what has no stored result yet; what is stored is kept if the run is stopped."""
     found = Run.of(chosen, selection, _folder(out).store(chosen.name), conditions)
     found.open()
-    to_run = len(found.pending_trials) + len(found.pending) + len(found.plan.undecided)
+    to_run = len(found.to_run)
     with cell_display(chosen.name, to_run) if tell is None else nullcontext(tell) as listener:
         found.execute(listener)
     return Outcome(found.study())

@@ -15,7 +15,7 @@ import scipy.sparse
 from rankbench.arrays import mapped
 from rankbench.arrays.mapped import home_of, pieces
 from rankbench.core.errors import UserError
-from rankbench.core.leftovers import partial_of
+from rankbench.core.leftovers import replacing
 
 T = TypeVar("T")
 Array = npt.NDArray[Any]
@@ -113,17 +113,16 @@ def _csr(name: str, data: Array, indices: Array, indptr: Array, shape: Array) ->
 
 def write_npz(path: Path, arrays: Arrays) -> None:
     """Write arrays to an uncompressed npz file under a temporary name, then rename it once it is complete."""
-    partial = partial_of(path)  # a name per process: two processes may write the same cache
-    try:
-        with partial.open("wb") as file, ZipFile(file, "w", ZIP_STORED) as archive:
-            for name, array in arrays.items():
-                entry = _padded(f"{name}.npy", file.tell() if array.nbytes >= mapped.LARGE else None)
-                with archive.open(entry, "w", force_zip64=True) as stream:
-                    np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
-                mapped.put_aside(array)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        replacing(path) as partial,  # a name of its own: two processes may write the same cache
+        partial.open("wb") as file,
+        ZipFile(file, "w", ZIP_STORED) as archive,
+    ):
+        for name, array in arrays.items():
+            entry = _padded(f"{name}.npy", file.tell() if array.nbytes >= mapped.LARGE else None)
+            with archive.open(entry, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
+            mapped.put_aside(array)
 
 
 def _padded(name: str, place: int | None) -> ZipInfo:

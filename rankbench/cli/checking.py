@@ -57,7 +57,7 @@ def check(
     from rankbench.checks.kit import checked
     from rankbench.cli.lines import show
     from rankbench.cli.printer import show_findings
-    from rankbench.execution.in_this_process import cell_of
+    from rankbench.execution.debugging import cell_of
 
     if profile and pdb:
         raise UserError("--profile and --pdb exclude each other: choose one")
@@ -102,7 +102,7 @@ def _profile(cell: "Cell", materials: "Materials") -> int:
     """Run a cell here and print which functions took most time; the exit code."""
     from rankbench.cli.lines import show
     from rankbench.cli.printer import show_sheet
-    from rankbench.execution.in_this_process import profiled
+    from rankbench.execution.debugging import profiled
     from rankbench.report.render.tables import Sheet
 
     points, functions = profiled(cell, materials)
@@ -119,7 +119,7 @@ def _debug(cell: "Cell", materials: "Materials") -> int:
     import traceback
 
     from rankbench.cli.lines import show
-    from rankbench.execution.in_this_process import run_here
+    from rankbench.execution.debugging import run_here
     from rankbench.names.user_lines import with_own_line
 
     try:

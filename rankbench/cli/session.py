@@ -299,7 +299,7 @@ def chosen_experiments(names: list[str], selection: Selection) -> list[Experimen
 
 def _show_estimate(run: Run) -> None:
     planned = run.plan
-    to_run = len(run.pending_trials) + len(run.pending) + len(planned.undecided)
+    to_run = len(run.to_run)
     seconds, unknown = run.estimate()
     guess = f"about {seconds:.0f} s judging by stored results" if to_run > unknown else "no estimate"
     without = f", {unknown} of unknown duration" if unknown else ""

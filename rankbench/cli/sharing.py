@@ -11,7 +11,7 @@ from rankbench.cli import completion
 from rankbench.cli.opening import is_archive, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
 from rankbench.core.errors import UserError
-from rankbench.core.leftovers import partial_of
+from rankbench.core.leftovers import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -205,15 +205,11 @@ def recommend(
         return
     if to.exists():
         raise UserError(f"{to} exists already: choose another file with -o, or remove it first")
-    partial = partial_of(to)
     try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
+        with replacing(to) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             rows = _write_csv(blocks, file)
-        partial.replace(to)
     except OSError as error:
         raise UserError(f"cannot write {to}: {error.strerror}; choose another file with -o") from None
-    finally:
-        partial.unlink(missing_ok=True)
     show(f"{to}: {rows:,} recommendations")
 
 

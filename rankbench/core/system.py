@@ -12,6 +12,7 @@ own say so in a line. What describes, and what trains in the process that asks (
 """
 
 import ctypes
+import errno
 import os
 import platform
 import signal
@@ -210,16 +211,17 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def locked(folder: Path) -> int | None:
-    """An open descriptor that holds the lock of a folder, or None if another process holds it."""
-    import fcntl  # noqa: PLC0415  which only POSIX has
+def lock(handle: int) -> bool:
+    """Lock an open file until it is closed or this process ends; returns False if another process has locked it.
 
-    handle = os.open(folder, os.O_RDONLY)
+    An OSError means that there are no locks: on this file system, or on systems other than POSIX.
+    """
+    try:
+        import fcntl  # noqa: PLC0415  which only POSIX has
+    except ImportError:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK)) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        if isinstance(error, BlockingIOError):
-            return None
-        raise
-    return handle
+    except BlockingIOError:
+        return False
+    return True

@@ -71,13 +71,13 @@ class Run:
         plan: Plan,
         store: Store,
         conditions: Conditions,
-        materials: Materials,
+        materials: Materials | None = None,  # None: what the plan needs is made again
         workplace: Workplace | None = None,  # None: this machine
     ) -> None:
         self.store = store
         self.workplace = workplace
         self.conditions = conditions
-        self.materials = materials
+        self.materials = materials or Materials(plan.seed, store.scratch)
         self.machine = machine.describe()
         self._stored: dict[str, Result] = {}
         self._looked: set[str] = set()
@@ -108,6 +108,11 @@ class Run:
         """The cells that still have to run, among those that tuning has decided."""
         return self._unfinished(self.plan.cells)
 
+    @property
+    def to_run(self) -> tuple[Cell, ...]:
+        """Everything that still has to run, as far as it is known: trials, cells, and cells without settings yet."""
+        return (*self.pending_trials, *self.pending, *self.plan.undecided)
+
     def result(self, cell: Cell) -> Result | None:
         """The stored result of a cell, or None."""
         return self._stored.get(cell.key)
@@ -124,7 +129,7 @@ class Run:
         for cell in (*self.plan.cells, *self.plan.trials):
             if result := self.result(cell):
                 walls.setdefault(cell.solver.base, []).append(result.wall)
-        to_run = (*self.pending_trials, *self.pending, *self.plan.undecided)
+        to_run = self.to_run
         known = [median(walls[cell.solver.base]) for cell in to_run if cell.solver.base in walls]
         return sum(known), len(to_run) - len(known)
 
@@ -144,7 +149,7 @@ class Run:
             self.plan = self._settled(self.plan)
             self._record()
 
-    def execute(self, tell: Tell) -> None:
+    def execute(self, tell: Tell = lambda event: None) -> None:
         """Run all pending trials and cells, and store each result as it comes.
 
         If the run is stopped (Ctrl-C, a full disk), the results stored so far are kept.

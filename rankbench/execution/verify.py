@@ -13,7 +13,6 @@ import numpy as np
 
 from rankbench.arrays.npz import Arrays
 from rankbench.execution.run import Conditions, Event, Run
-from rankbench.planning.materials import Materials
 from rankbench.records.cells import Cell
 from rankbench.records.differences import SAME_TO, basis_change, differences, distance, races
 from rankbench.records.results import Result
@@ -22,7 +21,7 @@ from rankbench.records.studies import Study
 
 RACY_TO = 0.05  # of a solver whose threads race: the difference of a value that their order may explain
 
-Verdict = Literal["same", "close", "differs", "failed"]
+Sameness = Literal["same", "close", "differs", "failed"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Check:
     """A stored cell beside what came of running it again."""
 
     cell: Cell
-    verdict: Verdict
+    verdict: Sameness
     differing: tuple[str, ...] = ()  # the split, the model, and metrics
     why: str = ""
 
@@ -50,7 +49,7 @@ def verify(
     """Run these cells of a study again, with results in an empty folder, and compare."""
     store = afresh.store(study.name)
     plan = replace(study.plan, planned=tuple(cells), skips=(), trials=(), failures=(), searches=())
-    again = Run(plan, store, conditions, Materials(study.seed, store.scratch))
+    again = Run(plan, store, conditions)
     again.open()
     again.execute(tell)
     stored = {entry.cell.key: entry.result for entry in study.entries if entry.result}

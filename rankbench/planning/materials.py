@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from rankbench import data as data_sets
 from rankbench.arrays import mapped
 from rankbench.arrays.npz import Arrays, map_npz, pack, write_npz
 from rankbench.core.errors import MAKE_ROOM, writing_to
+from rankbench.core.leftovers import HeldFolder
 from rankbench.core.streams import stream
 from rankbench.data.splits import Split, cut
 from rankbench.data.splits.validation import AppliedAgain, OwnValidation
@@ -31,13 +31,13 @@ class Materials:
     up to `KEPT` bytes, and beyond that in the scratch folder; without a scratch folder they are cut again.
     """
 
-    def __init__(self, seed: int, scratch: "Callable[[], TemporaryDirectory[str]] | None" = None) -> None:
+    def __init__(self, seed: int, scratch: "Callable[[], HeldFolder] | None" = None) -> None:
         self._seed = seed
         self._view: tuple[str, int, View] | None = None  # identity, repetition and data
         self._kept: dict[Place, Split] = {}
         self._size = 0
         self._scratch = scratch
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: HeldFolder | None = None
         self._files: dict[Place, Path] = {}
         self._data_peaks: dict[str, Peak] = {}  # by the identity of the data set
         self._split_peaks: dict[Place, Peak] = {}

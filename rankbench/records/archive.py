@@ -27,7 +27,7 @@ from typing import IO
 from urllib.parse import unquote
 
 from rankbench.core.errors import UserError
-from rankbench.core.leftovers import is_left_behind, owner, partial_of
+from rankbench.core.leftovers import HeldFolder, replacing
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.metrics import OWN_METRICS
@@ -71,28 +71,22 @@ def write(path: Path, files: Mapping[str, bytes | Path]) -> None:
     for name in files:
         if problem := _problem(zipfile.ZipInfo(name), set()):
             raise UserError(f"{name} cannot be put into an archive: {problem}")
-    partial = partial_of(path)
     try:
-        with zipfile.ZipFile(partial, "w") as archive:
+        with replacing(path) as partial, zipfile.ZipFile(partial, "w") as archive:
             for name in sorted(files):
                 content = files[name]
                 about = zipfile.ZipInfo(name, _DATE)
                 about.compress_type, about.create_system, about.external_attr = zipfile.ZIP_DEFLATED, 3, 0o100644 << 16
                 archive.writestr(about, content if isinstance(content, bytes) else content.read_bytes())
-        partial.replace(path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}; choose another file with -o") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager
 def opened(path: Path, limits: Largest | None = None) -> Iterator[Path]:
     """A context with the folder of results of an archive, unpacked into a temporary folder and removed afterwards."""
     parent = Path(tempfile.gettempdir())
-    for left in filter(is_left_behind, parent.glob(f"{_PREFIX}~*")):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{owner()}") as folder:
+    with HeldFolder(parent, _PREFIX) as folder:
         try:
             unpack(path, Path(folder), limits or Largest())
         except OSError as error:

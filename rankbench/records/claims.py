@@ -13,32 +13,21 @@ A claim makes it unlikely that a cell is run twice, but not impossible: a driver
 lease. Then only time is lost, because result files are written to a temporary name and renamed.
 """
 
-import errno
-import json
 import os
-import platform
-import shutil
-import stat
 import threading
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from math import isfinite
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 
-import psutil
-
-from rankbench.core import system
 from rankbench.core.errors import OTHER_FOLDER, UserError, writing_to
+from rankbench.records.claim_files import Found, appear, create, describe, has_ended, iso_now, look, remove, touch
 
 _ATTEMPTS = 10  # how often to look at a claim that other drivers keep changing
-_LONGEST = 1 << 16  # bytes; a card has a few hundred
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EINVAL}
-_NO_FILE = {errno.ELOOP, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}
 _HELPERS = (".driver", ".card", ".permit", ".grave")
 
 
@@ -51,29 +40,6 @@ class Holder:
     since: str  # ISO time by the clock of the driver's machine: for display, never compared
 
 
-@dataclass(frozen=True)
-class _Card:
-    """The content of a claim or helper file: the driver that wrote it."""
-
-    token: str  # random: no two claims have the same, even if one driver makes both
-    host: str
-    pid: int
-    started: str  # tells the process from a later one with the same pid
-    boot: str
-    namespace: str  # pid namespace: containers on one machine number their processes separately
-    lease: float  # seconds after which the file is stale; it may differ between drivers
-    since: str
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A file as it was found; for a damaged file the card is None and the token is made of inode and time stamp."""
-
-    card: _Card | None
-    token: str
-    touched: int  # nanoseconds, by the file server's clock
-
-
 class Claims:
     """The claims of one driver on cells in a shared folder; a context manager that keeps them alive.
 
@@ -83,7 +49,7 @@ class Claims:
 
     def __init__(self, folder: Path, lease: float = 60.0) -> None:
         self._folder = folder
-        self._me = _describe(lease)
+        self._me = describe(lease)
         self._driver = folder / f".{self._me.token}.driver"
         self._pid: int | None = None  # of the process that entered
         self._held: dict[str, str] = {}  # key -> token
@@ -97,7 +63,7 @@ class Claims:
         """Make the folder, remove files of dead drivers, and start the heartbeat."""
         if self._pid == os.getpid():
             raise RuntimeError("these claims have been entered already")
-        self._me = _describe(self._me.lease)  # this process may be a fork of the one that made this object
+        self._me = describe(self._me.lease)  # this process may be a fork of the one that made this object
         self._driver = self._folder / f".{self._me.token}.driver"
         self._held, self._lost, self._stop = {}, frozenset(), threading.Event()
         with self._explained():
@@ -143,7 +109,7 @@ class Claims:
                 if found is None:
                     done = self._make(key)
                 elif found.token == self._held.get(key):
-                    done = _touch(path, found.token)
+                    done = touch(path, found.token)
                 elif stale:
                     done = False
                     self._clear(key, found.token, only_stale=True)
@@ -174,7 +140,7 @@ class Claims:
         for _ in range(_ATTEMPTS):  # other drivers may be checking whether it is stale
             if self._clear(key, token, only_stale=False):
                 return True
-            if not _touch(self._path(key), token):
+            if not touch(self._path(key), token):
                 break
         return False
 
@@ -221,7 +187,7 @@ class Claims:
         for attempt in count(1):
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                _create(self._driver, self._me)
+                create(self._driver, self._me)
                 return
             except FileNotFoundError:  # another driver ended at this moment and removed the empty folder
                 if attempt == _ATTEMPTS:  # pragma: no cover: as often as this no two drivers meet
@@ -236,7 +202,7 @@ class Claims:
                 held = dict(self._held)
             for key, token in held.items():
                 with suppress(OSError):
-                    if not _touch(self._path(key), token):
+                    if not touch(self._path(key), token):
                         self._note_loss(key, token)
 
     def _note_loss(self, key: str, token: str | None = None) -> None:
@@ -250,11 +216,11 @@ class Claims:
 
     def _make(self, key: str) -> bool:
         """Write a new claim and give it its name; False if another driver was faster."""
-        card = replace(self._me, token=uuid4().hex, since=_iso_now())
+        card = replace(self._me, token=uuid4().hex, since=iso_now())
         draft, path = self._folder / f".{card.token}.card", self._path(key)
         try:
-            _create(draft, card)
-            _appear(draft, path, card)
+            create(draft, card)
+            appear(draft, path, card)
         except FileNotFoundError:  # this process was suspended so long that another driver removed the draft
             return False
         finally:
@@ -262,26 +228,26 @@ class Claims:
                 draft.unlink(missing_ok=True)
         # Trust the file and not the server's answer: over a network the answer "it exists" may belong to a request
         # that was sent twice. And a process that was suspended may have made a claim that is stale already.
-        if not _touch(path, card.token):
+        if not touch(path, card.token):
             return False
         with self._books:
             self._held[key] = card.token
             self._lost -= {key}
         return True
 
-    def _judge(self, path: Path) -> tuple[_Found | None, bool]:
+    def _judge(self, path: Path) -> tuple[Found | None, bool]:
         """The content of a file, and whether it is stale.
 
         A time stamp in the future by more than the lease makes a file stale too: then the server's clock was set
         back, and a driver that is alive would have touched its claim since.
         """
         now = self._now()  # read before looking at the file, so that a slow look cannot make the file seem older
-        found = _look(path)
+        found = look(path)
         if found is None:
             return None, False
         lease = found.card.lease if found.card else self._me.lease
         aged = abs(now - found.touched) > lease * 1e9
-        return found, aged or (found.card is not None and _has_ended(found.card, self._me))
+        return found, aged or (found.card is not None and has_ended(found.card, self._me))
 
     def _clear(self, key: str, token: str, only_stale: bool) -> bool:
         """Remove the claim if it has this token; returns True if this driver removed it.
@@ -301,7 +267,7 @@ class Claims:
                     found, stale = self._judge(path)
                     there = found is not None and found.token == token
                     if there and (stale or not only_stale):
-                        _remove(path)
+                        remove(path)
                         removed = True
                     if removed or not there:
                         spent = permits
@@ -322,7 +288,7 @@ class Claims:
         while True:
             permit = self._folder / f".{key}.{token}.{len(permits)}.permit"
             permits.append(permit)
-            if _appear(self._driver, permit, self._me):
+            if appear(self._driver, permit, self._me):
                 return permits
             found, stale = self._judge(permit)
             if found and found.token == self._me.token:
@@ -341,136 +307,12 @@ class Claims:
                 if name.endswith(".claim"):
                     self._clear(name.removesuffix(".claim"), found.token, only_stale=True)
                 elif not self._counts(name):
-                    _remove(path)
+                    remove(path)
 
     def _counts(self, name: str) -> bool:
         """Whether a file is a permit for a claim that still exists; such a permit must stay."""
         parts = name.removeprefix(".").rsplit(".", 3)
         if parts[-1] != "permit" or len(parts) < 4:
             return False
-        claim = _look(self._path(parts[0]))
+        claim = look(self._path(parts[0]))
         return claim is not None and claim.token == parts[1]
-
-
-def _describe(lease: float) -> _Card:
-    """A card that describes this process."""
-    pid = os.getpid()
-    return _Card(
-        token=uuid4().hex,
-        host=platform.node(),
-        pid=pid,
-        started=system.started(pid),
-        boot=system.boot_id(),
-        namespace=system.pid_namespace(),
-        lease=float(lease),
-        since=_iso_now(),
-    )
-
-
-def _iso_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _has_ended(card: _Card, me: _Card) -> bool:
-    """Whether a card's process has certainly ended; False if that cannot be known on this machine."""
-    here = card.boot and (card.host, card.boot, card.namespace) == (me.host, me.boot, me.namespace)
-    if not here:
-        return False
-    return not psutil.pid_exists(card.pid) or system.started(card.pid) not in ("", card.started)
-
-
-def _create(path: Path, card: _Card) -> bool:
-    """Write a new file with a card; False if the file exists already."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except FileExistsError:
-        return False
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(asdict(card)).encode())
-        os.utime(path)  # stamps it by the server's clock; writing may have stamped it by this machine's clock
-    except OSError:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        raise
-    return True
-
-
-def _appear(source: Path, path: Path, card: _Card) -> bool:
-    """Make a file in one atomic step, as a hard link to a source with this card; False if the name is taken.
-
-    On a file system without hard links the file is written directly, and is empty for a moment: then it looks like a
-    damaged but fresh claim.
-    """
-    try:
-        os.link(source, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        return _create(path, card)
-    return True
-
-
-def _look(path: Path, touch: str = "") -> _Found | None:
-    """Read a file by opening it, because that makes NFS ask the server; touch the file if it has the token `touch`.
-
-    None if there is no file. A path that is not a plain file, or may not be read, counts as damaged.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            about = os.fstat(handle)
-            card = _parse(os.read(handle, _LONGEST)) if stat.S_ISREG(about.st_mode) else None
-            if card and card.token == touch:
-                os.utime(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ESTALE):  # ESTALE: removed on the server while we had it open
-            return None
-        if error.errno not in _NO_FILE:
-            raise
-        try:
-            card, about = None, os.lstat(path)
-        except FileNotFoundError:  # pragma: no cover: it was removed between two looks at it
-            return None
-    return _Found(card, card.token if card else f"{about.st_ino:x}-{about.st_mtime_ns:x}", about.st_mtime_ns)
-
-
-def _touch(path: Path, token: str) -> bool:
-    """Touch a claim if it has this token; False if it has another token or is gone."""
-    found = _look(path, touch=token)
-    return found is not None and found.token == token
-
-
-def _parse(text: bytes) -> _Card | None:
-    """The card in a file's content, or None if the content is damaged."""
-    try:
-        record: dict[str, Any] = json.loads(text)
-        card = _Card(**record)
-        words = (card.token, card.host, card.started, card.boot, card.namespace, card.since)
-        sound = (
-            all(type(word) is str for word in words)
-            and card.token.isascii()
-            and card.token.isalnum()
-            and len(card.token) <= 64  # it becomes a part of a file's name
-            and type(card.pid) is int
-            and 0 < card.pid < 1 << 31
-            and type(card.lease) is float
-            and isfinite(card.lease)
-        )
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return card if sound else None
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, or a folder of the same name."""
-    if path.is_dir() and not path.is_symlink():
-        grave = path.with_name(f".{uuid4().hex}.grave")
-        path.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

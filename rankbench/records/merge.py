@@ -21,7 +21,7 @@ import numpy as np
 
 from rankbench.arrays.npz import Arrays, read_npz
 from rankbench.core.errors import UserError
-from rankbench.core.leftovers import partial_of
+from rankbench.core.leftovers import replacing
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import SAME_TO, basis_change, differences, distance, races
@@ -322,9 +322,5 @@ def _place(measurement: Measurement, path: Path, arrays: bool) -> None:
 
 def _copy_file(source: Path, path: Path) -> None:
     """Copy a file under a temporary name, and rename it once it is complete."""
-    partial = partial_of(path)
-    try:
+    with replacing(path) as partial:
         shutil.copyfile(source, partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -15,8 +15,6 @@ import errno
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from typing import Any
 
 from rankbench.arrays.npz import Arrays, read_npz, write_npz
 from rankbench.core.errors import MAKE_ROOM, OTHER_FOLDER, UserError, writing_to
-from rankbench.core.leftovers import is_left_behind, owner, partial_of
+from rankbench.core.leftovers import HeldFolder, remove_left_behind, replacing
 from rankbench.names import without_folder
 from rankbench.records.cells import Cell
 from rankbench.records.claims import Claims
@@ -72,24 +70,16 @@ class Store:
         with writing_to(self.folder, OTHER_FOLDER):
             for folder in (self._cells, self._plans):
                 folder.mkdir(parents=True, exist_ok=True)
-            probe = self._cells / f".writable{owner()}"
-            probe.touch()
-            probe.unlink()
-            self._remove_leftovers()
+            HeldFolder(self._cells, ".writable").remove()
+            remove_left_behind(self.folder, ".scratch~*")
+            for folder in (self._cells, self._plans):
+                remove_left_behind(folder, "*~.partial")
 
-    def scratch(self) -> "tempfile.TemporaryDirectory[str]":
+    def scratch(self) -> HeldFolder:
         """A new scratch folder for one run."""
         self.open()
         with writing_to(self.folder, MAKE_ROOM):
-            return tempfile.TemporaryDirectory(prefix=f".scratch{owner()}", dir=self.folder)
-
-    def _remove_leftovers(self) -> None:
-        """Remove the temporary files and folders of processes on this machine that have ended."""
-        for left in filter(is_left_behind, self.folder.glob(".scratch*")):
-            shutil.rmtree(left, ignore_errors=True)
-        for folder in (self._cells, self._plans):
-            for left in filter(is_left_behind, folder.glob("*.partial")):
-                left.unlink(missing_ok=True)
+            return HeldFolder(self.folder, ".scratch")
 
     def claims(self) -> Claims:
         """The claims of drivers that share this folder."""
@@ -340,12 +330,8 @@ class ResultsFolder:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file under a temporary name and rename it, so that it is never incomplete."""
-    partial = partial_of(path)
-    try:
+    with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8", errors="backslashreplace")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _bytes(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from rankbench.core import temporary
 from rankbench.core.errors import UserError
+from rankbench.core.leftovers import HELD, partial_of
 
 HOLD = "import sys; from rankbench.core.temporary import own_folder; print(own_folder(), flush=True); sys.stdin.read()"
 
@@ -25,7 +27,7 @@ def base(tmp_path, monkeypatch):
     temporary._made.cache_clear()
     yield made
     temporary._made.cache_clear()
-    temporary.shutil.rmtree(made)
+    shutil.rmtree(made, ignore_errors=True)
 
 
 def holder():
@@ -71,11 +73,12 @@ def test_a_file_system_without_locks_will_do_and_nothing_on_it_is_removed(base, 
     def refused(handle, how):
         raise OSError(37, "No locks available")
 
-    (base / "rankbench-run-other").mkdir()
+    other = partial_of(base / "rankbench-run")
+    other.mkdir()
+    (other / HELD).touch()
     monkeypatch.setattr(fcntl, "flock", refused)
-    assert {path.name for path in base.iterdir()} == {"rankbench-run-other"}
     assert temporary.own_folder().is_dir()
-    assert (base / "rankbench-run-other").is_dir()
+    assert other.is_dir()
 
 
 def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(base, monkeypatch):
@@ -84,7 +87,7 @@ def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again
     def late(handle, how):
         if not removed:
             removed.append(next(base.iterdir()))
-            removed[0].rmdir()
+            shutil.rmtree(removed[0])
         flock(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", late)

@@ -4,7 +4,6 @@ import errno
 import fcntl
 import inspect
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -34,7 +34,9 @@ from helpers import (
 )
 
 from rankbench.arrays.npz import read_npz
+from rankbench.core import system
 from rankbench.core.errors import UserError
+from rankbench.core.leftovers import HELD, partial_of
 from rankbench.core.streams import stream
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
@@ -348,34 +350,71 @@ def test_nothing_is_left_behind(tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_what_a_killed_run_left_behind_goes_with_the_next_and_a_living_ones_stays(tmp_path):
-    folder = store_in(tmp_path).folder
-    dead, alive, far = 2**22 + 1, os.getppid(), 2**22 + 2  # more than any process's number, and one that is there
-    here = platform.node()
-    processes = {dead: here, alive: here, far: f"not-{here}"}
-    files = {
-        pid: [folder / "cells" / f"sgd-0.{kind}~{node}~{pid}~.partial" for kind in ("json", "npz")]
-        for pid, node in processes.items()
-    }
-    folders = {pid: folder / f".scratch~{node}~{pid}~x" for pid, node in processes.items()}
-    odd = folder / "cells" / "notes.partial"
-    for path in (*folders.values(), folder / "cells"):
-        path.mkdir(parents=True)
-        (path / "0.npz").write_bytes(b"half a split")
-    for path in (*files[dead], *files[alive], *files[far], odd):
-        path.touch()
+HOLD = """
+import sys
+from pathlib import Path
+from rankbench.core.leftovers import replacing
+from rankbench.records.store import ResultsFolder
+store = ResultsFolder(Path(sys.argv[1]), print).store("tiny")
+with store.scratch() as scratch, replacing(store.cells / "sgd-0.json") as partial:
+    Path(scratch, "0.npz").write_bytes(b"half a split")
+    partial.write_bytes(b"half a result")
+    print(scratch, partial, flush=True)
+    sys.stdin.read()
+    partial.write_bytes(b"{}")
+"""
+
+
+def holder(out):
+    """A process that writes into a folder of results, its scratch folder and the file that is half written."""
+    command = [sys.executable, "-c", HOLD, str(out)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return process, [Path(path) for path in process.stdout.readline().split()]
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_left_behind_goes_with_the_next_and_a_living_ones_stays(tmp_path, monkeypatch):
+    (dead, left), (alive, used) = holder(tmp_path), holder(tmp_path)
+    dead.kill()
+    dead.communicate()
+    assert all(path.exists() for path in left)
+    monkeypatch.setattr("psutil.pid_exists", lambda pid: False)  # as of a process in another namespace
+    odd = store_in(tmp_path).cells / "notes.partial"
+    odd.touch()
     ran(tmp_path, TINY, ONCE)
-    assert not folders[dead].exists() and not any(path.exists() for path in files[dead])
-    for pid in (alive, far):  # what another machine's process is writing is no leftover, whatever its number
-        assert (folders[pid] / "0.npz").exists() and all(path.exists() for path in files[pid])
-    assert odd.exists()
+    assert not any(path.exists() for path in left)
+    look = "import sys, helpers, pathlib; helpers.store_in(pathlib.Path(sys.argv[1])).open()"
+    apart = ["unshare", "--pid", "--fork", "--mount-proc"]  # where no process has the number of the living one
+    if not subprocess.run([*apart, "true"], check=False).returncode:
+        subprocess.run([*apart, sys.executable, "-c", look, str(tmp_path)], cwd=Path(__file__).parents[1], check=True)
+    assert all(path.exists() for path in used) and (used[0] / "0.npz").exists() and odd.exists()
+    alive.communicate("")
+    assert alive.returncode == 0 and not any(path.exists() for path in used)
+    assert (store_in(tmp_path).cells / "sgd-0.json").read_bytes() == b"{}"
+    odd.unlink()
 
 
 def test_what_a_killed_run_left_behind_goes_even_when_nothing_is_left_to_run(tmp_path):
     ran(tmp_path)
-    left = store_in(tmp_path).folder / f".scratch~{platform.node()}~{2**22 + 1}~x"
+    left = partial_of(store_in(tmp_path).folder / ".scratch")
     left.mkdir()
+    (left / HELD).touch()
     assert ran(tmp_path).pending == () and leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize(("days", "there"), [(0, True), (6, True), (8, False)])
+def test_what_another_machine_left_behind_goes_once_it_is_forgotten(tmp_path, monkeypatch, days, there):
+    ran(tmp_path)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(system, "boot_id", lambda: "another machine's")
+        left = partial_of(store_in(tmp_path).folder / ".scratch"), partial_of(store_in(tmp_path).cells / "sgd-0.json")
+    left[0].mkdir()
+    (left[0] / HELD).touch()
+    left[1].touch()
+    for path in (left[0] / HELD, *left):
+        os.utime(path, (time.time() - 86400 * days,) * 2)
+    ran(tmp_path)
+    assert [path.exists() for path in left] == [there, there]
 
 
 def test_an_estimate_comes_from_what_is_stored(tmp_path):

@@ -18,7 +18,7 @@ from helpers import until
 
 import rankbench
 from rankbench.core.errors import UserError
-from rankbench.records import claims
+from rankbench.records import claim_files, claims
 from rankbench.records.claims import Claims
 
 HOUR = 3600.0
@@ -198,7 +198,7 @@ def test_a_later_process_with_the_same_pid_is_another(folder):
 
 
 def test_without_a_boot_id_nobody_is_taken_for_dead(folder, monkeypatch):
-    monkeypatch.setattr(claims.system, "_text", lambda path: "")
+    monkeypatch.setattr(claim_files.system, "_text", lambda path: "")
     with Claims(folder) as ours, Claims(folder) as theirs:
         assert ours.take("cell")
         forge(folder, "far", **(content(folder / "cell.claim") | {"token": "abc", "pid": 2**31 - 1}))
@@ -340,7 +340,7 @@ def test_exactly_one_wins_a_stale_claim(folder):
 
 def test_whoever_is_late_does_not_touch_the_new_claim(folder, monkeypatch):
     """Another takes the stale claim over between our look at it and our removal; a third would use any gap."""
-    clear, remove, removed = Claims._clear, claims._remove, []
+    clear, remove, removed = Claims._clear, claims.remove, []
     with Claims(folder) as ours, Claims(folder) as theirs, Claims(folder) as third:
 
         def late(self, *args, **options):
@@ -354,7 +354,7 @@ def test_whoever_is_late_does_not_touch_the_new_claim(folder, monkeypatch):
 
         forge(folder, seconds=HOUR)
         monkeypatch.setattr(Claims, "_clear", late)
-        monkeypatch.setattr(claims, "_remove", watched)
+        monkeypatch.setattr(claims, "remove", watched)
         assert not ours.take("cell") and not third.take("cell") and theirs.take("cell")
         assert removed == ["cell.claim"], "the stale one, once"
         assert names(folder) == sorted(["cell.claim", *(each._driver.name for each in (ours, theirs, third))])
@@ -491,7 +491,7 @@ def test_a_disk_that_fills_while_a_claim_is_written_keeps_no_half_of_it(folder, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with Claims(folder, HOUR) as ours:
-        monkeypatch.setattr(claims.os, "fdopen", full)
+        monkeypatch.setattr(claim_files.os, "fdopen", full)
         with pytest.raises(UserError, match="No space left"):
             ours.take("cell")
         assert names(folder) == [ours._driver.name]
@@ -553,7 +553,7 @@ def test_what_dead_drivers_left_is_removed_and_what_is_new_or_foreign_is_not(fol
 
 
 def test_a_draft_that_others_cleared_away_is_written_again(folder, monkeypatch):
-    create, removed = claims._create, []
+    create, removed = claims.create, []
 
     def swept(path, card):
         made = create(path, card)
@@ -562,13 +562,13 @@ def test_a_draft_that_others_cleared_away_is_written_again(folder, monkeypatch):
             path.unlink()
         return made
 
-    monkeypatch.setattr(claims, "_create", swept)
+    monkeypatch.setattr(claims, "create", swept)
     with Claims(folder) as ours:
         assert ours.take("cell") and removed
 
 
 def test_a_folder_that_goes_while_a_driver_signs_in_is_made_again(folder, monkeypatch):
-    create, gone = claims._create, []
+    create, gone = claims.create, []
 
     def raced(path, card):
         if not gone:
@@ -576,7 +576,7 @@ def test_a_folder_that_goes_while_a_driver_signs_in_is_made_again(folder, monkey
             folder.rmdir()
         return create(path, card)
 
-    monkeypatch.setattr(claims, "_create", raced)
+    monkeypatch.setattr(claims, "create", raced)
     with Claims(folder) as ours:
         assert ours.take("cell") and gone
         ours._driver.unlink()  # somebody took us for dead
@@ -639,6 +639,6 @@ def full(*arguments, **more):
 def test_a_name_that_somebody_else_has_just_taken_is_left_to_him(folder):
     with Claims(folder) as ours:
         path = folder / "mine"
-        assert claims._create(path, ours._me) and not claims._create(path, replace(ours._me, token="other"))
+        assert claims.create(path, ours._me) and not claims.create(path, replace(ours._me, token="other"))
         assert content(path)["token"] == ours._me.token
         path.unlink()

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import platform
 import shutil
 import threading
 from dataclasses import replace
@@ -15,6 +14,7 @@ from helpers import MACHINE, TINY, made_up, prepared, ran, silent, store_in, tin
 
 from rankbench.arrays.npz import read_npz
 from rankbench.core.errors import UserError
+from rankbench.core.leftovers import HELD, partial_of
 from rankbench.data import DATASETS
 from rankbench.execution import machine
 from rankbench.experiments import Budget
@@ -61,14 +61,13 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
 
 def test_what_a_killed_run_left_behind_is_cleared_and_a_running_ones_is_not(tmp_path):
     store = opened(tmp_path)
-    here = platform.node()
-    dead, alive = (store.folder / f".scratch~{here}~{pid}~x" for pid in (999999999, os.getpid()))
+    dead = partial_of(store.folder / ".scratch")
     dead.mkdir()
-    alive.mkdir()
-    with store.scratch() as scratch:
-        assert Path(scratch).parent == store.folder
-        assert not dead.exists() and alive.exists()
-    assert not Path(scratch).exists()
+    (dead / HELD).touch()
+    with store.scratch() as alive, store.scratch() as scratch:
+        assert Path(alive).parent == Path(scratch).parent == store.folder
+        assert not dead.exists() and Path(alive).exists()
+    assert not Path(scratch).exists() and not Path(alive).exists()
 
 
 def test_a_metric_without_a_value_is_strict_json_in_the_file_and_nan_when_read(tmp_path):

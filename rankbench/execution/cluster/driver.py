@@ -11,68 +11,49 @@ waits until they are free, and no other cell is handed out meanwhile. The rows o
 these workers need no data.
 """
 
-import json
-import logging
 import secrets
-import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client, Event, Future, Lock
+from distributed import Event, Future
 from distributed.client import FutureCancelledError
-from distributed.comm import parse_host_port
 from distributed.scheduler import KilledWorker
 
-from rankbench.core.contract import Partitioned
 from rankbench.core.errors import UserError
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Entrance
 from rankbench.execution import machine
-from rankbench.execution.cluster.worker import (
+from rankbench.execution.cluster.connecting import AGAIN, CONNECT, connected, only_team, wait_for
+from rankbench.execution.cluster.orders import (
+    Gone,
     Introduction,
     Order,
     Refusal,
-    carry_out,
-    introduce,
-    serve_seat,
-    take_seat,
+    Worker,
+    at_most_on_each_node,
+    own_files,
+    partitions_of,
+    refuse_encrypted,
+    unfit,
 )
+from rankbench.execution.cluster.worker import carry_out, introduce, serve_seat, take_seat
 from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
 from rankbench.execution.worker import Ended, Task, ended_early
-from rankbench.names.user_files import is_from_file
-from rankbench.records.cells import Cell
 from rankbench.records.machines import Machine
 from rankbench.records.store import Warn
 
 _ATTEMPTS = 3  # how many workers a cell may lose
-_CONNECT = 5.0  # seconds to reach the scheduler
 _AWAY = 60.0  # seconds in which a scheduler that went away may come back
-_WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
-_AGAIN = 0.2  # seconds between two attempts to reach it
 _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
-_DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its solvers can have processes of their own"
-
-
-class _Gone(Exception):
-    """The worker of a cell went away, or the scheduler did."""
-
-
-@dataclass(frozen=True)
-class _Worker:
-    """A worker that may get cells."""
-
-    address: str
-    node: str
-    machine: Machine
 
 
 class Cluster:
@@ -83,9 +64,9 @@ class Cluster:
 
     def __init__(self, scheduler: str, per_node: int, warn: Warn) -> None:
         self._scheduler, self._per_node, self._warn = scheduler, per_node, warn
-        self._client = _connected(scheduler)
+        self._client = connected(scheduler)
         self._mine = machine.describe()
-        self._known: dict[str, _Worker | None] = {}  # by address; None for a worker that gets no cells
+        self._known: dict[str, Worker | None] = {}  # by address; None for a worker that gets no cells
         self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
         self._busy: dict[str, str] = {}  # node by address
         self._held: dict[str, Future] = {}  # by address, the cell that it ran last
@@ -99,19 +80,18 @@ class Cluster:
     def places(self) -> int:
         """How many cells can run at this moment; at least 1."""
         with self._change:
-            nodes = Counter(worker.node for worker in self._usable())
-        return max(1, sum(min(count, self._per_node) for count in nodes.values()))
+            return max(1, len(at_most_on_each_node(self._usable(), self._per_node)))
 
     def close(self) -> None:
         """Tell workers to end what they still run for this driver, and leave the cluster."""
         with suppress(Exception):
             Event(self._stop, client=self._client).set()
         with suppress(Exception):
-            self._client.close(timeout=_CONNECT)
+            self._client.close(timeout=CONNECT)
 
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
         """Run one cell on a free worker, or over all workers, and wait for it."""
-        if parts := _partitions(task.cell):
+        if parts := partitions_of(task.cell):
             return self._run_in_parts(task, caps, stop, parts)
         start = task.start.read_bytes() if task.start else None
         order = Order(task.cell, caps, own_files(task.cell), self._stop, start=start, followed=task.followed)
@@ -121,11 +101,11 @@ class Cluster:
                 try:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
-                except _Gone:
+                except Gone:
                     lost, self._seen = lost + 1, (-inf, [])
         return ended_early("lost", f"{lost} workers went away while they ran it"), self._mine
 
-    def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
+    def _run_on(self, worker: Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
         """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
         answer = self._answer(worker.address, order, stop)
         if isinstance(answer, Refusal) and answer.lacks_data:
@@ -139,7 +119,7 @@ class Cluster:
     # The workers
 
     @contextmanager
-    def _free_worker(self, stop: threading.Event) -> Iterator[_Worker]:
+    def _free_worker(self, stop: threading.Event) -> Iterator[Worker]:
         """A context with a worker that is kept free of other cells."""
         with self._change:
             while not (free := self._free()):
@@ -155,7 +135,7 @@ class Cluster:
                 self._busy.pop(worker.address, None)
                 self._change.notify_all()
 
-    def _free(self) -> list[_Worker]:
+    def _free(self) -> list[Worker]:
         """The workers that may get a cell now."""
         if self._teams_to_come:
             return []
@@ -166,7 +146,7 @@ class Cluster:
             if worker.address not in self._busy and nodes[worker.node] < self._per_node
         ]
 
-    def _usable(self) -> list[_Worker]:
+    def _usable(self) -> list[Worker]:
         """The present workers that are not refused; for timed cells only those of the most frequent fingerprint."""
         present = self._present()
         self._meet([address for address in present if address not in self._known])
@@ -202,7 +182,7 @@ class Cluster:
         try:
             if new := [address for address in addresses if address not in self._asked]:
                 self._asked |= {address: self._ask(address) for address in new}
-                _wait_for([self._asked[address] for address in new])
+                wait_for([self._asked[address] for address in new])
         except (FutureCancelledError, OSError):  # the scheduler went away
             self._asked.clear()
         for address, future in list(self._asked.items()):
@@ -214,17 +194,17 @@ class Cluster:
     def _ask(self, address: str) -> Future:
         return self._client.submit(introduce, workers=[address], key=f"introduce-{uuid4().hex}", pure=False)
 
-    def _met(self, address: str, future: Future) -> _Worker | None:
+    def _met(self, address: str, future: Future) -> Worker | None:
         """A worker that has answered, or None with a warning if it can run no cells for this driver."""
         try:
             told: Introduction = future.result()
         except Exception as error:
             self._warn(f"worker {address} gets no cells: it cannot describe itself ({type(error).__name__}: {error})")
             return None
-        if problem := _unfit(told, self._mine):
+        if problem := unfit(told, self._mine):
             self._warn(f"worker {address} gets no cells: {problem}")
             return None
-        return _Worker(address, address.rpartition(":")[0], told.machine)
+        return Worker(address, address.rpartition(":")[0], told.machine)
 
     def _refuse(self, address: str, reason: str) -> None:
         """Give a worker no more cells, and say why."""
@@ -240,14 +220,14 @@ class Cluster:
         while lost < _ATTEMPTS:
             with self._free_team(parts, stop) as workers:
                 try:
-                    with self._only_team(stop):
+                    with only_team(self._client, stop):
                         return self._led(workers, task, caps, stop), workers[0].machine
-                except _Gone:
+                except Gone:
                     lost += 1
         return ended_early("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
 
     @contextmanager
-    def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[_Worker]]:
+    def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[Worker]]:
         """A context with all workers that may get cells, but not more than `most`, once they are free."""
         with self._change:
             self._teams_to_come += 1
@@ -264,7 +244,7 @@ class Cluster:
                     self._busy.pop(worker.address, None)
                 self._change.notify_all()
 
-    def _all_free(self, stop: threading.Event) -> list[_Worker]:
+    def _all_free(self, stop: threading.Event) -> list[Worker]:
         """The workers that may get cells, at most `per_node` on each node, once there are any and none is busy."""
         limit = monotonic() + _AWAY
         while not (found := self._usable()) or self._busy:
@@ -274,15 +254,9 @@ class Cluster:
                 remedy = f"start some with: dask worker {self._scheduler}"
                 raise UserError(f"the scheduler {self._scheduler} has no workers", remedy=remedy)
             self._change.wait(_LOOK)
-        nodes: Counter[str] = Counter()
-        chosen = []
-        for worker in found:
-            nodes[worker.node] += 1
-            if nodes[worker.node] <= self._per_node:
-                chosen.append(worker)
-        return chosen
+        return at_most_on_each_node(found, self._per_node)
 
-    def _led(self, workers: list[_Worker], task: Task, caps: Caps, stop: threading.Event) -> Ended:
+    def _led(self, workers: list[Worker], task: Task, caps: Caps, stop: threading.Event) -> Ended:
         """The outcome of a cell that a process of this driver trains, with the parts of the users on these workers."""
         token, key = f"rankbench-team-{uuid4().hex}", secrets.token_bytes(32)
         serving: list[Future] = []
@@ -296,40 +270,38 @@ class Cluster:
         except Interrupted:
             if stop.is_set():
                 raise
-            raise _Gone from None
+            raise Gone from None
         finally:
             self._dismiss(token, serving)
         if outcome.status == "lost":
-            raise _Gone
+            raise Gone
         return outcome
 
-    def _seated(self, workers: list[_Worker], token: str, key: bytes, stop: threading.Event) -> list[Address]:
+    def _seated(self, workers: list[Worker], token: str, key: bytes, stop: threading.Event) -> list[Address]:
         """Where the workers listen for each other, once all of them are ready; one may first end another's cell."""
-        if secret := [worker.address for worker in workers if worker.address.startswith("tls://")]:
-            problem = f"partitions on the worker {secret[0]}: what workers send each other would not be encrypted"
-            raise UserError(problem, remedy="run with partitions=1, or on a cluster without TLS")
+        refuse_encrypted(workers)
         asked = [self._told(worker, take_seat, token, key) for worker in workers]
         try:
             while not all([self._is_done(future) for future in asked]):
                 if stop.is_set():
                     raise Interrupted
                 if not self._are_present(workers):
-                    raise _Gone
+                    raise Gone
             return [future.result() for future in asked]
         except (FutureCancelledError, KilledWorker, OSError):
-            raise _Gone from None
+            raise Gone from None
 
-    def _told(self, worker: _Worker, work: Callable[..., Any], *arguments: Any) -> Future:
+    def _told(self, worker: Worker, work: Callable[..., Any], *arguments: Any) -> Future:
         """A task for one worker."""
         key = f"{work.__name__}-{uuid4().hex}"
         try:
             return self._client.submit(work, *arguments, workers=[worker.address], key=key, pure=False, retries=0)
         except (FutureCancelledError, OSError):
             self._come_back()
-            raise _Gone from None
+            raise Gone from None
 
     @contextmanager
-    def _halted_with(self, workers: list[_Worker], stop: threading.Event) -> Iterator[threading.Event]:
+    def _halted_with(self, workers: list[Worker], stop: threading.Event) -> Iterator[threading.Event]:
         """A context with an event that is set when the run stops, or when one of the workers is gone."""
         halt, over = threading.Event(), threading.Event()
 
@@ -346,34 +318,18 @@ class Cluster:
             over.set()
             watcher.join()
 
-    def _are_present(self, workers: list[_Worker]) -> bool:
+    def _are_present(self, workers: list[Worker]) -> bool:
         """Whether the scheduler is there and knows all these workers."""
         try:
             return {worker.address for worker in workers} <= set(self._present())
         except UserError:  # the scheduler is gone for good, which is told where the next workers are asked for
             return False
 
-    @contextmanager
-    def _only_team(self, stop: threading.Event) -> Iterator[None]:
-        """A context in which no other driver makes a team, so that two never wait for each other's workers."""
-        lock = Lock("rankbench-team", scheduler_rpc=self._client.scheduler, loop=self._client.loop)
-        try:
-            while not lock.acquire(timeout=_LOOK):
-                if stop.is_set():
-                    raise Interrupted
-        except OSError:
-            raise _Gone from None
-        try:
-            yield
-        finally:
-            with suppress(Exception):  # the scheduler may have gone away, and the lock with it
-                lock.release()
-
     def _dismiss(self, token: str, serving: list[Future]) -> None:
         """End a team, and wait for a moment until its workers are free."""
         with suppress(Exception):  # the scheduler may have gone away; then connections that close end the team
             Event(token, client=self._client).set()
-            _wait_for(serving)
+            wait_for(serving)
         for future in serving:
             with suppress(Exception):
                 future.cancel()
@@ -397,16 +353,16 @@ class Cluster:
                 if address not in self._present(at_most=0.0) or (limit and monotonic() > limit):
                     with suppress(Exception):  # the scheduler may have gone away, too
                         future.cancel()
-                    raise _Gone
+                    raise Gone
             answer: Ended | Refusal = future.result()
             return answer
-        except (_Gone, Interrupted):
+        except (Gone, Interrupted):
             raise
         except KilledWorker:
-            raise _Gone from None
+            raise Gone from None
         except (FutureCancelledError, OSError):
             self._come_back()
-            raise _Gone from None
+            raise Gone from None
         except Exception as error:
             return ended_early("failed", f"{type(error).__name__}: {error}")
 
@@ -415,7 +371,7 @@ class Cluster:
         with suppress(TimeoutError):
             future.result(timeout=_LOOK)
         if future.status in ("cancelled", "lost"):
-            raise _Gone
+            raise Gone
         return bool(future.done())
 
     def _come_back(self) -> None:
@@ -428,81 +384,9 @@ class Cluster:
             limit = monotonic() + _AWAY
             while True:
                 try:
-                    self._client = _connected(self._scheduler)
+                    self._client = connected(self._scheduler)
                     return
                 except UserError:
                     if monotonic() > limit:
                         raise
-                    sleep(_AGAIN)
-
-
-def _wait_for(futures: list[Future]) -> None:
-    """Wait for a moment until all have ended."""
-    limit = monotonic() + _CONNECT
-    for future in futures:
-        with suppress(TimeoutError):
-            future.exception(timeout=max(0.0, limit - monotonic()))
-
-
-def _partitions(cell: Cell) -> int:
-    """In how many parts the users of a cell are, if they may be kept by several workers; else 0.
-
-    Workers cannot import a user's own solver, so one with partitions trains on a single worker.
-    """
-    solver = cell.solver.record
-    spread = isinstance(solver, Partitioned) and solver.partitions > 1 and not is_from_file(cell.solver.home)
-    return solver.partitions if spread else 0
-
-
-def own_files(cell: Cell) -> dict[str, bytes]:
-    """The content of the user's own solver and metric files that a cell needs, by their paths."""
-    homes = [cell.solver.home, *(measure.source.home for measure in cell.measures if measure.source)]
-    paths = {home.rpartition(":")[0] for home in homes if is_from_file(home)}
-    return {path: Path(path).read_bytes() for path in sorted(paths)}
-
-
-def _connected(scheduler: str) -> Client:
-    """A client of the scheduler at an address, or of the one that a scheduler file names.
-
-    It is created only where something listens: one that cannot connect leaves a thread behind, and may lock up the
-    process when it is collected while another one starts.
-    """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its connection errors are told in one line below
-    try:
-        address = _address(scheduler)
-        host_and_port = parse_host_port(address.rpartition("://")[2])
-        socket.create_connection(host_and_port, timeout=_CONNECT).close()
-        return Client(address, timeout=_CONNECT, set_as_default=False)
-    except (KeyError, OSError, TimeoutError, ValueError) as error:
-        reason = str(error) or type(error).__name__
-        remedy = "start one with: dask scheduler"
-        raise UserError(f"no scheduler answers at {scheduler} ({reason})", remedy=remedy) from None
-
-
-def _address(scheduler: str) -> str:
-    """The address of a scheduler that is given by its address or by a scheduler file, which may just be written."""
-    if not Path(scheduler).is_file():
-        if ":" not in scheduler:
-            raise FileNotFoundError("there is no such file")
-        return scheduler
-    limit = monotonic() + _WRITTEN
-    while True:
-        try:
-            return str(json.loads(Path(scheduler).read_text())["address"])
-        except ValueError:
-            if monotonic() > limit:
-                raise
-            sleep(_AGAIN)
-
-
-def _unfit(told: Introduction, mine: Machine) -> str:
-    """Why a worker can run no cells for this driver; empty if it can."""
-    if not told.may_start_processes:
-        return _DAEMON
-    for what, theirs, ours in (
-        ("rankbench", told.machine.version("rankbench"), mine.version("rankbench")),
-        ("kernels", told.machine.kernels, mine.kernels),
-    ):
-        if theirs != ours:
-            return f"it has {what} {theirs}, and this driver {ours}: install the same rankbench there"
-    return ""
+                    sleep(AGAIN)

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,44 +19,15 @@ from rankbench.core.temporary import own_folder
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Member
 from rankbench.execution import machine
-from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
+from rankbench.execution.cluster.orders import Introduction, Order, Refusal
+from rankbench.execution.isolation import Interrupted, run_isolated, server
 from rankbench.execution.worker import Ended, Task
 from rankbench.names import Named
 from rankbench.planning.materials import Materials, read_split
 from rankbench.records.cells import Cell, Measure
-from rankbench.records.machines import Machine
 
 _KEPT = 4  # splits that a worker keeps on its disk
 _LOOK = 1.0  # seconds between two looks at whether the driver has stopped
-
-
-@dataclass(frozen=True)
-class Introduction:
-    """What a driver must know of a worker before it hands out cells."""
-
-    machine: Machine
-    may_start_processes: bool
-
-
-@dataclass(frozen=True)
-class Order:
-    """A cell to run on a worker, with the content of the user's own files that it needs."""
-
-    cell: Cell
-    caps: Caps
-    sources: Mapping[str, bytes]  # content of solver and metric files, by their paths on the driver's machine
-    stop: str  # name of the event that the driver sets when it stops
-    split: bytes | None = None  # the split's file, for a worker that cannot make the split
-    start: bytes | None = None  # the file of the model to start from
-    followed: bool = False  # whether another trial starts from this one's model
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a worker did not run a cell; with `lacks_data`, it would if the driver sent the split."""
-
-    reason: str
-    lacks_data: bool = False
 
 
 def introduce() -> Introduction:

@@ -24,10 +24,19 @@ from rankbench.report.render.tables import Row, rows
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 
 from rankbench.execution import machine  # noqa: E402
+from rankbench.execution.cluster import connecting  # noqa: E402
 from rankbench.execution.cluster import driver as cluster  # noqa: E402
 from rankbench.execution.cluster import worker as cluster_worker  # noqa: E402
 from rankbench.execution.cluster.driver import Cluster  # noqa: E402
-from rankbench.execution.cluster.worker import Introduction, Order, Refusal, carry_out  # noqa: E402
+from rankbench.execution.cluster.orders import (  # noqa: E402
+    Introduction,
+    Order,
+    Refusal,
+    own_files,
+    partitions_of,
+    unfit,
+)
+from rankbench.execution.cluster.worker import carry_out  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -151,7 +160,7 @@ def test_own_solvers_travel_by_content(tmp_path, shared):
     text = Path(solver.rpartition(":")[0]).read_text()
     run = prepared(tmp_path, tiny(), Selection(solvers=(solver,), repetitions=1), caps=Caps(seconds=60.0))
     (cell,) = run.plan.cells
-    assert list(cluster.own_files(cell).values()) == [text.encode()]
+    assert list(own_files(cell).values()) == [text.encode()]
     elsewhere = {"/nowhere/mine.py": text.encode()}
     moved = replace(cell, solver=replace(cell.solver, home="/nowhere/mine.py:Mine"))
     found = cluster_worker._with_own_files(Order(moved, Caps(), elsewhere, "stop"), tmp_path)
@@ -203,12 +212,12 @@ def test_a_worker_without_a_published_data_set_says_which_command_gets_it(tmp_pa
 def test_a_scheduler_file_that_is_just_being_written_is_read_once_it_is_complete(tmp_path, monkeypatch):
     file = tmp_path / "scheduler.json"
     file.write_text('{"addr')
-    monkeypatch.setattr(cluster, "sleep", lambda seconds: file.write_text('{"address": "tcp://here:1"}'))
-    assert cluster._address(str(file)) == "tcp://here:1"
+    monkeypatch.setattr(connecting, "sleep", lambda seconds: file.write_text('{"address": "tcp://here:1"}'))
+    assert connecting._address(str(file)) == "tcp://here:1"
 
 
 def test_a_scheduler_file_that_stays_damaged_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "_WRITTEN", 0.0)
+    monkeypatch.setattr(connecting, "_WRITTEN", 0.0)
     (tmp_path / "scheduler.json").write_text('{"addr')
     with pytest.raises(UserError, match=r"no scheduler answers at .*scheduler\.json \(.*\); start one with: dask sch"):
         Cluster(str(tmp_path / "scheduler.json"), 1, print)
@@ -236,10 +245,10 @@ def test_a_worker_whose_disk_is_full_is_refused(tmp_path, monkeypatch):
 def test_workers_of_another_rankbench_or_without_processes_get_no_cells():
     mine = machine.describe()
     other = replace(mine, packages=(("rankbench", "9.9"), *mine.packages[1:]))
-    assert "it has rankbench 9.9, and this driver" in cluster._unfit(Introduction(other, True), mine)
-    assert "it has kernels abc" in cluster._unfit(Introduction(replace(mine, kernels="abc"), True), mine)
-    assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in cluster._unfit(Introduction(mine, False), mine)
-    assert cluster._unfit(Introduction(mine, True), mine) == ""
+    assert "it has rankbench 9.9, and this driver" in unfit(Introduction(other, True), mine)
+    assert "it has kernels abc" in unfit(Introduction(replace(mine, kernels="abc"), True), mine)
+    assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in unfit(Introduction(mine, False), mine)
+    assert unfit(Introduction(mine, True), mine) == ""
 
 
 def test_a_worker_of_another_version_gets_no_cells_and_the_others_run_them(tmp_path):
@@ -530,4 +539,4 @@ def test_a_users_own_solver_with_partitions_trains_on_one_worker(tmp_path):
     selection = Selection(solvers=(f"{tmp_path / 'mine.py'}:Mine[rank=2,features=none,partitions=3]",), repetitions=1)
     (cell,) = prepared(tmp_path, tiny(), selection).plan.cells
     (builtin,) = prepared(tmp_path, PARTED, Selection(solvers=PARTED.solvers[:1], repetitions=1)).plan.cells
-    assert (cluster._partitions(cell), cluster._partitions(builtin)) == (0, 5)
+    assert (partitions_of(cell), partitions_of(builtin)) == (0, 5)

@@ -15,9 +15,10 @@ from distributed.client import FutureCancelledError  # noqa: E402
 from distributed.scheduler import KilledWorker  # noqa: E402
 
 from rankbench.execution import machine  # noqa: E402
+from rankbench.execution.cluster import connecting  # noqa: E402
 from rankbench.execution.cluster import driver as cluster  # noqa: E402
-from rankbench.execution.cluster.driver import Cluster, _Gone, _Worker  # noqa: E402
-from rankbench.execution.cluster.worker import Introduction, Order  # noqa: E402
+from rankbench.execution.cluster.driver import Cluster  # noqa: E402
+from rankbench.execution.cluster.orders import Gone, Introduction, Order, Worker  # noqa: E402
 from rankbench.execution.worker import ended_early  # noqa: E402
 
 HERE = "tcp://here:1"
@@ -86,8 +87,8 @@ def driver(monkeypatch):
 
     def made(client):
         said = []
-        monkeypatch.setattr(cluster, "_connected", lambda scheduler: client)
-        monkeypatch.setattr(cluster, "_AGAIN", 0.0)
+        monkeypatch.setattr(cluster, "connected", lambda scheduler: client)
+        monkeypatch.setattr(cluster, "AGAIN", 0.0)
         return Cluster("tcp://scheduler:1", 1, said.append), said
 
     return made
@@ -102,7 +103,7 @@ def unreachable(monkeypatch):
 
     def cut(client):
         client.workers, client.status = None, "closed"
-        monkeypatch.setattr(cluster, "_connected", refusing)
+        monkeypatch.setattr(cluster, "connected", refusing)
         monkeypatch.setattr(cluster, "_AWAY", 0.0)
 
     return cut
@@ -111,7 +112,7 @@ def unreachable(monkeypatch):
 @pytest.fixture
 def worker():
     """The worker of `Client`."""
-    return _Worker(HERE, "here", machine.describe())
+    return Worker(HERE, "here", machine.describe())
 
 
 @pytest.fixture
@@ -175,13 +176,13 @@ def answered(driver, task, stop, *answers, workers=(HERE,)):
      Answer(status="lost"), Answer(status="cancelled")],
 )  # fmt: skip
 def test_a_worker_that_does_not_answer_is_gone(driver, task, lost):
-    with pytest.raises(_Gone):
+    with pytest.raises(Gone):
         answered(driver, task, threading.Event(), lost)
 
 
 def test_a_worker_that_left_the_cluster_is_gone_and_its_cell_is_cancelled(driver, task):
     waiting = Answer(status="pending")
-    with pytest.raises(_Gone):
+    with pytest.raises(Gone):
         answered(driver, task, threading.Event(), waiting, workers=())
     assert waiting.status == "cancelled"
 
@@ -210,7 +211,7 @@ def test_a_scheduler_that_comes_back_is_connected_to_again(driver, unreachable, 
     found, _ = driver(first)
     unreachable(first)
     monkeypatch.setattr(cluster, "_AWAY", 60.0)
-    monkeypatch.setattr(cluster, "sleep", lambda seconds: monkeypatch.setattr(cluster, "_connected", lambda _: second))
+    monkeypatch.setattr(cluster, "sleep", lambda seconds: monkeypatch.setattr(cluster, "connected", lambda _: second))
     assert found._present() == [] and found._present() == [HERE]
     assert found._client is second
 
@@ -221,20 +222,20 @@ def test_a_scheduler_that_comes_back_is_connected_to_again(driver, unreachable, 
 @pytest.mark.parametrize("lost", [CANCELLED, OSError("closed")])
 def test_a_task_that_cannot_be_handed_over_loses_the_worker(driver, worker, lost):
     found, _ = driver(Client(lost))
-    with pytest.raises(_Gone):
+    with pytest.raises(Gone):
         found._told(worker, print)
 
 
 @pytest.mark.parametrize("lost", [CANCELLED, OSError("closed"), KILLED])
 def test_a_worker_that_takes_no_seat_is_gone(driver, worker, lost):
     found, _ = driver(Client(Answer(error=lost)))
-    with pytest.raises(_Gone):
+    with pytest.raises(Gone):
         found._seated([worker], "team", b"key", threading.Event())
 
 
 def test_workers_are_not_waited_for_once_one_is_gone_or_the_run_is_stopped(driver, worker, stopped):
     found, _ = driver(Client(Answer(status="pending"), Answer(status="pending"), workers=()))
-    with pytest.raises(_Gone):
+    with pytest.raises(Gone):
         found._seated([worker], "team", b"key", threading.Event())
     with pytest.raises(Interrupted):
         found._seated([worker], "team", b"key", stopped)
@@ -247,7 +248,7 @@ def test_parts_are_not_sent_between_workers_whose_connections_would_not_be_encry
         found._seated([secret], "team", b"key", threading.Event())
 
 
-@pytest.mark.parametrize(("ends", "raised"), [("stopped", Interrupted), ("halted", _Gone), ("lost", _Gone)])
+@pytest.mark.parametrize(("ends", "raised"), [("stopped", Interrupted), ("halted", Gone), ("lost", Gone)])
 def test_a_training_in_parts_ends_with_the_run_or_with_a_worker(driver, worker, task, monkeypatch, ends, raised):
     stop, serving = threading.Event(), Answer(status="pending")
     found, _ = driver(Client(Answer(("here", 1)), serving))
@@ -266,9 +267,9 @@ def test_a_training_in_parts_ends_with_the_run_or_with_a_worker(driver, worker, 
     assert serving.status == "cancelled"
 
 
-@pytest.mark.parametrize(("answer", "raised"), [(False, Interrupted), (OSError("closed"), _Gone)])
+@pytest.mark.parametrize(("answer", "raised"), [(False, Interrupted), (OSError("closed"), Gone)])
 def test_the_turn_of_a_team_is_not_waited_for_when_the_run_is_stopped_or_the_scheduler_gone(
-    driver, stopped, monkeypatch, answer, raised
+    stopped, monkeypatch, answer, raised
 ):
     class Lock:
         def __init__(self, name, scheduler_rpc, loop):
@@ -279,9 +280,8 @@ def test_the_turn_of_a_team_is_not_waited_for_when_the_run_is_stopped_or_the_sch
                 raise answer
             return answer
 
-    monkeypatch.setattr(cluster, "Lock", Lock)
-    found, _ = driver(Client())
-    with pytest.raises(raised), found._only_team(stopped):
+    monkeypatch.setattr(connecting, "Lock", Lock)
+    with pytest.raises(raised), connecting.only_team(Client(), stopped):
         raise AssertionError("two teams at a time")
 
 
@@ -290,4 +290,4 @@ def test_a_scheduler_file_that_is_not_there_is_told(missing):
     with pytest.raises(
         UserError, match=rf"no scheduler answers at {missing} \(there is no such file\); start one with"
     ):
-        cluster._connected(missing)
+        cluster.connected(missing)

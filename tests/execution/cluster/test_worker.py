@@ -16,7 +16,8 @@ distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 from execution.cluster.test_driver import PARTED, execute, on, without_times  # noqa: E402
 
 from rankbench.execution.cluster import worker as cluster_worker  # noqa: E402
-from rankbench.execution.cluster.worker import Order, Refusal, carry_out  # noqa: E402
+from rankbench.execution.cluster.orders import Order, Refusal  # noqa: E402
+from rankbench.execution.cluster.worker import carry_out  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,81 @@
+"""The connection of a driver to the scheduler of a Dask cluster."""
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+
+from distributed import Client, Future, Lock
+from distributed.comm import parse_host_port
+
+from rankbench.core.errors import UserError
+from rankbench.execution.cluster.orders import Gone
+from rankbench.execution.isolation import Interrupted
+
+CONNECT = 5.0  # seconds to reach the scheduler
+_WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
+_LOOK = 0.5  # seconds between two attempts to be the only team
+AGAIN = 0.2  # seconds between two attempts to reach it
+
+
+def connected(scheduler: str) -> Client:
+    """A client of the scheduler at an address, or of the one that a scheduler file names.
+
+    It is created only where something listens: one that cannot connect leaves a thread behind, and may lock up the
+    process when it is collected while another one starts.
+    """
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its connection errors are told in one line below
+    try:
+        address = _address(scheduler)
+        host_and_port = parse_host_port(address.rpartition("://")[2])
+        socket.create_connection(host_and_port, timeout=CONNECT).close()
+        return Client(address, timeout=CONNECT, set_as_default=False)
+    except (KeyError, OSError, TimeoutError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        remedy = "start one with: dask scheduler"
+        raise UserError(f"no scheduler answers at {scheduler} ({reason})", remedy=remedy) from None
+
+
+def _address(scheduler: str) -> str:
+    """The address of a scheduler that is given by its address or by a scheduler file, which may just be written."""
+    if not Path(scheduler).is_file():
+        if ":" not in scheduler:
+            raise FileNotFoundError("there is no such file")
+        return scheduler
+    limit = monotonic() + _WRITTEN
+    while True:
+        try:
+            return str(json.loads(Path(scheduler).read_text())["address"])
+        except ValueError:
+            if monotonic() > limit:
+                raise
+            sleep(AGAIN)
+
+
+def wait_for(futures: list[Future]) -> None:
+    """Wait for a moment until all have ended."""
+    limit = monotonic() + CONNECT
+    for future in futures:
+        with suppress(TimeoutError):
+            future.exception(timeout=max(0.0, limit - monotonic()))
+
+
+@contextmanager
+def only_team(client: Client, stop: threading.Event) -> Iterator[None]:
+    """A context in which no other driver makes a team, so that two never wait for each other's workers."""
+    lock = Lock("rankbench-team", scheduler_rpc=client.scheduler, loop=client.loop)
+    try:
+        while not lock.acquire(timeout=_LOOK):
+            if stop.is_set():
+                raise Interrupted
+    except OSError:
+        raise Gone from None
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the scheduler may have gone away, and the lock with it
+            lock.release()
