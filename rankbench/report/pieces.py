@@ -48,6 +48,7 @@ def piece_of(section: Section, html: bool = True) -> Piece:
         origin=_storable(study.experiment.origin),
         title=_storable(study.experiment.title),
         answer="" if section.problem else answer_of(study),
+        problem=section.problem,
         markdown=_storable(markdown(blocks)),
         differences=_storable(differences(section)),
         html=_storable(article),

@@ -45,6 +45,7 @@ class Piece:
     origin: str
     title: str
     answer: str
+    problem: str  # why it is not shown whole
     markdown: str
     differences: str  # in Markdown; empty if there are none to tell
     html: str

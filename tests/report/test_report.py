@@ -343,7 +343,7 @@ def test_the_page_needs_no_network_and_says_what_failed(study):
 
 def test_the_page_counts_what_ended_well_and_names_the_seed(study):
     found = study((0.5, 0.6, 0.7, None), {0: FAILED})
-    assert "1 experiments, 2 of 4 cells ended well." in html_of(found)
+    assert "1 experiment, 2 of 4 cells ended well." in html_of(found)
     assert "tiny · quick profile</p>" in html_of(found)
     assert "tiny · quick profile · seed 3</p>" in html_of(replace(found, seed=3))
 
@@ -375,6 +375,7 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
     assert first == tmp_path / "report" / "index.html"
     written = {str(path.relative_to(first.parent)) for path in first.parent.rglob("*") if path.is_file()}
     names = {"index.html", "README.md", "differences.md", "tiny.md", "tables/tiny.csv", "tables/tiny.tex"}
+    names |= {".rendered/tiny.json"}
     assert written == names | {"figures/tiny.pdf", "figures/tiny.png"}
     assert [one.name for one in studies(results)] == ["tiny"]
 

@@ -1,7 +1,7 @@
 """The HTML pages of the report: one that opens with the answer, and one for each paper; they need no network."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from plotly.offline import get_plotlyjs
 
@@ -17,6 +17,22 @@ _MACHINE = ("fingerprint", "basis", "processor", "cores", "memory GiB", "BLAS", 
 Papers = Mapping[str, Sequence[Piece]]
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A paper on a page: where it is, and what stands before an experiment's name in a link to it."""
+
+    name: str
+    pieces: Sequence[Piece]
+    link: str
+    before: str
+    count: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the paper is called."""
+        return self.pieces[0].origin
+
+
 def page(sections: Sequence[Section]) -> str:
     """One HTML page about these experiments, with everything in it."""
     return _page(by_paper([piece_of(section) for section in sections]), plotly=get_plotlyjs())
@@ -27,7 +43,7 @@ def pages(pieces: Sequence[Piece]) -> dict[str, str]:
     papers = by_paper(pieces)
     if len(papers) == 1:
         return {"index.html": _page(papers, plotly=get_plotlyjs())}
-    behind = {page_of(paper): _page({paper: members}, title=members[0].origin) for paper, members in papers.items()}
+    behind = {page_of(paper): _page({paper: members}, members[0].origin) for paper, members in papers.items()}
     return {"index.html": _front(papers), **behind, PLOTLY: get_plotlyjs()}
 
 
@@ -38,57 +54,40 @@ def page_of(paper: str) -> str:
 
 def _front(papers: Papers) -> str:
     """The first of several pages: what is measured as counts, and a link to the page of each paper."""
-    links = {paper: page_of(paper) for paper in papers}
-    return _rendered(papers, links, {name: f"{link}#" for name, link in links.items()})
-
-
-def _page(papers: Papers, plotly: str = "", title: str = "") -> str:
-    """A page with everything about the experiments of these papers."""
-    articles = [
-        {
-            "name": name,
-            "title": members[0].origin,
-            "articles": [one.html for one in members],
-            "alone": len(papers) == len(members) == 1 and members[0].answer != "",  # the page is its answer
-        }
-        for name, members in papers.items()
-    ]
-    links = {name: f"#paper-{name}" for name in papers}
-    return _rendered(papers, links, dict.fromkeys(papers, "#"), articles=articles, plotly=plotly, title=title)
-
-
-def _rendered(papers: Papers, links: Mapping[str, str], before: Mapping[str, str], **more: Any) -> str:
-    """A page with links to papers; a link to an experiment is what stands `before` its name, and that."""
-    pieces = [piece for members in papers.values() for piece in members]
-    scores = added(piece.score for piece in pieces)
-    answers = [{"title": one.title, "answer": one.answer, "link": f"{before[paper]}{one.name}"}
-               for paper, members in papers.items() for one in members if one.answer]  # fmt: skip
-    return (
-        templates()
-        .get_template("page.html")
-        .render(
-            {"articles": [], "plotly": "", "title": "", **more},
-            style=part("page.css"),
-            script=part("page.js"),
-            plotly_file=PLOTLY,
-            summary=_summary(pieces),
-            answers=answers if len(pieces) > 1 else [],
-            scores=score_sheet(scores) if scores else None,
-            in_words=in_words(scores) if scores else "",
-            links={members[0].origin: links[paper] for paper, members in papers.items()},
-            papers=list(_contents(papers, links, before)),
-            experiments=len(pieces),
-            machines=_machines(pieces),
-        )
-    )
-
-
-def _contents(papers: Papers, links: Mapping[str, str], before: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The table of contents: each paper with its experiments, and with counts if they are on another page."""
+    parts = []
     for paper, members in papers.items():
-        listed = [{"link": f"{before[paper]}{one.name}", "title": one.title} for one in members]
-        count = _summary(members) if before[paper] != "#" else ""
-        yield {"link": links[paper], "title": members[0].origin, "count": count, "experiments": listed}
+        address = page_of(paper)
+        parts.append(_Part(paper, members, address, f"{address}#", _summary(members)))
+    return _rendered(parts)
+
+
+def _page(papers: Papers, title: str = "", plotly: str = "") -> str:
+    """A page with everything about the experiments of these papers."""
+    parts = [_Part(paper, members, f"#paper-{paper}", "#") for paper, members in papers.items()]
+    return _rendered(parts, parts, title, plotly)
+
+
+def _rendered(papers: Sequence[_Part], articles: Sequence[_Part] = (), title: str = "", plotly: str = "") -> str:
+    """A page with links to all papers and the articles of some."""
+    pieces = [piece for one in papers for piece in one.pieces]
+    scores = added(piece.score for piece in pieces)
+    template = templates().get_template("page.html")
+    return template.render(
+        title=title,
+        style=part("page.css"),
+        script=part("page.js"),
+        plotly=plotly,
+        plotly_file=PLOTLY,
+        summary=_summary(pieces),
+        scores=score_sheet(scores) if scores else None,
+        in_words=in_words(scores) if scores else "",
+        links={one.title: one.link for one in papers},
+        papers=papers,
+        articles=articles,
+        experiments=len(pieces),
+        is_answer=len(pieces) == 1 and pieces[0].answer != "",
+        machines=_machines(pieces),
+    )
 
 
 def _summary(pieces: Sequence[Piece]) -> str:

@@ -83,13 +83,13 @@
   }
 
   /* The plotting script is in the page, or beside it if it is shared with other pages; it is read once, when needed. */
-  const source = document.getElementById("plotly");
+  const plotlySource = () => document.getElementById("plotly");
   let waiting = null;
 
   function withPlotly(go) {
     if (window.Plotly) return go();
     if (waiting) return void waiting.push(go);
-    const script = document.createElement("script");
+    const source = plotlySource(), script = document.createElement("script");
     if (source.dataset.file) {
       waiting = [go];
       script.addEventListener("load", () => { for (const one of waiting.splice(0)) one(); });
@@ -233,7 +233,7 @@
   /* The plotting script stands at the end of the page, so no figure is drawn before the page has been read.
      One beside the page is read ahead, so that a page that is printed at once has its figures. */
   if (experiments.size && document.querySelector(".figure")) {
-    addEventListener("load", () => { if (source?.dataset.file) withPlotly(() => {}); });
+    addEventListener("load", () => { if (plotlySource().dataset.file) withPlotly(() => {}); });
   }
   addEventListener("DOMContentLoaded", () => {
     for (const one of experiments.values()) if (one.box) near.observe(one.box);
