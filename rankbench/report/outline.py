@@ -50,7 +50,7 @@ def outline(section: Section) -> list[Block]:
 
 def answer_blocks(study: Study) -> list[Block]:
     """Which solver is best, in a sentence and a table: of an experiment of one's own in one place, else none."""
-    experiment, places = study.experiment, {(group.data, group.split) for group in study.groups}
+    experiment, places = study.experiment, {(group.place.data, group.place.split) for group in study.groups}
     varied = len(experiment.threads) > 1 or experiment.figure.kind in ("speedup", "growth")
     if experiment.paper or len(places) != 1 or varied:
         return []

@@ -16,10 +16,10 @@ from markupsafe import Markup
 from rankbench.records.studies import Study
 from rankbench.report.analysis.verdicts import Finding
 from rankbench.report.render.blocks import Block, Table
-from rankbench.report.render.labels import metric_labels, solver_labels
+from rankbench.report.render.labels import data_labels, metric_labels, solver_labels, split_labels
 from rankbench.report.render.page.plots import Key, caption, figure_of, height_of, keys_of
 from rankbench.report.render.series import Drawing
-from rankbench.report.render.tables import Sheet, place_labels
+from rankbench.report.render.tables import Sheet
 
 _MACROS: Mapping[type, str] = {Table: "table_of"}  # the others have the name of their block
 Labels = Mapping[str, str]  # the name for people, by the text that an experiment has
@@ -79,7 +79,7 @@ def rendered(name: str, *what: object) -> str:
 
 def labels_of(study: Study) -> Labels:
     """The names for people of all that the tables of a study name."""
-    return {**place_labels(study), **metric_labels(study), **solver_labels(study)}
+    return {**data_labels(study), **split_labels(study), **metric_labels(study), **solver_labels(study)}
 
 
 def article(name: str, study: Study, blocks: Iterable[Block]) -> str:
