@@ -9,7 +9,7 @@ from rankbench.records.studies import Study
 from rankbench.report.analysis.durations import Duration
 from rankbench.report.analysis.ranks import Ranks
 from rankbench.report.analysis.scoreboard import Score
-from rankbench.report.render.series import Drawing
+from rankbench.report.render.drawings import Drawing
 
 
 @dataclass(frozen=True)

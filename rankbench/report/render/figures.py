@@ -23,7 +23,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from rankbench.report.render.series import Drawing, Line, Panel
+from rankbench.report.render.drawings import Drawing, Line, Panel
 
 COLOURS = (  # those of Okabe and Ito, but for yellow and black, and a violet; the last is for reference lines
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5d3a9b", "#7f6000", "#4a4e57",

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from rankbench.records.studies import Study
 from rankbench.report.analysis.verdicts import Finding
 from rankbench.report.render.blocks import Block, Table
+from rankbench.report.render.drawings import Drawing
 from rankbench.report.render.labels import data_labels, metric_labels, solver_labels, split_labels
 from rankbench.report.render.page.plots import Key, caption, figure_of, height_of, keys_of
-from rankbench.report.render.series import Drawing
 from rankbench.report.render.tables import Sheet
 
 _MACROS: Mapping[type, str] = {Table: "table_of"}  # the others have the name of their block
