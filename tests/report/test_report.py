@@ -20,6 +20,7 @@ from rankbench.report.render.figures import COLOURS, draw
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.render.ticks import Decades
 from rankbench.report.sections import Section
 from rankbench.report.study import setting_of, studies
 from rankbench.report.writing import write_report
@@ -270,7 +271,7 @@ def test_dots_over_many_decades_have_a_logarithmic_axis(study, axes_of):
 
 @pytest.mark.parametrize("most", [2, 3, 5])
 def test_an_axis_over_more_decades_than_it_has_ticks_leaves_some_out_evenly(most):
-    ticks = figures._Decades(most).tick_values(1e-6, 1e6)
+    ticks = Decades(most).tick_values(1e-6, 1e6)
     assert 1 < len(ticks) <= most and len(set(np.diff(np.log10(ticks)).round(9))) <= 1
 
 
