@@ -1,12 +1,15 @@
-"""The sections of the report, one about each experiment, and the papers that they belong to."""
+"""The sections of the report, one about each experiment, what is kept of each, and the papers that they belong to."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from rankbench.core.errors import safe
 from rankbench.records.studies import Study
+from rankbench.report.analysis.durations import Duration
 from rankbench.report.analysis.ranks import Ranks
-from rankbench.report.render.series import Drawing
+from rankbench.report.analysis.scoreboard import Score
+from rankbench.report.render.drawings import Drawing
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,49 @@ class Section:
         object.__setattr__(self, "problem", safe(self.problem))
 
 
-def by_paper(sections: Sequence[Section]) -> Mapping[str, list[Section]]:
-    """The sections grouped by paper, which is the first word of their names."""
-    papers: dict[str, list[Section]] = {}
+@dataclass(frozen=True)
+class MachineUse:
+    """A machine with its versions: in a line, as the row of a table, and when it ended its first and last result."""
+
+    identity: str
+    line: str
+    row: tuple[str, ...]
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What the report keeps of one experiment, so that it need not be made again: its texts, and what is counted."""
+
+    name: str
+    origin: str
+    title: str
+    answer: str
+    problem: str  # why it is not shown whole
+    markdown: str
+    differences: str  # in Markdown; empty if there are none to tell
+    html: str
+    cells: int
+    good: int
+    score: Score | None
+    duration: Duration | None
+    machines: tuple[MachineUse, ...]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str:
+        """The name of the experiment's files."""
+        ...
+
+
+Of = TypeVar("Of", bound=_Named)
+
+
+def by_paper(sections: Sequence[Of]) -> Mapping[str, list[Of]]:
+    """The sections, or their pieces, grouped by paper, which is the first word of their names."""
+    papers: dict[str, list[Of]] = {}
     for one in sections:
         papers.setdefault(one.name.partition("-")[0], []).append(one)
     return papers

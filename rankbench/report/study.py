@@ -1,6 +1,7 @@
 """Studies: the stored results of experiments, read from the results folder and grouped over repetitions."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from statistics import fmean
 from typing import Any, TypeVar
@@ -30,14 +31,33 @@ def cached_by_study(function: Callable[[Study], Answer]) -> Callable[[Study], An
     return asked
 
 
-def studies(folder: ResultsFolder) -> list[Study]:
-    """The latest study of every experiment in a results folder, in alphabetical order."""
-    found: list[Study] = []
+@dataclass(frozen=True)
+class StoredRun:
+    """The latest stored plan of an experiment; its results are read when they are asked for."""
+
+    store: Store
+    plan: Plan
+    plans: Sequence[Plan]  # all of the experiment
+
+    @property
+    def study(self) -> Study:
+        """The plan with its results."""
+        return study_of(self.store, self.plan, self.plans)
+
+
+def stored_runs(folder: ResultsFolder) -> list[StoredRun]:
+    """The latest run of every experiment in a results folder, in alphabetical order."""
+    found: list[StoredRun] = []
     for name in folder.names():
         store = folder.store(name)
         plans = store.plans()
-        found += [study_of(store, plan, plans) for plan in _latest(plans)]
+        found += [StoredRun(store, plan, plans) for plan in _latest(plans)]
     return found
+
+
+def studies(folder: ResultsFolder) -> list[Study]:
+    """The latest study of every experiment in a results folder, in alphabetical order."""
+    return [run.study for run in stored_runs(folder)]
 
 
 def study(

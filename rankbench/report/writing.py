@@ -1,202 +1,219 @@
-"""Writing the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, one HTML page."""
+"""Writing the report: a page per paper, tables as CSV and LaTeX, figures as PDF and PNG, HTML pages.
 
-from collections.abc import Iterable, Sequence
+What is made of an experiment is kept in the report's folder, and made again only if something has changed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
-from rankbench.records.cells import skip_lines
-from rankbench.records.machines import Machine
-from rankbench.records.store import ResultsFolder, Warn, write_text
+from rankbench.records.store import ResultsFolder, Store, Warn, write_text
 from rankbench.records.studies import Study
+from rankbench.report import pieces
 from rankbench.report.analysis.costs import cost_tables
 from rankbench.report.analysis.durations import duration_sheet
 from rankbench.report.analysis.ranks import draw_ranks, ranks
-from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
-from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
-from rankbench.report.analysis.verdicts import published_sheet
+from rankbench.report.analysis.scoreboard import added, in_words, score_sheet
+from rankbench.report.analysis.trials import trials, trials_to_csv
+from rankbench.report.pieces import Kept, piece_of
 from rankbench.report.render.differences import differences_page
-from rankbench.report.render.facts import facts
 from rankbench.report.render.ranking_functions import bases, draw_basis
 from rankbench.report.render.series import drawing
-from rankbench.report.render.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
-from rankbench.report.sections import Section, by_paper
-from rankbench.report.study import studies
+from rankbench.report.render.tables import rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.sections import Piece, Section, by_paper
+from rankbench.report.study import StoredRun, stored_runs
 
 _SUFFIXES = (".csv", ".tex", ".pdf", ".png")  # of the tables and figures that a report writes
+_PARTS = ("tables", "figures")
+_OURS = '<meta name="generator" content="rankbench report">'  # in a page that a report wrote
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A run that the report shows: the name of its files, what it is made of, and what is kept of it."""
+
+    run: StoredRun
+    name: str
+    made_of: str
+    kept: Kept | None
 
 
 def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, page: bool = True) -> Path:
     """Write the report about all stored results; returns the path of its main page."""
-    found = studies(results)
+    found = stored_runs(results)
     out = results.out
     if not found:
         older = "results, but no recorded run," if results.names() else "no results"
         raise UserError(f"{older} under {out}: run some first (rankbench run all --out {out})")
     folder = to or out / "report"
     try:
-        sections = _sections(found)
-        _make_room(folder, {*experiments.names(), *results.names(), *(section.name for section in sections)})
-        written = [_written(section, folder, warn) for section in sections]
-        return _write_pages(written, folder, page)
+        wanted = [_wanted(run, name, folder, page) for name, run in _named(found).items()]
+        _make_room(folder, wanted, {*experiments.names(), *results.names()})
+        made = [one.kept.piece if one.kept else _made(one, folder, warn, page) for one in wanted]
+        return _write_pages(made, folder, page)
     except OSError as error:
         raise UserError(f"cannot write the report to {folder}: {error.strerror}") from None
 
 
-def _make_room(folder: Path, names: set[str]) -> None:
-    """Make the folders for tables and figures, and remove older ones of these experiments; all other files stay."""
-    for part in (folder / "tables", folder / "figures"):
+def _named(found: Sequence[StoredRun]) -> dict[str, StoredRun]:
+    """Each run by the name of its files; a user's experiment with a name that is taken gets another one."""
+    named: dict[str, StoredRun] = {}
+    for run in sorted(found, key=lambda run: (run.plan.experiment.name, run.plan.experiment.source != "")):
+        first = name = run.plan.experiment.name
+        number = 2
+        while name in named:
+            name, number = f"{first}-{number}", number + 1
+        named[name] = run
+    return named
+
+
+def _wanted(run: StoredRun, name: str, folder: Path, page: bool) -> _Wanted:
+    made_of = _made_of(run, name, page)
+    return _Wanted(run, name, made_of, pieces.load(folder, name, made_of))
+
+
+def _made_of(run: StoredRun, name: str, page: bool) -> str:
+    return pieces.digest(run.store, run.store.plan_path(run.plan), name, page)
+
+
+def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None:
+    """Make the folders, and remove what older reports wrote about these experiments and is not kept."""
+    names |= {one.name for one in wanted}
+    stay = {folder / name for one in wanted if one.kept for name in one.kept.files}
+    for part in (folder / part for part in _PARTS):
         part.mkdir(parents=True, exist_ok=True)
         for path in part.iterdir():
             ours = any(path.stem == name or path.stem.startswith(f"{name}-") for name in names)
-            if ours and path.suffix in _SUFFIXES and path.is_file():
+            if ours and path.suffix in _SUFFIXES and path not in stay and path.is_file():
                 path.unlink()
+    pieces.forget(folder, {one.name for one in wanted if one.kept})
 
 
-def _sections(found: Sequence[Study]) -> list[Section]:
-    """A section for each study; a user's experiment with a name that is taken gets another file name."""
-    named: dict[str, Study] = {}
-    for study in sorted(found, key=lambda study: (study.name, study.experiment.source != "")):
-        name, number = study.name, 2
-        while name in named:
-            name, number = f"{study.name}-{number}", number + 1
-        named[name] = study
-    return [Section(study, name) for name, study in named.items()]
+def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
+    """Write an experiment's tables and figures, and keep what the pages show of it.
 
-
-def _written(section: Section, folder: Path, warn: Warn) -> Section:
-    """Write an experiment's tables and figures; an error here is reported and does not stop the other experiments."""
+    An error here is reported and does not stop the other experiments.
+    """
+    study, name = wanted.run.study, wanted.name
     try:
-        return _write_files(section, folder)
+        _write_tables(study, name, folder)
+        section = Section(study, name, drawing(study), ranks=ranks(study))
+        _draw_figures(section, folder)
+        piece = piece_of(section, page)
     except OSError:
         raise
     except Exception as error:
-        problem = f"{section.name} cannot be shown whole: {type(error).__name__}: {error}"
+        problem = f"{name} cannot be shown whole: {type(error).__name__}: {error}"
         warn(problem)
-        return Section(section.study, section.name, None, problem)
+        return piece_of(Section(study, name, None, problem), page)
+    if not _unreadable(wanted.run.store, study) and _made_of(wanted.run, name, page) == wanted.made_of:
+        pieces.save(folder, Kept(wanted.made_of, pieces.sums(folder, _files(section)), piece))
+    return piece
 
 
-def _write_files(section: Section, folder: Path) -> Section:
-    from rankbench.report.render.figures import draw  # noqa: PLC0415  matplotlib is slow to import
+def _unreadable(store: Store, study: Study) -> bool:
+    """Whether a result lies there that cannot be read, so that the next report must say so again."""
+    unknown = (entry.cell for entry in (*study.entries, *study.trials) if entry.result is None)
+    return any(store.path(cell).exists() for cell in unknown)
 
-    study, name = section.study, section.name
+
+def _write_tables(study: Study, name: str, folder: Path) -> None:
     write_text(folder / "tables" / f"{name}.csv", to_csv(rows(study)))
     write_text(folder / "tables" / f"{name}.tex", to_latex(sheet(study)))
     if study.trials:
         write_text(folder / "tables" / f"{name}-trials.csv", trials_to_csv(trials(study)))
     for costs in cost_tables(study):
         write_text(folder / "tables" / f"{name}-{costs.name}.csv", costs.to_csv(study))
-    if drawn := drawing(study):
-        draw(drawn, folder / "figures", name)
-    for number, basis in enumerate(bases(study), 1):
-        draw_basis(basis, (), folder / "figures", f"{name}-basis-{number}")
-    if ranked := ranks(study):
-        draw_ranks(ranked, folder / "figures", f"{name}-ranks")
-    return Section(study, name, drawn, ranks=ranked)
 
 
-def _write_pages(sections: Sequence[Section], folder: Path, page: bool) -> Path:
-    """Write the Markdown pages and, if `page`, the HTML page; returns the path of the main page."""
-    for paper, members in by_paper(sections).items():
-        title = f"# {members[0].study.experiment.origin}\n\n"
-        write_text(folder / f"{paper}.md", title + "\n".join(map(_markdown, members)))
-    write_text(folder / "differences.md", differences_page(sections))
-    write_text(folder / "README.md", _index(sections))
+def _draw_figures(section: Section, folder: Path) -> None:
+    from rankbench.report.render.figures import draw  # noqa: PLC0415  matplotlib is slow to import
+
+    to, name = folder / "figures", section.name
+    if section.drawing:
+        draw(section.drawing, to, name)
+    for number, basis in enumerate(bases(section.study), 1):
+        draw_basis(basis, (), to, f"{name}-basis-{number}")
+    if section.ranks:
+        draw_ranks(section.ranks, to, f"{name}-ranks")
+
+
+def _files(section: Section) -> Iterator[str]:
+    """The files of an experiment's tables and figures, as `_write_tables` and `_draw_figures` write them."""
+    study, name = section.study, section.name
+    tables = [f"{name}.csv", f"{name}.tex", *([f"{name}-trials.csv"] if study.trials else [])]
+    yield from (f"tables/{file}" for file in (*tables, *(f"{name}-{costs.name}.csv" for costs in cost_tables(study))))
+    figures = [name] if section.drawing else []
+    figures += [f"{name}-basis-{number}" for number, _ in enumerate(bases(study), 1)]
+    figures += [f"{name}-ranks"] if section.ranks else []
+    yield from (f"figures/{file}{ending}" for file in figures for ending in (".pdf", ".png"))
+
+
+def _write_pages(made: Sequence[Piece], folder: Path, page: bool) -> Path:
+    """Write the Markdown pages and, if `page`, the HTML pages; returns the path of the main page."""
+    for paper, members in by_paper(made).items():
+        title = f"# {members[0].origin}\n\n"
+        write_text(folder / f"{paper}.md", title + "\n".join(piece.markdown for piece in members))
+    write_text(folder / "differences.md", differences_page(made))
+    write_text(folder / "README.md", _index(made))
     if not page:
         return folder / "README.md"
-    from rankbench.report.render.page import page as html  # noqa: PLC0415
+    from rankbench.report.render.page import PLOTLY, pages  # noqa: PLC0415  slow to import
 
-    write_text(folder / "index.html", html(sections))
+    written = pages(made)
+    for path in (*folder.glob("*.html"), folder / PLOTLY):
+        if path.name not in written and path.is_file() and (path.name == PLOTLY or _OURS in _head(path)):
+            path.unlink()
+    for name, text in written.items():
+        write_text(folder / name, text)
     return folder / "index.html"
 
 
-def _index(sections: Sequence[Section]) -> str:
-    lines = ["# The reproduction as last run", "", *_scores(sections)]
-    for paper, members in by_paper(sections).items():
-        lines.append(f"- [{members[0].study.experiment.origin}]({paper}.md)")
-        lines += [f"  - [{one.study.experiment.title}]({paper}.md#{one.name})" for one in members]
+def _head(path: Path) -> str:
+    """The beginning of a file."""
+    with path.open("rb") as file:
+        return file.read(1000).decode("utf-8", "replace")
+
+
+def _index(made: Sequence[Piece]) -> str:
+    lines = ["# The reproduction as last run", "", *_scores(made)]
+    for paper, members in by_paper(made).items():
+        lines.append(f"- [{members[0].origin}]({paper}.md)")
+        lines += [f"  - [{one.title}]({paper}.md#{one.name})" for one in members]
     lines += ["", "[Every published number beside the measured one](differences.md), with the reasons of differences."]
-    lines += ["", *_durations(sections), "Measured on:", "", *(f"- {line}" for line in made_on(sections)), ""]
+    lines += ["", *_durations(made), "Measured on:", "", *(f"- {line}" for line in _made_on(made)), ""]
     return "\n".join(lines)
 
 
-def _durations(sections: Sequence[Section]) -> list[str]:
+def _durations(made: Sequence[Piece]) -> list[str]:
     """How long each experiment took, and all together; empty if no cell has run."""
-    studies = [section.study for section in sections if section.study.results]
-    if not studies:
+    durations = [piece.duration for piece in made if piece.duration]
+    if not durations:
         return []
     told = (
         "Wall time is how long cells of an experiment ran, without the pauses between runs; several may run at a time."
     )
-    return [told, "", to_markdown(duration_sheet(studies))]
+    return [told, "", to_markdown(duration_sheet(durations))]
 
 
-def _scores(sections: Sequence[Section]) -> list[str]:
+def _scores(made: Sequence[Piece]) -> list[str]:
     """The scoreboard over all published numbers; empty where there is none."""
-    scores = scoreboard(section.study for section in sections)
+    scores = added(piece.score for piece in made)
     return [in_words(scores), "", to_markdown(score_sheet(scores))] if scores else []
 
 
-def made_on(sections: Iterable[Section]) -> list[str]:
+def _made_on(made: Sequence[Piece]) -> list[str]:
     """A line for each machine and set of versions that results were made on, with the dates."""
-    days: dict[Machine, set[str]] = {}
-    for section in sections:
-        for result in section.study.results:
-            days.setdefault(result.machine, set()).add(result.finished[:10])
-    return [f"{_machine(machine)}; {_span(found)}" for machine, found in days.items()]
+    days: dict[str, set[str]] = {}
+    lines: dict[str, str] = {}
+    for use in (use for piece in made for use in piece.machines):
+        lines[use.identity] = use.line
+        days.setdefault(use.identity, set()).update((use.first[:10], use.last[:10]))
+    return [f"{lines[identity]}; {_span(found)}" for identity, found in days.items()]
 
 
 def _span(days: set[str]) -> str:
     first, last = min(days), max(days)
     return first if first == last else f"{first} to {last}"
-
-
-def _machine(machine: Machine) -> str:
-    """A machine in one line: processor, compiler, versions and commit."""
-    versions = ", ".join(f"{name} {machine.version(name)}" for name in ("numpy", "scipy"))
-    commit = f", commit {machine.git}" if machine.git else ""
-    kernels = f", kernels {machine.kernels} ({machine.level})" if machine.kernels else ""
-    return (
-        f"{machine.cpu}, {machine.usable_cores} cores, {machine.compiler}, Python {machine.python}, {versions}, "
-        f"rankbench {machine.version('rankbench')}{commit}{kernels}"
-    )
-
-
-def _markdown(section: Section) -> str:
-    """One experiment's section, in Markdown."""
-    study, name = section.study, section.name
-    experiment = study.experiment
-    seed = f", seed {study.seed}" if study.seed else ""
-    title = f"{experiment.title} ({study.profile} profile{seed})."
-    lines = [f"## {name}", title, experiment.about.strip()]
-    if section.problem:
-        return "\n\n".join([*lines, f"{_without_tags(section.problem)}."]) + "\n"
-    lines += notes(study)
-    if section.drawing:
-        lines.append(f"![{experiment.title}](figures/{name}.png)")
-    lines += [f"{one.title}:\n\n{to_markdown(one.sheet)}\n{one.legend}" for one in cost_tables(study)]
-    if published := published_sheet(study):
-        lines.append(f"Measured beside published:\n\n{to_markdown(published).rstrip()}")
-    if experiment.differences:
-        lines += [f"{experiment.differences_title}:", experiment.differences.strip()]
-    lines.append(f"All measurements:\n\n{to_markdown(sheet(study)).rstrip()}")
-    lines.append("\n".join(f"- {fact.name}: {'; '.join(fact.lines)}" for fact in facts(study)))
-    if section.ranks:
-        lines += [section.ranks.text, f"![Critical-difference diagram](figures/{name}-ranks.png)"]
-    for number, basis in enumerate(bases(study), 1):
-        picture = f"![Basic ranking functions](figures/{name}-basis-{number}.png)"
-        lines.append(f"Basic ranking functions of {basis.solver} on {basis.data}:\n\n{picture}")
-    for word, failed in (("Skipped", False), ("Failed", True)):
-        told = skip_lines(skip for skip in study.skips if skip.failed == failed)
-        lines += [f"{word}: {_without_tags(line)}." for line in told]
-    lines += definitions(study)
-    if study.trials:
-        table = to_markdown(trial_sheet(trials(study)))
-        count = len(study.trials)
-        lines.append(f"<details><summary>All trials of the tuning ({count})</summary>\n\n{table}\n</details>")
-    return "\n\n".join(lines) + "\n"
-
-
-def _without_tags(text: str) -> str:
-    """Text whose brackets Markdown does not take for HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -20,6 +20,7 @@ from rankbench.report.render.figures import COLOURS, draw
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.render.ticks import Decades
 from rankbench.report.sections import Section
 from rankbench.report.study import setting_of, studies
 from rankbench.report.writing import write_report
@@ -270,7 +271,7 @@ def test_dots_over_many_decades_have_a_logarithmic_axis(study, axes_of):
 
 @pytest.mark.parametrize("most", [2, 3, 5])
 def test_an_axis_over_more_decades_than_it_has_ticks_leaves_some_out_evenly(most):
-    ticks = figures._Decades(most).tick_values(1e-6, 1e6)
+    ticks = Decades(most).tick_values(1e-6, 1e6)
     assert 1 < len(ticks) <= most and len(set(np.diff(np.log10(ticks)).round(9))) <= 1
 
 
@@ -343,7 +344,7 @@ def test_the_page_needs_no_network_and_says_what_failed(study):
 
 def test_the_page_counts_what_ended_well_and_names_the_seed(study):
     found = study((0.5, 0.6, 0.7, None), {0: FAILED})
-    assert "1 experiments, 2 of 4 cells ended well." in html_of(found)
+    assert "1 experiment, 2 of 4 cells ended well." in html_of(found)
     assert "tiny · quick profile</p>" in html_of(found)
     assert "tiny · quick profile · seed 3</p>" in html_of(altered(found, seed=3))
 
@@ -375,6 +376,7 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
     assert first == tmp_path / "report" / "index.html"
     written = {str(path.relative_to(first.parent)) for path in first.parent.rglob("*") if path.is_file()}
     names = {"index.html", "README.md", "differences.md", "tiny.md", "tables/tiny.csv", "tables/tiny.tex"}
+    names |= {".rendered/tiny.json"}
     assert written == names | {"figures/tiny.pdf", "figures/tiny.png"}
     assert [one.name for one in studies(results)] == ["tiny"]
 

@@ -1,6 +1,7 @@
 """How long experiments took: the wall time in which their cells ran, without the pauses between runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from rankbench.records.results import Result
@@ -12,11 +13,7 @@ _HEADINGS = ("experiment", "wall time", "cells at a time", "cells", "trials")
 
 def elapsed(studies: Iterable[Study]) -> float:
     """The seconds in which at least one cell or trial of these experiments ran, whatever ran beside it."""
-    total, until = 0.0, float("-inf")
-    for begin, end in sorted(_spans(studies)):
-        total += max(0.0, end - max(begin, until))
-        until = max(until, end)
-    return total
+    return _length(_apart(_spans(studies)))
 
 
 def at_a_time(study: Study) -> float:
@@ -33,22 +30,53 @@ def spelled(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.2g} s"
 
 
-def duration_sheet(studies: Sequence[Study]) -> Sheet:
+@dataclass(frozen=True)
+class Duration:
+    """How long an experiment took: when something of it ran, how many cells at a time, and how many there are."""
+
+    name: str
+    spans: tuple[tuple[float, float], ...]  # in seconds since 1970, one after the other
+    together: float
+    cells: int
+    trials: int
+
+
+def duration(study: Study) -> Duration | None:
+    """How long an experiment took; None if nothing of it has run."""
+    if not _results(study):
+        return None
+    cells, trials = (sum(one.result is not None for one in part) for part in (study.entries, study.trials))
+    return Duration(study.name, tuple(_apart(_spans([study]))), at_a_time(study), cells, trials)
+
+
+def duration_sheet(durations: Iterable[Duration | None]) -> Sheet:
     """The wall time of each experiment that has run, and of all together in the last line."""
-    ran = [study for study in studies if _results(study)]
-    lines = [_line(study.name, [study], f"{at_a_time(study):.1f}") for study in ran]
+    ran = [one for one in durations if one]
+    lines = [(one.name, spelled(_length(one.spans)), f"{one.together:.1f}", str(one.cells), str(one.trials))
+             for one in ran]  # fmt: skip
+    together = _length(_apart(span for one in ran for span in one.spans))
+    counts = (str(sum(counted)) for counted in ([one.cells for one in ran], [one.trials for one in ran]))
     return Sheet(
         headings=_HEADINGS,
         numeric=tuple(heading != "experiment" for heading in _HEADINGS),
-        lines=(*lines, _line("all together", ran, "")),
+        lines=(*lines, ("all together", spelled(together), "", *counts)),
         best=frozenset(),
     )
 
 
-def _line(name: str, studies: Sequence[Study], together: str) -> tuple[str, ...]:
-    cells = sum(entry.result is not None for study in studies for entry in study.entries)
-    trials = sum(entry.result is not None for study in studies for entry in study.trials)
-    return name, spelled(elapsed(studies)), together, str(cells), str(trials)
+def _apart(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The spans in order, with those that overlap joined."""
+    found: list[tuple[float, float]] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _length(spans: Iterable[tuple[float, float]]) -> float:
+    return sum(end - begin for begin, end in spans)
 
 
 def _results(study: Study) -> list[Result]:

@@ -44,15 +44,21 @@ _HEADINGS = {
 
 def scoreboard(studies: Iterable[Study]) -> list[Score]:
     """The score of each paper that published a number, then their sum; empty where no number is published."""
+    return added(map(score_of, studies))
+
+
+def score_of(study: Study) -> Score | None:
+    """The score of an experiment, under the name of its paper; None where no number is published."""
+    scores = [_of_row(study, row) for row in rows(study) if row.published is not None]
+    return sum(scores, Score(study.experiment.origin)) if scores else None
+
+
+def added(scores: Iterable[Score | None]) -> list[Score]:
+    """The scores by paper, then their sum; empty where there are none."""
     found: dict[str, Score] = {}
-    for study in studies:
-        paper = study.experiment.origin
-        for row in rows(study):
-            if row.published is not None:
-                found[paper] = found.get(paper, Score(paper)) + _of_row(study, row)
-    if not found:
-        return []
-    return [*found.values(), sum(found.values(), Score(TOTAL))]
+    for score in filter(None, scores):
+        found[score.paper] = found.get(score.paper, Score(score.paper)) + score
+    return [*found.values(), sum(found.values(), Score(TOTAL))] if found else []
 
 
 def score_sheet(scores: Sequence[Score]) -> Sheet:

@@ -14,7 +14,7 @@ from rankbench.statistics import Verdict
 
 
 @dataclass(frozen=True)
-class Line:
+class Standing:
     """One solver of a comparison: its row of the first metric, and what the users say of it."""
 
     group: Group
@@ -33,11 +33,11 @@ class Line:
         return "undecided" if self.verdict.bold else f"worse, p {_probability(self.verdict.p)}"
 
 
-def ranking(study: Study) -> list[Line]:
+def ranking(study: Study) -> list[Standing]:
     """The solvers of a study of one data set and split, from best to worst by the first metric; failures last."""
     first = study.measures[0]
     lines = [
-        Line(row.group, row, verdict_of(study, row.group, first.label))
+        Standing(row.group, row, verdict_of(study, row.group, first.label))
         for row in rows(study)
         if row.group and row.metric == first.label
     ]
@@ -90,12 +90,12 @@ def failures(study: Study) -> list[str]:
     return [*bad, *(f"left out: {safe(text)}" for text in sorted(skipped))]
 
 
-def name_of(line: Line) -> str:
+def name_of(line: Standing) -> str:
     """The solver as the user wrote it."""
     return line.group.solver.written
 
 
-def _cells(line: Line, others: list[Measure], timed: bool) -> Iterator[str]:
+def _cells(line: Standing, others: list[Measure], timed: bool) -> Iterator[str]:
     row = line.row
     yield name_of(line)
     yield row.chosen.replace("nothing to tune", "")
@@ -110,7 +110,7 @@ def _cells(line: Line, others: list[Measure], timed: bool) -> Iterator[str]:
         yield "" if seconds is None else f"{seconds:.2f}"
 
 
-def _place(line: Line, first: Measure) -> tuple[bool, float]:
+def _place(line: Standing, first: Measure) -> tuple[bool, float]:
     """Where a line stands: failures behind all others."""
     measured = line.row.measured
     return measured is None, 0.0 if measured is None else -first.sign * measured

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rankbench.report.analysis.verdicts import published_sheet
 from rankbench.report.render.tables import to_markdown
-from rankbench.report.sections import Section, by_paper
+from rankbench.report.sections import Piece, Section, by_paper
 
 _HEAD = """# Published and measured
 
@@ -14,18 +14,17 @@ could be tested, and what was found besides.
 """
 
 
-def differences_page(sections: Sequence[Section]) -> str:
+def differences_page(pieces: Sequence[Piece]) -> str:
     """The page of differences, in Markdown, by paper and experiment."""
     lines = [_HEAD]
-    for members in by_paper(sections).values():
-        parts = [part for section in members if (part := _part(section))]
-        if parts:
-            lines += [f"## {members[0].study.experiment.origin}\n", *parts]
+    for members in by_paper(pieces).values():
+        if parts := [piece.differences for piece in members if piece.differences]:
+            lines += [f"## {members[0].origin}\n", *parts]
     return "\n".join(lines)
 
 
-def _part(section: Section) -> str:
-    """The published numbers and the reasons of one experiment; empty where it has neither."""
+def differences(section: Section) -> str:
+    """The published numbers and the reasons of one experiment, in Markdown; empty where it has neither."""
     experiment = section.study.experiment
     table = None if section.problem else published_sheet(section.study)
     text = experiment.differences.strip()

@@ -5,7 +5,7 @@ Lines differ in colour, marker and dashes, so that they can be told apart in gre
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, log10
+from math import log10
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -21,9 +21,9 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from rankbench.report.render.series import Drawing, Line, Panel
+from rankbench.report.render.drawings import Drawing, Line, Panel
+from rankbench.report.render.ticks import set_places, set_ticks
 
 COLOURS = (  # those of Okabe and Ito, but for yellow and black, and a violet; the last is for reference lines
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5d3a9b", "#7f6000", "#4a4e57",
@@ -39,8 +39,6 @@ _REFERENCES: tuple[Any, ...] = ((0, (1, 2)), (0, (4, 2, 1, 2)), (0, (7, 3)))  # 
 _GREY = "#c9ccd1"
 _ONE, _TWO = 3.5, 7.2  # inches: the width of one column and of two
 _SMALL = 7  # points: the size of most text
-_MANY = 7  # values on a horizontal axis that each get a tick
-_STEPS = (1, 2, 2.5, 5, 10)  # round numbers
 _PLOT = 1.5  # inches of a panel of lines without its labels
 _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share of the axis
 _STYLE: Any = {
@@ -252,7 +250,7 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     axis.set_ylim(max(places) + 0.6, min(places) - 0.6)
     axis.tick_params(axis="y", length=0)
     narrow = (len(drawing.panels) > 2) + (panel.gap is not None)
-    _set_ticks(axis.xaxis, drawing.log_y, (5, 3, 2)[narrow])
+    set_ticks(axis.xaxis, drawing.log_y, (5, 3, 2)[narrow])
 
 
 def _whiskers(axis: Axes, line: Line, colour: str, across: bool) -> ErrorbarContainer:
@@ -287,53 +285,11 @@ def _set_scales(axis: Axes, panel: Panel, drawing: Drawing) -> None:
         axis.set_yscale("log")
     places = sorted({x for line in panel.lines for x in line.x})
     if drawing.kind == "curve":
-        _set_ticks(axis.xaxis, drawing.log_x, 5)
+        set_ticks(axis.xaxis, drawing.log_x, 5)
     else:
-        axis.xaxis.set_major_locator(FixedLocator(places[:: ceil(len(places) / _MANY)]))
-        axis.xaxis.set_minor_locator(NullLocator())
-        axis.xaxis.set_major_formatter(FuncFormatter(_number))
-    _set_ticks(axis.yaxis, drawing.log_y, 5)
+        set_places(axis.xaxis, places)
+    set_ticks(axis.yaxis, drawing.log_y, 5)
     axis.set_xlabel(drawing.x_label)
-
-
-def _set_ticks(axis: Any, log: bool, most: int) -> None:
-    """Round numbers as ticks, written in full: on a logarithmic axis 1, 2 and 5 if it is short, else tens."""
-    if not log:
-        axis.set_major_locator(round_ticks(most))
-        return
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_locator(_Decades(most))
-    axis.set_major_formatter(FuncFormatter(_number))
-
-
-def round_ticks(most: int) -> MaxNLocator:
-    """Ticks at no more than so many round numbers."""
-    return MaxNLocator(most, steps=_STEPS)
-
-
-class _Decades(LogLocator):
-    """Ticks of a logarithmic axis: tens, with 2 and 5 between them where that gives few ticks."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.most = most
-
-    def tick_values(self, vmin: float, vmax: float) -> Any:
-        """The ticks from vmin to vmax."""
-        if vmax < 4 * vmin:
-            return MaxNLocator(self.most, steps=_STEPS).tick_values(vmin, vmax)
-        first, last = floor(log10(vmin)), ceil(log10(vmax))
-        for steps in ((1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
-            found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-            inside = [tick for tick in found if vmin <= tick <= vmax]
-            if len(inside) <= self.most:
-                return inside
-        return inside[:: ceil(len(inside) / self.most)]
-
-
-def _number(value: float, _place: object = None) -> str:
-    """A tick's label: `0.01`, `100`, `2000`."""
-    return f"{value:.10g}" if 1e-4 <= abs(value) < 1e6 or value == 0 else f"{value:g}"
 
 
 def _break(axes: Sequence[Axes], panel: Panel, dots: bool) -> None:

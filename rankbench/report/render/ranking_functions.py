@@ -71,7 +71,8 @@ def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
     """The figure of the functions with these numbers, three panels side by side."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    from rankbench.report.render.figures import COLOURS, fill_lines, round_ticks  # noqa: PLC0415
+    from rankbench.report.render.figures import COLOURS, fill_lines  # noqa: PLC0415
+    from rankbench.report.render.ticks import round_ticks  # noqa: PLC0415
 
     functions = chosen(basis, columns)
     bars: list[list[Weight]] = [[*one.positive[:_DRAWN], *reversed(one.negative[:_DRAWN])] for _, one in functions]

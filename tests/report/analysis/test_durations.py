@@ -6,7 +6,7 @@ import pytest
 from helpers import made_up, prepared, tiny, tuned
 
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.durations import at_a_time, duration_sheet, elapsed, spelled
+from rankbench.report.analysis.durations import at_a_time, duration, duration_sheet, elapsed, spelled
 from rankbench.report.render.facts import facts
 from rankbench.report.writing import write_report
 
@@ -47,13 +47,13 @@ def test_trials_count_too(tmp_path):
     run.keep(made_up(run.plan.trials[0], 0.5, finished="2026-01-02T03:00:10+00:00", wall=10.0), {})
     found = run.study()
     assert elapsed([found]) == pytest.approx(10.0)
-    assert duration_sheet([found]).lines[0][1:] == ("10 s", "1.0", "0", "1")
+    assert duration_sheet([duration(found)]).lines[0][1:] == ("10 s", "1.0", "0", "1")
 
 
 def test_experiments_that_ran_at_the_same_time_take_no_longer_together(study):
     both = study(("03:00:10", 10.0)), study(("03:00:15", 10.0), name="other")
     assert elapsed(both) == pytest.approx(15.0)
-    lines = duration_sheet(both).lines
+    lines = duration_sheet(map(duration, both)).lines
     assert lines[0] == ("tiny", "10 s", "1.0", "1", "0") and lines[1][0] == "other"
     assert lines[2] == ("all together", "15 s", "", "2", "0")
 
@@ -61,7 +61,7 @@ def test_experiments_that_ran_at_the_same_time_take_no_longer_together(study):
 def test_what_has_not_run_took_no_time(study):
     found = study()
     assert elapsed([found]) == 0 and isnan(at_a_time(found))
-    assert duration_sheet([found]).lines == (("all together", "0 s", "", "0", "0"),)
+    assert duration_sheet([duration(found)]).lines == (("all together", "0 s", "", "0", "0"),)
     assert "wall time" not in {fact.name for fact in facts(found)}
 
 

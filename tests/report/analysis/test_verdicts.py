@@ -13,10 +13,11 @@ from rankbench.records.results import Counted, pairs_of
 from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.scoreboard import scoreboard
 from rankbench.report.analysis.verdicts import Finding, finding, published_sheet
+from rankbench.report.pieces import piece_of
 from rankbench.report.render.differences import differences_page
 from rankbench.report.render.facts import facts
 from rankbench.report.render.page import page
-from rankbench.report.render.page.markup import blocks
+from rankbench.report.render.page.markup import rendered
 from rankbench.report.render.tables import rows
 from rankbench.report.sections import Section
 from rankbench.report.writing import write_report
@@ -174,12 +175,12 @@ def test_the_page_of_differences_has_each_published_number_and_the_reasons(study
 
 
 def test_an_experiment_without_published_numbers_has_no_part_in_the_page_of_differences(study):
-    assert "tiny" not in differences_page([Section(study(numbers=()), "tiny")])
+    assert "tiny" not in differences_page([piece_of(Section(study(numbers=()), "tiny"))])
 
 
 def test_reasons_of_differences_keep_their_paragraphs_lists_and_tables():
     text = "Ties `explain` it.\n\n- one\n  goes on\n- two <3\n\n| a | b |\n|---|---:|\n| 1 | 2 |\n"
-    assert blocks(text) == (
+    assert rendered("blocks", text) == (
         "<p>Ties <code>explain</code> it.</p><ul><li>one\n  goes on</li><li>two &lt;3</li></ul>"
         '<div class="wide"><table><tbody><tr><td>a</td><td>b</td></tr>'
         "<tr><td>1</td><td>2</td></tr></tbody></table></div>"

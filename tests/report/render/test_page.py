@@ -10,10 +10,11 @@ from helpers import altered, around, made_up, prepared, tiny
 
 from rankbench.experiments import Figure, Published
 from rankbench.names import Pattern
+from rankbench.report.render.drawings import Drawing, Line, Panel
 from rankbench.report.render.page import page
-from rankbench.report.render.page.markup import prose, table
+from rankbench.report.render.page.markup import prose, rendered
 from rankbench.report.render.page.plots import figure_of, keys_of
-from rankbench.report.render.series import Drawing, Line, Panel, drawing, drawings
+from rankbench.report.render.series import drawing, drawings
 from rankbench.report.render.tables import Sheet
 from rankbench.report.sections import Section, by_paper
 
@@ -100,7 +101,7 @@ def test_the_figure_says_in_words_what_it_shows():
 def test_a_name_for_people_stands_before_the_exact_one_and_a_remark_stays():
     one = Sheet(("data", "solver"), (False, False), (("d", "sgd[rank=2] (racy)"), ("d", "other")), frozenset(),
                 ("sgd[rank=2]", "other"))  # fmt: skip
-    html = table(one, "a table", {"sgd[rank=2]": "SGD"})
+    html = rendered("table", one, "a table", {"sgd[rank=2]": "SGD"})
     assert '<td class="name">SGD (racy) <small class="exact">sgd<wbr>[rank=2]</small></td>' in html
     assert '<tr data-solver="SGD">' in html and '<tr class="same" data-solver="other">' in html
 

@@ -12,7 +12,7 @@ from helpers import around, made_up, prepared, tiny
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
 from rankbench.report.analysis.ranks import Ranks
-from rankbench.report.render.page import page
+from rankbench.report.render.page import PLOTLY, page
 from rankbench.report.render.series import drawing
 from rankbench.report.sections import Section
 from rankbench.statistics.across import ranking
@@ -390,3 +390,19 @@ def test_average_ranks_are_shown_as_a_picture_with_its_text(opened):
     picture = opened().locator("#tiny-sweep img.ranks")
     assert picture.evaluate("one => one.decode().then(() => one.naturalWidth)") > 100
     assert RANKS.text in picture.get_attribute("alt")
+
+
+def test_a_paper_s_page_draws_its_figures_with_the_script_beside_it(browser, folder, tmp_path):
+    page_of_one = (folder / "index.html").read_text(encoding="utf-8")
+    start, end = page_of_one.index('<script type="text/plain" id="plotly">'), page_of_one.rindex("</script>")
+    beside = f'<script type="text/plain" id="plotly" data-file="{PLOTLY}">'
+    (tmp_path / "one.html").write_text(page_of_one[:start] + beside + page_of_one[end:], encoding="utf-8")
+    (tmp_path / PLOTLY).write_text(page_of_one[start:end].partition(">")[2], encoding="utf-8")
+    with browser.new_context() as context:
+        tab = context.new_page()
+        said = []
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.goto((tmp_path / "one.html").as_uri())
+        draw_all(tab)
+        assert all(figure.locator(".trace").count() for figure in tab.locator(".figure").all()) and said == []

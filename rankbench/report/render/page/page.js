@@ -82,13 +82,24 @@
     for (const one of experiments.values()) redraw(one);
   }
 
-  function plotly() {
-    if (!window.Plotly) {
-      const script = document.createElement("script");
-      script.textContent = document.getElementById("plotly").textContent;
+  /* The plotting script is in the page, or beside it if it is shared with other pages; it is read once, when needed. */
+  const plotlySource = () => document.getElementById("plotly");
+  let waiting = null;
+
+  function withPlotly(go) {
+    if (window.Plotly) return go();
+    if (waiting) return void waiting.push(go);
+    const source = plotlySource(), script = document.createElement("script");
+    if (source.dataset.file) {
+      waiting = [go];
+      script.addEventListener("load", () => { for (const one of waiting.splice(0)) one(); });
+      script.src = source.dataset.file;
       document.head.append(script);
+    } else {
+      script.textContent = source.textContent;
+      document.head.append(script);
+      go();
     }
-    return window.Plotly;
   }
 
   /* A colour of the style sheet as it is in the chosen theme. */
@@ -135,8 +146,8 @@
       line: { ...trace.line, color: lifted(trace.line.color) },
       ...(trace.marker && { marker: { ...trace.marker, color: lifted(trace.marker.color) } }),
     }));
-    plotly().react(one.box, data, layoutOf(figure.layout, one), { responsive: true, displayModeBar: false });
     one.stale = false;
+    withPlotly(() => Plotly.react(one.box, data, layoutOf(figure.layout, one), { responsive: true, displayModeBar: false }));
   }
 
   function layoutOf(given, one) {
@@ -219,7 +230,11 @@
     }
   }
 
-  /* The plotting script stands at the end of the page, so no figure is drawn before the page has been read. */
+  /* The plotting script stands at the end of the page, so no figure is drawn before the page has been read.
+     One beside the page is read ahead, so that a page that is printed at once has its figures. */
+  if (experiments.size && document.querySelector(".figure")) {
+    addEventListener("load", () => { if (plotlySource().dataset.file) withPlotly(() => {}); });
+  }
   addEventListener("DOMContentLoaded", () => {
     for (const one of experiments.values()) if (one.box) near.observe(one.box);
   });

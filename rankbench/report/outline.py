@@ -1,0 +1,94 @@
+"""What a report says about one experiment, as a list of blocks: made once, and written in every form."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from rankbench.core.errors import safe
+from rankbench.records.cells import skip_lines
+from rankbench.records.studies import Study
+from rankbench.report.analysis.costs import cost_tables
+from rankbench.report.analysis.ranks import ranks_svg
+from rankbench.report.analysis.trials import trial_sheet, trials
+from rankbench.report.analysis.verdicts import published_sheet
+from rankbench.report.render.answer import answer, answer_sheet
+from rankbench.report.render.blocks import (
+    Block,
+    Chart,
+    Definitions,
+    Facts,
+    Heading,
+    Notes,
+    Picture,
+    Problems,
+    Prose,
+    Table,
+)
+from rankbench.report.render.facts import facts
+from rankbench.report.render.ranking_functions import bases, described
+from rankbench.report.render.series import drawings
+from rankbench.report.render.tables import definitions, notes, sheet
+from rankbench.report.sections import Section
+
+
+def outline(section: Section) -> list[Block]:
+    """Everything that a report says about an experiment, in the order of reading."""
+    study = section.study
+    experiment = study.experiment
+    run = (f"{study.profile} profile", *([f"seed {study.seed}"] if study.seed else []))
+    head, about = Heading(section.name, experiment.title, run), Prose(experiment.about.strip())
+    if section.problem:
+        return [head, about, Problems((), (section.problem,), ())]
+    found: list[Block] = [head, *answer_blocks(study), about, Notes(tuple(notes(study)))]
+    found.append(Chart(experiment.title, f"figures/{section.name}.png", drawings(study) if section.drawing else {}))
+    found += [*_tables(study), Facts(tuple(facts(study))), *_pictures(section), _problems(study)]
+    found.append(Definitions(tuple(definitions(study))))
+    if study.trials:
+        title = f"All trials of the tuning ({len(study.trials)})"
+        found.append(Table(title, trial_sheet(trials(study)), "trials", folded=True))
+    return found
+
+
+def answer_blocks(study: Study) -> list[Block]:
+    """Which solver is best, in a sentence and a table: of an experiment of one's own in one place, else none."""
+    experiment, places = study.experiment, {(group.place.data, group.place.split) for group in study.groups}
+    varied = len(experiment.threads) > 1 or experiment.figure.kind in ("speedup", "growth")
+    if experiment.paper or len(places) != 1 or varied:
+        return []
+    return [Prose(f"{safe(answer(study))}."), Table("From best to worst", answer_sheet(study), "answer")]
+
+
+def answer_of(study: Study) -> str:
+    """The sentence that `answer_blocks` begin with; empty where there are none."""
+    return next((block.text for block in answer_blocks(study) if isinstance(block, Prose)), "")
+
+
+def _tables(study: Study) -> Iterator[Block]:
+    """The costs and the published numbers beside the measured ones, where there are any, and everything measured."""
+    experiment = study.experiment
+    for costs in cost_tables(study):
+        yield Table(costs.title, costs.sheet, "costs", costs.legend)
+    if published := published_sheet(study):
+        yield Table("Measured beside published", published, "published")
+    if experiment.differences.strip():
+        yield Prose(experiment.differences.strip(), experiment.differences_title)
+    yield Table("All measurements", sheet(study))
+
+
+def _pictures(section: Section) -> Iterator[Block]:
+    """The average ranks of the solvers over data sets, and the strongest features of basic ranking functions."""
+    if ranked := section.ranks:
+        file = f"figures/{section.name}-ranks.png"
+        alternative = "Critical-difference diagram"
+        yield Picture("Average ranks over data sets", file, alternative, (ranked.text,), partial(ranks_svg, ranked))
+    for number, basis in enumerate(bases(section.study), 1):
+        title = f"Basic ranking functions of {basis.solver} on {basis.data}"
+        file = f"figures/{section.name}-basis-{number}.png"
+        yield Picture(title, file, "Basic ranking functions", tuple(described(basis)))
+
+
+def _problems(study: Study) -> Problems:
+    """What was skipped, what is broken, and the cells that did not end well."""
+    skipped, failed = (skip_lines(skip for skip in study.skips if skip.failed == broken) for broken in (False, True))
+    bad = (entry for entry in study.entries if entry.status not in ("ok", "pending"))
+    cells = tuple((entry.cell.label, entry.status, entry.reason) for entry in bad)
+    return Problems(tuple(skipped), tuple(failed), cells)

@@ -1,0 +1,140 @@
+"""A report makes again what has changed, and nothing else: a stale piece never stays."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+from helpers import around, made_up, prepared, silent, tiny
+
+from rankbench.records.store import ResultsFolder
+from rankbench.report import pieces, writing
+from rankbench.report.writing import write_report
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Stores results of two experiments of two papers; returns the run of the first."""
+
+    def made(name, value=0.5):
+        run = prepared(tmp_path, tiny(name=name, repetitions=1))
+        run.open()
+        for cell in run.plan.cells:
+            run.keep(made_up(cell, value), around(cell, value))
+        return run
+
+    made("two-b")
+    return made("one-a")
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch):
+    """Writes the report; returns the names of the experiments that were made again."""
+    made, drawing = [], writing.drawing
+    monkeypatch.setattr(writing, "drawing", lambda study: made.append(study.name) or drawing(study))
+
+    def write(**options):
+        made.clear()
+        write_report(ResultsFolder(tmp_path, silent), silent, **options)
+        return list(made)
+
+    return write
+
+
+def test_a_second_report_makes_nothing_again_and_has_the_same_bytes(stored, report, tmp_path):
+    assert report() == ["one-a", "two-b"]
+    before = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*") if path.is_file()}
+    assert report() == []
+    assert {path: path.read_bytes() for path in (tmp_path / "report").rglob("*") if path.is_file()} == before
+
+
+def test_a_changed_result_is_shown(stored, report, tmp_path):
+    report()
+    cell = stored.plan.cells[0]
+    stored.store.save(replace(made_up(cell, 0.8125), finished="2026-01-03T03:04:05+00:00"), around(cell, 0.8125))
+    assert report() == ["one-a"]
+    assert all("0.8125" in (tmp_path / "report" / name).read_text() for name in ("one.md", "one.html"))
+
+
+def test_a_removed_result_is_no_longer_shown(stored, report, tmp_path):
+    report()
+    stored.store.path(stored.plan.cells[0]).unlink()
+    assert report() == ["one-a"] and "| pending |" in (tmp_path / "report" / "one.md").read_text()
+
+
+def test_a_changed_plan_is_shown(stored, report, tmp_path):
+    report()
+    prepared(tmp_path, tiny(name="one-a", repetitions=1, title="Another title")).open()
+    assert report() == ["one-a"] and "Another title" in (tmp_path / "report" / "one.md").read_text()
+
+
+def test_another_option_makes_all_again(stored, report, tmp_path):
+    assert report(page=False) == ["one-a", "two-b"]
+    assert report(page=True) == ["one-a", "two-b"]
+    assert 'id="one-a"' in (tmp_path / "report" / "one.html").read_text()
+
+
+@pytest.mark.parametrize("how", ["removed", "changed"])
+@pytest.mark.parametrize("file", ["tables/one-a.tex", "figures/one-a.png"])
+def test_a_file_that_is_gone_or_was_changed_is_written_again(stored, report, tmp_path, file, how):
+    report()
+    path = tmp_path / "report" / file
+    whole = path.read_bytes()
+    path.unlink() if how == "removed" else path.write_bytes(whole[:-1])
+    assert report() == ["one-a"] and path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"made_of": 3}', "\udcff"])
+def test_a_damaged_record_of_a_piece_is_made_again(stored, report, tmp_path, content):
+    report()
+    path = tmp_path / "report" / pieces.FOLDER / "one-a.json"
+    whole = path.read_bytes()
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert report() == ["one-a"] and path.read_bytes() == whole
+
+
+def test_a_record_with_a_text_where_a_number_belongs_is_made_again(stored, report, tmp_path):
+    report()
+    path = tmp_path / "report" / pieces.FOLDER / "one-a.json"
+    content = json.loads(path.read_bytes())
+    path.write_text(json.dumps(content | {"piece": content["piece"] | {"cells": "many"}}))
+    assert report() == ["one-a"]
+
+
+def test_an_experiment_that_is_gone_leaves_nothing_in_the_report(stored, report, tmp_path):
+    report()
+    os.rename(tmp_path / "two-b", tmp_path.parent / f"{tmp_path.name}-two-b")
+    assert report() == []
+    found = {path.name for path in (tmp_path / "report").rglob("*") if path.suffix in (".json", ".html", ".js")}
+    assert found == {"one-a.json", "index.html"}  # one paper has one page
+
+
+def test_a_page_that_no_report_wrote_stays(stored, report, tmp_path):
+    report()
+    (tmp_path / "report" / "mine.html").write_text("<p>my own</p>")
+    report()
+    assert (tmp_path / "report" / "mine.html").exists()
+
+
+def test_another_source_of_rankbench_makes_all_again(stored, report, monkeypatch):
+    report()
+    monkeypatch.setattr(pieces, "_program", lambda: "another")
+    assert report() == ["one-a", "two-b"]
+
+
+def test_each_paper_has_a_page_behind_the_first_one(stored, report, tmp_path):
+    report()
+    front, behind = ((tmp_path / "report" / name).read_text() for name in ("index.html", "one.html"))
+    assert 'href="one.html#one-a"' in front and 'href="two.html"' in front and "<article" not in front
+    assert '<article id="one-a">' in behind and 'data-file="rankbench-plotly.js"' in behind and "two-b" not in behind
+    assert len(front) < 60_000
+
+
+def test_a_failed_cell_is_named_with_its_reason_in_page_and_markdown(stored, report, tmp_path):
+    cell = stored.plan.cells[0]
+    stored.store.save(made_up(cell, 0.5, status="failed", reason="took <long>", curve=(), counted=()), {})
+    report()
+    page, text = ((tmp_path / "report" / name).read_text() for name in ("one.html", "one.md"))
+    assert "<b>failed</b>, took &lt;long&gt;" in page and f"- {cell.label}: failed, took &lt;long>" in text
