@@ -131,7 +131,7 @@ def table(
     from rankbench.report.analysis.costs import cost_tables
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
-    from rankbench.report.render.tables import definitions, notes, rows, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.render.tables import definitions, failures, notes, rows, sheet, to_csv, to_latex, to_markdown
 
     _refuse_both({"--csv": as_csv, "--latex": as_latex})
     _refuse_both({"--peaks": of_peaks, "--trials": of_trials, "--by-trials": by_trials, "--costs": of_costs})
@@ -153,7 +153,7 @@ def table(
     if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:
-        sys.stdout.write("\n".join([to_markdown(wanted), *notes(found), *definitions(found), ""]))
+        sys.stdout.write("\n".join([to_markdown(wanted), *failures(found), *notes(found), *definitions(found), ""]))
 
 
 def _refuse_both(options: dict[str, bool]) -> None:

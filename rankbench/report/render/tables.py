@@ -157,7 +157,7 @@ def notes(study: Study) -> list[str]:
     if tune := study.experiment.tune:
         labels = [measure.label for measure in study.measures]
         lines.append(f"Tuned equally: {described_tuning(tune, labels)}.{_patience(study)}")
-    return [*lines, *_lookalikes(study), *failures(study), *verdict_notes(study), *timing_notes(study), *study.notes]
+    return [*lines, *_lookalikes(study), *verdict_notes(study), *timing_notes(study), *study.notes]
 
 
 def failures(study: Study) -> list[str]:
