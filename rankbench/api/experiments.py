@@ -60,7 +60,31 @@ class Outcome:
     @property
     def best(self) -> str:
         """The solver with the best mean of the first metric, with its chosen settings: a name that `fit` takes."""
-        return best_of(self.study.groups, self.study.measures[0]).cell.solver_text
+        return self.best_on()
+
+    def best_on(self, data: str = "", split: str = "") -> str:
+        """The same on one data set and split, which need a name only where there are several.
+
+        Parameters
+        ----------
+        data : str
+            A data set of the experiment, as it is written there.
+        split : str
+            A split of the experiment.
+
+        Returns
+        -------
+        str
+            A name that `fit` takes.
+        """
+        found = list(self.study.groups)
+        for kind, text in (("data set", data), ("split", split)):
+            known = {group: getattr(group.place, kind.partition(" ")[0]) for group in found}
+            found = [group for group, of in known.items() if text in ("", of.written, *of.names)]
+            if not found:
+                raise unknown(f"{kind} of {self.study.name}", text, {of.written for of in known.values()})
+        remedies = {kind: f"choose one with best_on({kind}=...)" for kind in ("data", "split")}
+        return best_of(found, self.study.measures[0], remedies).cell.solver_text
 
     def table(self) -> "pandas.DataFrame":
         """A row for each data set, solver and metric: the columns of `rankbench table --csv`, missing ones NaN."""

@@ -28,8 +28,8 @@ Names = Annotated[
         autocompletion=completion.experiments,
     ),
 ]
-Out = Annotated[Path, option("--out", "DIR", "The folder of results.")]
-Stored = Annotated[Path, option("--out", "DIR|FILE", "The folder of results, or an archive.")]
+Out = Annotated[Path, option("-o/--out", "DIR", "The folder of results.")]
+Stored = Annotated[Path, option("-o/--out", "DIR|FILE", "The folder of results, or an archive.")]
 Machine = Annotated[
     str, option("--machine", "ID", "Only results of this machine or commit, by the first digits; see status.")
 ]

@@ -86,12 +86,14 @@ def on(
 
     Example: rankbench on pairs.csv -s my_solver.py:Mine --time 5m
     """
+    from dataclasses import replace
+
     from rankbench.cli.session import Session, results_in
     from rankbench.execution.isolation import Caps
     from rankbench.execution.run import Conditions
     from rankbench.records.cells import Selection
 
-    wishes = _wishes(solver, metric, split, time, trials, repetitions, jobs)
+    wishes = replace(_wishes(solver, metric, split, time, trials, repetitions, jobs), seed=seed)
     with as_options():
         selection = Selection(seed=seed, threads=threads)
     choice = _chosen(file, wishes)

@@ -93,7 +93,7 @@ def _summary(merge: "Merge", dry_run: bool) -> str:
 
 def archive(
     name: Annotated[str, typer.Argument(metavar="EXPERIMENT", autocompletion=completion.stored)],
-    to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default EXPERIMENT.zip.")] = None,
+    to: Annotated[Path | None, option("--to", "FILE", "The new file; by default EXPERIMENT.zip.")] = None,
     licence: Annotated[str, option("--licence", "TEXT", "The licence of the results, in words or as an address.")] = "",
     seed: OfSeed = None,
     full: OfFull = None,
@@ -103,7 +103,7 @@ def archive(
 
     Most verbs take the file in place of a folder: rankbench table FILE, verify FILE, compare FILE FILE.
 
-    Example: rankbench archive park2015-table1 -o park.zip
+    Example: rankbench archive park2015-table1 --to park.zip
     """
     from rankbench.cli.lines import show
     from rankbench.cli.looking import stored_study
@@ -135,7 +135,7 @@ def model(
             autocompletion=completion.stored,
         ),
     ],
-    to: Annotated[Path | None, option("-o/--output", "FILE", "The new file; by default SOLVER-KEY.npz.")] = None,
+    to: Annotated[Path | None, option("--to", "FILE", "The new file; by default SOLVER-KEY.npz.")] = None,
     best: Annotated[bool, typer.Option("--best", help="The best solver of an experiment, or of an archive.")] = False,
     metric: Annotated[
         str, option("--metric", "METRIC", "Best by this metric, instead of the first.", completion.metrics)
@@ -151,7 +151,7 @@ def model(
     `rankbench.load` and `rankbench recommend` read it. With --best, it is the first repetition of the solver with the
     best mean.
 
-    Example: rankbench model park2015-table1 --best -d low-rank -o best.npz
+    Example: rankbench model park2015-table1 --best -d low-rank --to best.npz
     """
     from rankbench.cli.lines import show
     from rankbench.execution.retraining import remade
@@ -164,7 +164,7 @@ def model(
     result = _best(out, what, metric, asked) if best else _of_key(out, what)
     path = to or Path(file_name(result.cell).replace(".json", ".npz"))
     if path.exists():
-        raise UserError(f"{path} exists already: choose another file with -o, or remove it first")
+        raise UserError(f"{path} exists already: choose another file with --to, or remove it first")
     made = remade(result)
     if made.difference and not anyway:
         problem = f"the model of {result.cell.label} is not the stored one: {made.difference}"
@@ -172,7 +172,7 @@ def model(
     try:
         save(made.model, path)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; choose another file with -o") from None
+        raise UserError(f"cannot write {path}: {error.strerror}; choose another file with --to") from None
     check = f"not the stored model: {made.difference}" if made.difference else f"SHA-256 {result.model[:12]}, as stored"
     ids = "with the data's own ids" if made.has_ids else "users and items are numbered from 0, as the data has no ids"
     show(f"{path}: {result.cell.label}; {check}; {ids}")
@@ -184,14 +184,14 @@ def recommend(
     k: Annotated[int, option("-k", "N", "How many items for each user.")] = 10,
     item: Annotated[list[str] | None, option("--item", "ID", "Only from these items. Repeatable.")] = None,
     seen: Annotated[bool, typer.Option("--seen", help="Also items that the user has in the training part.")] = False,
-    to: Annotated[Path | None, option("-o/--output", "FILE", "A new CSV file, instead of the terminal.")] = None,
+    to: Annotated[Path | None, option("--to", "FILE", "A new CSV file, instead of the terminal.")] = None,
     threads: Annotated[int, option("--threads", "N", "Threads that score.")] = 1,
 ) -> None:
     """Print the best items for some users, or for all, as CSV: user,place,item,score, with the data's own ids.
 
     Example: rankbench recommend best.npz --user alice -k 5
 
-    Example: rankbench recommend best.npz -o everyone.csv
+    Example: rankbench recommend best.npz --to everyone.csv
     """
     from rankbench.cli.lines import show
     from rankbench.fitted import load
@@ -204,12 +204,12 @@ def recommend(
         _write_csv(blocks, sys.stdout)
         return
     if to.exists():
-        raise UserError(f"{to} exists already: choose another file with -o, or remove it first")
+        raise UserError(f"{to} exists already: choose another file with --to, or remove it first")
     try:
         with replacing(to) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             rows = _write_csv(blocks, file)
     except OSError as error:
-        raise UserError(f"cannot write {to}: {error.strerror}; choose another file with -o") from None
+        raise UserError(f"cannot write {to}: {error.strerror}; choose another file with --to") from None
     show(f"{to}: {rows:,} recommendations")
 
 
@@ -249,4 +249,5 @@ def _best(out: Path, name: str, metric: str, asked: "Mapping[str, str]") -> "Res
         found = [group for group, of in known.items() if text in ("", of.written, *of.names)]
         if not found:
             raise unknown(f"{kind} of {study.name}", text, {of.written for of in known.values()})
-    return best_of(found, measures[metric or study.measures[0].label])
+    remedies = {"data": "choose one with -d", "split": "choose one with --split"}
+    return best_of(found, measures[metric or study.measures[0].label], remedies)

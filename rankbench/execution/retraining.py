@@ -5,7 +5,7 @@ same rows, the solver is seeded as before, and takes as many steps as it took. A
 not matter, because the stored curve tells at which step the training ended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from statistics import fmean
@@ -103,16 +103,16 @@ def by_key(results: ResultsFolder, digits: str) -> Result:
     return next(iter(found.values()))
 
 
-def best_of(groups: Sequence[Group], measure: Measure) -> Result:
+def best_of(groups: Sequence[Group], measure: Measure, remedies: Mapping[str, str]) -> Result:
     """The first repetition of the group with the best mean value; all groups must be on the same data and split.
 
-    Single cells are not compared, because repetitions have other users and rows.
+    Single cells are not compared, because repetitions have other users and rows. `remedies` say how to choose one of
+    several `data`, and one `split`.
     """
-    for kind, option in (("data", "-d"), ("split", "--split")):
+    for kind, remedy in remedies.items():
         places = sorted({getattr(group, kind).written for group in groups})
         if len(places) > 1:
-            named = ", ".join(places)
-            raise UserError(f"values on different {kind} cannot be compared: choose one with {option}: {named}")
+            raise UserError(f"values on different {kind} cannot be compared: {', '.join(places)}", remedy=remedy)
     means = [(fmean(values), group) for group in groups if (values := group.values(measure.label))]
     known = [(measure.sign * mean, group) for mean, group in means if not isnan(mean)]
     if not known:

@@ -33,9 +33,8 @@ class Interactions:
         columns[known] = np.arange(len(known), dtype=np.int32)
         kept = train if least is None else train.where(train.values >= least)
         entries = np.ones(len(kept)) if values == "binary" else targets(kept, "user" if values == "centred" else "none")
-        numbered = replace(
-            kept, items=columns[kept.items], values=entries, n_items=max(1, len(known)), item_features=None, folds=None
-        )
+        bare = replace(kept, item_ids=None, item_features=None, folds=None)
+        numbered = replace(bare, items=columns[kept.items], values=entries, n_items=max(1, len(known)))
         return cls(numbered, columns, known)
 
     @property

@@ -48,6 +48,7 @@ class Wishes:
     trials: int | None = None
     repetitions: int = 1
     jobs: int = 1
+    seed: int = 0
 
 
 @dataclass(frozen=True)

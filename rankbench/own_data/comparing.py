@@ -98,13 +98,13 @@ def on(
     for name in (*solvers, *metrics):
         if not isinstance(name, str):
             raise UserError(f"{name!r:.60} is not a name", remedy='give names, such as "sgd[rank=5]" or "mine.py:Mine"')
-    repetitions, jobs = how.get("repetitions", 1), how.get("jobs", 1)
-    wishes = Wishes(tuple(solvers), tuple(metrics), split, seconds, trials, repetitions, jobs)
+    repetitions, jobs, seed = how.get("repetitions", 1), how.get("jobs", 1), how.get("seed", 0)
+    wishes = Wishes(tuple(solvers), tuple(metrics), split, seconds, trials, repetitions, jobs, seed)
     with _folder(how.get("out")) as out:
         given = handed(data, out)
         with given.errors():
             choice = choice_for(given.name, wishes)
-        return _compared(choice, out, Selection(seed=how.get("seed", 0)), jobs)
+        return _compared(choice, out, Selection(seed=seed), jobs)
 
 
 def audit(data: Any, *, seed: int = 0) -> Audit:

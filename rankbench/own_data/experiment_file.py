@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from textwrap import wrap
 
 from rankbench import experiments
@@ -12,13 +13,19 @@ from rankbench.names import without_folder
 from rankbench.own_data.choosing import OVERHEAD, STEPS, Choice
 
 _WIDTH = 100
+_LONGEST = 60  # letters of an experiment's name
 
 
 def name_of(choice: Choice) -> str:
-    """The experiment's name, after the file: `on-ratings` for csv:data/ratings.csv."""
+    """The experiment's name, after the file and what was written in its brackets.
+
+    `on-ratings` for csv:data/ratings.csv, and `on-ratings-features-items-csv` with [features=items.csv].
+    """
     short = without_folder(choice.data.name).rpartition(":")[2]
-    stem = short.partition(".")[0] or "data"
-    return "on-" + "".join(letter if letter.isalnum() else "-" for letter in stem)
+    given = (f"{name}-{without_folder(str(value))}" for name, value in choice.data.given if name != "path")
+    named = "-".join([short.partition(".")[0] or "data", *given])
+    text = "on-" + "".join(letter if letter.isalnum() else "-" for letter in named)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}-{sha256(named.encode()).hexdigest()[:8]}"
 
 
 def experiment_of(choice: Choice) -> Experiment:

@@ -8,6 +8,7 @@ from rankbench.core.errors import UserError
 from rankbench.data import load
 from rankbench.data.splits import SPLITS, VALIDATIONS, Split
 from rankbench.data.views import Ratings, View
+from rankbench.metrics import metric
 from rankbench.names import Named
 from rankbench.own_data.choosing import Choice, Wishes, choose
 from rankbench.own_data.facts import Facts
@@ -26,9 +27,9 @@ def choice_for(text: str, wishes: Wishes) -> Choice:
 
 def _tried(choice: Choice, wishes: Wishes) -> Choice:
     """The choice, without tuning if its validation part has nothing to measure; an error if the test part has not."""
-    materials = Materials(0)
+    materials = Materials(wishes.seed)
     place = Place(choice.data, SPLITS.resolve(choice.protocol.split), 0)
-    if not _orders(materials.split(place)):
+    if not _measurable(choice, materials.split(place)):
         remedy = "give more ratings per user, or another --split (rankbench audit shows what each keeps)"
         raise UserError(
             f"under {choice.protocol.split} no user of {choice.data.written} has an order to test", remedy=remedy
@@ -37,12 +38,17 @@ def _tried(choice: Choice, wishes: Wishes) -> Choice:
         inner = materials.split(replace(place, validation=VALIDATIONS.resolve(choice.protocol.validation)))
     except UserError:
         return _untuned(choice, wishes)
-    return choice if _orders(inner) else _untuned(choice, wishes)
+    return choice if _measurable(choice, inner) else _untuned(choice, wishes)
 
 
-def _orders(split: Split) -> bool:
-    """Whether the held-out part orders items for some user, by ratings, comparisons or what the user has not seen."""
+def _measurable(choice: Choice, split: Split) -> bool:
+    """Whether the held-out part orders items for some user, by ratings, comparisons or what the user has not seen.
+
+    A metric over the whole catalogue sets every held-out item against all others.
+    """
     test: View = split.test
+    if all(metric(name).settings.candidates == "catalogue" for name in choice.protocol.metrics):
+        return len(test) > 0
     if split.seen is not None or not isinstance(test, Ratings):
         return len(test) > 0
     return bool(np.any(test.has_order))

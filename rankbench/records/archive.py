@@ -67,7 +67,7 @@ def sha256_of(content: bytes | Path) -> str:
 def write(path: Path, files: Mapping[str, bytes | Path]) -> None:
     """Write an archive of these files by their names in it; it appears under its name once it is complete."""
     if path.exists():
-        raise UserError(f"{path} exists already: choose another file with -o, or remove it first")
+        raise UserError(f"{path} exists already: choose another file with --to, or remove it first")
     for name in files:
         if problem := _problem(zipfile.ZipInfo(name), set()):
             raise UserError(f"{name} cannot be put into an archive: {problem}")
@@ -79,7 +79,7 @@ def write(path: Path, files: Mapping[str, bytes | Path]) -> None:
                 about.compress_type, about.create_system, about.external_attr = zipfile.ZIP_DEFLATED, 3, 0o100644 << 16
                 archive.writestr(about, content if isinstance(content, bytes) else content.read_bytes())
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; choose another file with -o") from None
+        raise UserError(f"cannot write {path}: {error.strerror}; choose another file with --to") from None
 
 
 @contextmanager

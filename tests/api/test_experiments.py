@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas
 import pytest
-from helpers import SPACES, TINY, made_up, prepared
+from helpers import SPACES, TINY, made_up, prepared, tiny
 
 import rankbench
 from rankbench.api.experiments import Outcome
@@ -248,3 +248,20 @@ def test_data_with_times_runs_on_splits_by_time_folds_and_a_given_one(tmp_path):
     for entry in found.study.entries:
         place = entry.cell.place
         assert entry.result.split == rankbench.split(data, place.split.written, repetition=place.repetition).hash
+
+
+def test_the_best_of_several_splits_is_asked_for_by_its_split(tmp_path):
+    splits = ("n-per-user[n=8,least=5]", "n-per-user[n=9,least=5]")
+    run = prepared(tmp_path, tiny(splits=splits, repetitions=1))
+    run.open()
+    for cell in run.plan.cells:
+        first, is_global = cell.place.split.written == splits[0], cell.solver.name == "global"
+        run.keep(made_up(cell, 0.2 if first == is_global else 0.4), {})
+    found = Outcome(run.study())
+    with pytest.raises(
+        UserError, match=r"values on different split cannot be compared.*; choose one with best_on\(split="
+    ):
+        found.best  # noqa: B018
+    assert [found.best_on(split=split).partition("[")[0] for split in splits] == ["global", "sgd"]
+    with pytest.raises(UserError, match="unknown split of tiny 'random'"):
+        found.best_on(split="random")

@@ -47,15 +47,15 @@ def test_recommendations_are_printed_as_csv(call):
 
 
 def test_all_users_go_to_a_new_file(call, tmp_path):
-    assert call("m.npz", "-k", 2, "-o", "all.csv")[1] == "all.csv: 4 recommendations\n"
+    assert call("m.npz", "-k", 2, "--to", "all.csv")[1] == "all.csv: 4 recommendations\n"
     assert [row[:3] for row in rows((tmp_path / "all.csv").read_text())] == [
         ("alice", "1", "20"), ("alice", "2", "30"), ("bob", "1", "30"), ("bob", "2", "20")
     ]  # fmt: skip
     before = (tmp_path / "all.csv").read_text()
-    code, _, said = call("m.npz", "-o", "all.csv")
-    assert code == 1 and "all.csv exists already: choose another file with -o" in said
+    code, _, said = call("m.npz", "--to", "all.csv")
+    assert code == 1 and "all.csv exists already: choose another file with --to" in said
     assert (tmp_path / "all.csv").read_text() == before
-    assert "cannot write nowhere/all.csv: No such file" in call("m.npz", "-o", "nowhere/all.csv")[2]
+    assert "cannot write nowhere/all.csv: No such file" in call("m.npz", "--to", "nowhere/all.csv")[2]
 
 
 @pytest.mark.parametrize(

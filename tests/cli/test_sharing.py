@@ -59,7 +59,7 @@ def real(tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     ran(folder / "results", TINY)
     with pytest.MonkeyPatch.context() as patch:
-        code = rankbench(patch, "archive", "tiny", "-o", str(folder / "tiny.zip"), "--out", str(folder / "results"))
+        code = rankbench(patch, "archive", "tiny", "--to", str(folder / "tiny.zip"), "--out", str(folder / "results"))
     assert code == 0
     return folder
 
@@ -96,7 +96,7 @@ def test_the_table_of_an_archive_has_the_same_bytes_as_the_folders(call, real, o
 
 
 def test_the_same_run_gives_the_same_archive(call, real):
-    code, said, _ = call("archive", "tiny", "-o", "again.zip", "--out", real / "results")
+    code, said, _ = call("archive", "tiny", "--to", "again.zip", "--out", real / "results")
     assert code == 0 and said.startswith("again.zip: 4 of 4 results of tiny (quick profile, seed 0), ")
     with open("again.zip", "rb") as again:
         assert again.read() == (real / "tiny.zip").read_bytes()
@@ -192,8 +192,8 @@ def test_a_damaged_archive_is_one_line(call, real, tmp_path, verb):
     [
         (("archive", "tiny", "--out", "nowhere"), "no results under nowhere"),
         (("archive", "{real}/tiny.zip"), "is an archive already"),
-        (("archive", "tiny", "--out", "{real}/results", "-o", "{real}/tiny.zip"), "exists already"),
-        (("archive", "tiny", "--out", "{real}/results", "-o", "no/such/place.zip"), "cannot write no/such/place.zip"),
+        (("archive", "tiny", "--out", "{real}/results", "--to", "{real}/tiny.zip"), "exists already"),
+        (("archive", "tiny", "--out", "{real}/results", "--to", "no/such/place.zip"), "cannot write no/such/place.zip"),
         (("archive", "tiny", "--out", "{real}/results", "--seed", "7"), "tiny has no such run"),
         (("merge", "{real}/results", "--out", "{real}/results"), "cannot be merged into itself"),
         (("merge", "nowhere", "--out", "all"), "nowhere holds no results"),
@@ -231,7 +231,7 @@ def test_the_trials_of_a_tuned_experiment_are_in_its_archive(call, tmp_path):
 def test_an_experiment_of_the_users_own_file_is_archived(call, tmp_path):
     toml = tiny_toml(tmp_path)
     assert call("run", toml, "--out", tmp_path / "r", "-q", "--no-report")[0] == 0
-    _, said, _ = call("archive", toml, "--out", tmp_path / "r", "-o", "own.zip")
+    _, said, _ = call("archive", toml, "--out", tmp_path / "r", "--to", "own.zip")
     assert said.startswith("own.zip: 4 of 4 results of tiny")
     assert call("table", "own.zip", "--csv")[1] == call("table", toml, "--csv", "--out", tmp_path / "r")[1] != ""
 
@@ -417,7 +417,7 @@ def test_sets_without_a_common_split_or_the_same_users_are_refused(call, tmp_pat
 def test_a_model_is_made_again_bit_for_bit_with_ids(call, real, tmp_path):
     found = study(ResultsFolder(real / "results", silent), "tiny")
     for number, entry in enumerate(found.entries):
-        code, said, _ = call("model", entry.cell.key[: 8 + number], "--out", real / "results", "-o", f"{number}.npz")
+        code, said, _ = call("model", entry.cell.key[: 8 + number], "--out", real / "results", "--to", f"{number}.npz")
         assert code == 0 and f"SHA-256 {entry.result.model[:12]}, as stored" in said
         assert "numbered from 0" in said  # generated data has no ids
         assert type(models.load(f"{number}.npz")).__name__ in models.MODELS
@@ -431,7 +431,7 @@ def test_the_best_solver_of_an_experiment_or_archive(call, real):
         means.setdefault(entry.cell.solver.written, []).append(entry.result.value("pairwise-error"))
     best = min(means, key=lambda name: np.mean(means[name]))  # a lower error is better
     assert code == 0 and f"· {best} · repetition 0" in said
-    code, said, _ = call("model", real / "tiny.zip", "--best", "--metric", "ndcg@5", "-s", "global", "-o", "g.npz")
+    code, said, _ = call("model", real / "tiny.zip", "--best", "--metric", "ndcg@5", "-s", "global", "--to", "g.npz")
     assert code == 0 and "global[lam=10] · repetition 0" in said
 
 
@@ -446,7 +446,7 @@ def test_several_data_sets_need_a_choice(call, tmp_path):
 def test_several_splits_need_a_choice(call, tmp_path):
     kept(tmp_path / "a", tiny(splits=(*TINY.splits, "entries[test=0.2]")))
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
-    assert code == 1 and "choose one with --split: entries[test=0.2], n-per-user[n=8,least=5]" in said
+    assert code == 1 and "entries[test=0.2], n-per-user[n=8,least=5]; choose one with --split" in said
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entries")
     assert code == 1 and "is not the stored one" in said  # the results are made up, and have no hash
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entires")
@@ -476,10 +476,10 @@ def changed(out, **changes):
 def test_another_model_is_not_written_unless_asked_for(call, real, tmp_path):
     shutil.copytree(real / "results", tmp_path / "r")
     key = changed(tmp_path / "r", model="0" * 64)
-    code, _, said = call("model", key, "--out", tmp_path / "r", "-o", "m.npz")
+    code, _, said = call("model", key, "--out", tmp_path / "r", "--to", "m.npz")
     assert code == 1 and "it has other bytes on the same kernels, libraries and processor; nothing was written" in said
     assert not list((tmp_path / "place").iterdir())
-    code, said, _ = call("model", key, "--out", tmp_path / "r", "-o", "m.npz", "--anyway")
+    code, said, _ = call("model", key, "--out", tmp_path / "r", "--to", "m.npz", "--anyway")
     assert code == 0 and "not the stored model" in said and models.load("m.npz")
     machine = study(ResultsFolder(tmp_path / "r", silent), "tiny").results[0].machine
     changed(tmp_path / "r", machine=replace(machine, cpu="an older one"))
@@ -522,7 +522,7 @@ def test_a_users_own_ids_come_along(call, tmp_path):
     lines = [f"u{user},{1000 + item},{rng.integers(1, 6)}" for user in range(12) for item in rng.permutation(25)[:20]]
     (tmp_path / "own.csv").write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     ran(tmp_path / "r", tiny(data=(f"csv:{tmp_path / 'own.csv'}",), repetitions=1))
-    code, said, _ = call("model", "tiny", "--best", "--out", tmp_path / "r", "-o", "m.npz")
+    code, said, _ = call("model", "tiny", "--best", "--out", tmp_path / "r", "--to", "m.npz")
     assert code == 0 and "with the data's own ids" in said
     model = fitted.load("m.npz")
     assert set(model.user_ids) == {f"u{user}" for user in range(12)} and "1004" in model.item_ids
@@ -530,7 +530,7 @@ def test_a_users_own_ids_come_along(call, tmp_path):
     numbers = [[list(model.user_ids).index(name) for name in ("u3", "u0")],
                [list(model.item_ids).index(name) for name in ("1004", "1010")]]  # fmt: skip
     assert scores.tobytes() == model.score(*map(np.array, numbers)).tobytes()
-    again = call("model", "tiny", "--best", "--out", tmp_path / "r", "-o", "n.npz")
+    again = call("model", "tiny", "--best", "--out", tmp_path / "r", "--to", "n.npz")
     assert again[0] == 0
     with open("m.npz", "rb") as one, open("n.npz", "rb") as other:
         assert one.read() == other.read()
@@ -539,12 +539,12 @@ def test_a_users_own_ids_come_along(call, tmp_path):
 def test_a_model_is_never_written_over_another_file_or_where_nothing_can_be(call, real, tmp_path):
     entry = study(ResultsFolder(real / "results", silent), "tiny").entries[0]
     (tmp_path / "there.npz").write_text("mine")
-    asked = ("model", entry.cell.key, "--out", real / "results", "-o")
+    asked = ("model", entry.cell.key, "--out", real / "results", "--to")
     code, _, said = call(*asked, tmp_path / "there.npz")
     assert (code, "there.npz exists already: choose another file with -o, or remove it first" in said) == (1, True)
     assert (tmp_path / "there.npz").read_text() == "mine"
     code, _, said = call(*asked, tmp_path / "nowhere" / "model.npz")
-    assert (code, "model.npz: No such file or directory; choose another file with -o" in said) == (1, True)
+    assert (code, "model.npz: No such file or directory; choose another file with --to" in said) == (1, True)
 
 
 def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(call, real, tmp_path, monkeypatch):
@@ -557,11 +557,11 @@ def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(c
 
     with monkeypatch.context() as patch:
         patch.setattr(Materials, "split", other)
-        code, _, said = call("model", entry.cell.key, "--out", out, "-o", "model.npz")
+        code, _, said = call("model", entry.cell.key, "--out", out, "--to", "model.npz")
     assert code == 1 and "the data at hand gives another split of " in said
     path = ResultsFolder(out, silent).store("tiny").path(entry.cell)
     path.write_text("{")
-    code, _, said = call("model", entry.cell.key, "--out", out, "-o", "model.npz")
+    code, _, said = call("model", entry.cell.key, "--out", out, "--to", "model.npz")
     assert code == 1 and f"{path} cannot be read: " in said
 
 

@@ -15,7 +15,7 @@ from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import Conditions
-from rankbench.own_data import comparing
+from rankbench.own_data import comparing, fitting_choice
 from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
 from rankbench.own_data.comparing import on
 from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
@@ -23,6 +23,7 @@ from rankbench.own_data.facts import Facts
 from rankbench.own_data.fitting_choice import choice_for
 from rankbench.own_data.naming import data_named
 from rankbench.own_data.users_kept import Kept
+from rankbench.planning.materials import Materials
 from rankbench.report.render.answer import answer, answer_sheet, failures
 
 RNG = np.random.default_rng(0)
@@ -422,3 +423,34 @@ def test_wrong_uses_from_python_are_refused_in_one_line(data, more, line):
     with pytest.raises(UserError, match=r"\w") as caught:
         on(data, **more)
     assert line in str(caught.value)
+
+
+def test_data_with_other_settings_is_another_experiment_with_a_name_of_its_own(tmp_path, monkeypatch):
+    path = written(tmp_path, "semi.csv")
+    (tmp_path / "items.csv").write_text("item,year\n" + "".join(f"i{item},{item}\n" for item in range(30)))
+    monkeypatch.chdir(tmp_path)
+    names = [name_of(choice_for(f"{path}{given}", Wishes())) for given in ("", "[features=items.csv]")]
+    assert names == ["on-semi", "on-semi-features-items-csv"]
+    long = name_of(choice_for(str(written(tmp_path, f"{'long' * 30}.csv")), Wishes()))
+    assert long.startswith("on-longlong") and len(long) < 80
+
+
+def test_the_split_is_tried_with_the_seed_that_is_asked_for(tmp_path, monkeypatch):
+    seeds = []
+    monkeypatch.setattr(fitting_choice, "Materials", lambda seed: seeds.append(seed) or Materials(seed))
+    choice_for(str(written(tmp_path)), Wishes(seed=7))
+    assert seeds == [7]
+
+
+@pytest.mark.parametrize("split", ["leave-last-out", "temporal"])
+def test_clicks_are_tested_on_splits_by_time_by_metrics_over_the_catalogue(tmp_path, split):
+    rng = np.random.default_rng(3)
+    lines = ["user,item,timestamp"]
+    for user in range(20):
+        chosen = rng.choice(30, 8, replace=False)
+        lines += [f"u{user},i{item},{100 * place + user}" for place, item in enumerate(chosen)]
+    path = tmp_path / "clicks.csv"
+    path.write_text("\n".join(lines) + "\n")
+    choice = choice_for(str(path), Wishes(split=split))
+    assert choice.protocol.split == split
+    assert all("candidates=catalogue" in name for name in choice.protocol.metrics)

@@ -1,5 +1,7 @@
 """Item kNN: cosines with shrinkage, the best neighbours of each item, and their weighted sum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
@@ -8,6 +10,7 @@ from solvers.contract import SolverContract, ratings
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.models import load, save
+from rankbench.solvers.ease import EASE
 from rankbench.solvers.item_knn import ItemKNN
 
 
@@ -84,3 +87,13 @@ def test_without_any_rating_no_item_has_a_score_and_the_model_can_be_saved(tmp_p
     nothing = Ratings.from_triples(np.array([], int), np.array([], int), np.array([]), 2, 3)
     save(fit(ItemKNN(), nothing), tmp_path / "model.npz")
     assert np.isnan(load(tmp_path / "model.npz").score_all(np.array([0, 1]))).all()
+
+
+@pytest.mark.parametrize("solver", [ItemKNN(neighbours=3), EASE()])
+def test_data_with_ids_and_items_that_are_not_trained_on_is_learned_from(solver):
+    users, items = [0, 0, 1, 1, 2, 2], [0, 3, 0, 3, 3, 4]
+    view = Ratings.from_triples(users, items, [1.0, 2, 3, 4, 5, 1], 3, 6)
+    named = replace(view, user_ids=np.array(["a", "b", "c"]), item_ids=np.array([f"i{item}" for item in range(6)]))
+    (step, bare) = (next(solver.steps(one, np.random.default_rng(0))) for one in (named, view))
+    everyone, everything = np.repeat(np.arange(3), 6), np.tile(np.arange(6), 3)
+    assert step.model.score(everyone, everything).tobytes() == bare.model.score(everyone, everything).tobytes()
