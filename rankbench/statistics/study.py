@@ -156,7 +156,7 @@ def page(redraws: int, seed: int, pools: Sequence[Path]) -> str:
          ["rivals", *repetitions], list(powers(redraws, seed))),
     ]  # fmt: skip
     if pools:
-        lines = [[path.stem, label, *same_solver(values, redraws, seed)]
+        lines: list[Sequence[str]] = [[path.stem, label, *same_solver(values, redraws, seed)]
                  for path in pools for label, values in np.load(path).items()]  # fmt: skip
         heads = [f"{count} repetitions, {what}" for count in (3, 5) for what in ("users alone", "all that is drawn")]
         parts.append(("One solver against itself with other starts, called different, percent (at most 5)",
