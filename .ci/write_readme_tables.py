@@ -58,7 +58,9 @@ def _lines(experiment: str) -> list[Line]:
         lines = list(csv.DictReader(file))
     found = []
     for line in lines:
-        rivals = [one for one in lines if (one["data"], one["metric"]) == (line["data"], line["metric"]) and one["low"]]
+        rivals = [
+            one for one in lines if all(one[name] == line[name] for name in ("data", "split", "metric")) and one["low"]
+        ]
         best = len(rivals) > 1 and line["low"] and (line["p"] == "" or float(line["p"]) >= LEVEL)
         found.append({**line, "best": "yes" if best else ""})
     return found
@@ -76,7 +78,7 @@ TABLES = {
         "NDCG@10 (Park et al. 2015, Table 1, published on MovieLens 10M)",
         rows=tuple((f"`{name}`", _of(solver=f"^{name}$")) for name in SOLVERS),
         columns=tuple(
-            (f"N = {n}", _of(data=rf"^ml-1m.*n-per-user\[n={n},", metric="^ndcg@10$")) for n in (20, 50, 100)
+            (f"N = {n}", _of(data="^ml-1m", split=rf"n-per-user\[n={n},", metric="^ndcg@10$")) for n in (20, 50, 100)
         ),
     ),
     "park2015-table2": Table(
@@ -89,7 +91,7 @@ TABLES = {
             ("`sgd`", _of(solver="^sgd$")),
             ("`popularity`", _of(solver="^popularity$")),
         ),
-        columns=tuple((f"C = {c:,}", _of(data=rf"C={c},", metric=r"^precision@10?\[")) for c in (1000, 2000, 5000)),
+        columns=tuple((f"C = {c:,}", _of(split=rf"C={c},", metric=r"^precision@10?\[")) for c in (1000, 2000, 5000)),
     ),
     "gunasekar2016-table2": Table(
         "gunasekar2016-table2",
@@ -116,7 +118,7 @@ TABLES = {
             *((f"`imc`, {name}", _of(solver="^imc$", settings=f"centre={value}")) for name, value in CENTRES),
         ),
         columns=tuple(
-            (name, _of(data=rf"n={n},", metric=r"^pairwise-accuracy\[pairs=both,average=pairs\]$"))
+            (name, _of(split=rf"n={n},", metric=r"^pairwise-accuracy\[pairs=both,average=pairs\]$"))
             for name, n in (("trained on all pairs of 41 items", 41), ("of 33 items", 33))
         ),
     ),
@@ -129,7 +131,7 @@ TABLES = {
             ("`rankboost`, 1,000 rounds", _of(solver="^rankboost$", settings="rounds=all")),
         ),
         columns=tuple(
-            (f"{low}-{low + 20}", _of(data=f"^ml-1m.*low={low},", metric="^(msd|m1d)$")) for low in (20, 40, 60)
+            (f"{low}-{low + 20}", _of(data="^ml-1m", split=f"low={low},", metric="^(msd|m1d)$")) for low in (20, 40, 60)
         ),
         digits=2,
     ),

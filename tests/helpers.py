@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from rankbench.records.cells import Cell, Selection
 from rankbench.records.machines import Machine
 from rankbench.records.results import Counted, Point, Result
 from rankbench.records.store import ResultsFolder, Store
+from rankbench.records.studies import Study
 from rankbench.solvers import SOLVERS
 
 TINY = Experiment(
@@ -143,6 +145,14 @@ def around(cell: Cell, value: float, users: int = 20) -> dict[str, Floats]:
     noise = 0.01 * rng.permutation(np.linspace(-1, 1, users))
     values = (value / 2, value)[: len(cell.measures)]
     return {measure.label: one + noise for measure, one in zip(cell.measures, values, strict=True)}
+
+
+def altered(study: Study, **changes: Any) -> Study:
+    """The study with other entries, trials (both with their results) or fields of its plan."""
+    entries, trials = changes.pop("entries", study.entries), changes.pop("trials", study.trials)
+    results = {entry.cell.key: entry.result for entry in (*entries, *trials) if entry.result}
+    planned, tried = (tuple(entry.cell for entry in found) for found in (entries, trials))
+    return replace(study, plan=replace(study.plan, planned=planned, trials=tried, **changes), by_key=results)
 
 
 def colours(path: Path) -> int:

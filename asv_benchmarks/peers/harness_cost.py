@@ -177,4 +177,7 @@ def _made_up(cell: Cell, run: Run) -> Result:
     """A made-up result of a cell, without training."""
     curve = tuple(Point(step, 0.01 * step, (0.3, 0.6)) for step in range(4))
     counted = (Counted(20, 0), Counted(20, 0))
-    return Result(cell, "ok", None, curve, counted, 0.0, 0.1, 60.0, False, run.machine, "2026-01-01T00:00:00+00:00")
+    return Result(
+        cell=cell, status="ok", reason=None, curve=curve, counted=counted, unscored=0.0, wall=0.1, peak_mb=60.0,
+        contended=False, machine=run.machine, finished="2026-01-01T00:00:00+00:00",
+    )  # fmt: skip

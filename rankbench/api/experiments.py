@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ class Outcome:
 
     def table(self) -> "pandas.DataFrame":
         """A row for each data set, solver and metric: the columns of `rankbench table --csv`, missing ones NaN."""
-        return _frame((asdict(row) for row in tables.rows(self.study)), tables.COLUMNS)
+        return _frame((vars(row) for row in tables.rows(self.study)), tables.COLUMNS)
 
     def results(self) -> "pandas.DataFrame":
         """A row for each cell and metric, with the value, the training seconds and how the cell ended."""
@@ -76,11 +76,11 @@ class Outcome:
 
     def trials(self) -> "pandas.DataFrame":
         """A row for each trial of the tuning, with its value on the validation part and whether it was chosen."""
-        return _frame((asdict(trial) for trial in trials.trials(self.study)), trials.COLUMNS)
+        return _frame((vars(trial) for trial in trials.trials(self.study)), trials.COLUMNS)
 
     def compare(self) -> "pandas.DataFrame":
         """A row for each two solvers, data set and metric, user by user: difference, interval, test, verdict."""
-        return _frame(asdict(one) for one in comparison.within(self.study))
+        return _frame((one.record for one in comparison.within(self.study)), comparison.COLUMNS)
 
 
 def run(

@@ -28,7 +28,7 @@ from rankbench.own_data.users_kept import Kept
 from rankbench.planning.plan import check_named, plan
 from rankbench.records.cells import Cell, Place, Selection, skip_lines
 from rankbench.records.store import ResultsFolder, Warn
-from rankbench.records.studies import Entry, Study
+from rankbench.records.studies import Study
 from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
 from rankbench.report.render.answer import answer, answer_sheet, failures
@@ -206,10 +206,10 @@ class Session:
 
     def _refuse_namesake(self, experiment: Experiment) -> None:
         """Refuse to join a folder in which another experiment of the same name is run."""
-        measures = plan(experiment, self.selection).measures
+        asked = plan(experiment, self.selection)
         for stored in self.results.store(experiment.name).plans():
             own = (stored.profile, stored.seed) == (self.selection.profile, self.selection.seed)
-            if own and not stored.asks(experiment, measures):
+            if own and not stored.asks_as(asked):
                 origin = stored.experiment.source or "the package"
                 problem = f"{self.results.out} has a run of another {experiment.name}, from {origin}"
                 raise UserError(problem, remedy="join it with the same file, or choose another folder with --out")
@@ -332,13 +332,9 @@ def _note_imports(found: Study) -> None:
 
 def _note_hidden(run: Run, found: Study) -> None:
     """Print how many stored results of the experiment are not part of this run."""
-    if count := stored_beyond(run.store, _shown(found)):
+    if count := stored_beyond(run.store, found.plan):
         name = found.name
         show(f"note: {count} more results of {name} are stored but not part of this run: rankbench status {name}")
-
-
-def _shown(found: Study) -> tuple[Entry, ...]:
-    return (*found.entries, *found.trials)
 
 
 def _as_init() -> str:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from rankbench.records.store import Store, Stored, StoredPlan, file_name
+from rankbench.records.plans import Plan
+from rankbench.records.store import Store, Stored, file_name
 
 _MEGABYTE = 1e6
 
@@ -15,7 +16,7 @@ def described(store: Store, name: str) -> Iterator[str]:
     yield f"{name}: {len(results)} results, {size:.1f} MB"
     known: set[str] = set()
     for plan in store.plans():
-        names = {file_name(entry.cell) for entry in plan.entries} | {file_name(trial) for trial in plan.trials}
+        names = {file_name(cell) for cell in plan.everything}
         yield f"  {_run(plan)}: {_ended([results[one] for one in names if one in results], len(names))}"
         known |= names
     loose = [result for one, result in results.items() if one not in known]
@@ -37,7 +38,7 @@ def _maker(result: Stored) -> str:
     return result.machine + (f" ({', '.join(known)})" if known else "")
 
 
-def _run(plan: StoredPlan) -> str:
+def _run(plan: Plan) -> str:
     """A run's profile, seed and date, and the command that prints its table."""
     how = f"{plan.experiment.source or plan.experiment.name} --{plan.profile} --seed {plan.seed}"
     return f"{plan.profile} profile, seed {plan.seed}, last run {plan.made[:16]} (rankbench table {how})"

@@ -1,11 +1,11 @@
 """What the harness asks of the operating system, gathered here: no other module reads /proc or calls prctl and flock.
 
 Every function has an answer on every POSIX system; where Linux' own sources of information are missing, it is the
-weaker one that its docstring names. Results do not depend on any of them. Beside this module only `keeper.py` forks
+weaker one that its docstring names. Results do not depend on any of them. Beside this module only `supervisor.py` forks
 and reaps processes, and `isolation.py` starts the fork server and blocks Ctrl-C meanwhile.
 
 Tested on Linux only. On macOS, which has all that POSIX asks for, runs should work with these weaker answers, which
-tests reach by hiding /proc: memory is measured as the present and not the highest, and if a cell's keeper and guard
+tests reach by hiding /proc: memory is measured as the present and not the highest, and if a cell's supervisor and guard
 are both killed, its processes stay behind. On Windows there is no `fork`: commands that train in processes of their
 own say so in a line. What describes, and what trains in the process that asks (`rankbench.load`, `split`, `fit`,
 `evaluate` and `save`), should work; a test tries it with `fork`, `fcntl` and `resource` taken away.

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from rankbench.core.errors import UserError
 from rankbench.core.temporary import own_folder
-from rankbench.execution.worker import Ending, Task, work
+from rankbench.execution.worker import Ended, Task, work
 from rankbench.experiments import Budget, Experiment
 from rankbench.metrics import metric
 from rankbench.planning.materials import Materials
@@ -62,7 +62,7 @@ def cell_of(solver: str, data: str, split: str, measure: str, steps: int) -> tup
     return made.cells[0], materials
 
 
-def run_here(cell: Cell, materials: Materials) -> tuple[list[Point], Ending]:
+def run_here(cell: Cell, materials: Materials) -> tuple[list[Point], Ended]:
     """Train and evaluate a cell in this process; an exception of the solver goes on to the caller."""
     points = Points()
     with _task(cell, materials) as task:

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
@@ -17,10 +17,10 @@ from typing import cast
 
 from rankbench.core.system import busy_seconds, descendants, exceed, kill, kill_group
 from rankbench.core.temporary import own_sockets
-from rankbench.execution import keeper
-from rankbench.execution.keeper import Verdict
-from rankbench.execution.worker import Ending, Task
-from rankbench.records.results import Point, Status
+from rankbench.execution import supervisor
+from rankbench.execution.supervisor import Exit
+from rankbench.execution.worker import Ended, Task, ended_early
+from rankbench.records.results import Point
 
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 _START = threading.Lock()  # one process starts at a time, because starting changes state that all threads share
@@ -28,7 +28,7 @@ _WATCH = 0.05  # seconds between two looks at a running cell
 _LOOKING = 0.05  # largest share of its time that the driver spends on measuring a cell's memory
 _ATTEMPTS = 20  # attempts to reach a server that is shutting down
 _LEAVE = 0.5  # seconds in which a finished process may exit by itself
-_PATIENCE = 5.0  # seconds in which a keeper may end all processes of its cell
+_PATIENCE = 5.0  # seconds in which a supervisor may end all processes of its cell
 _LEAST_SPAN = 0.2  # shortest time, in seconds, to measure the load over: CPU time is counted in ticks of 10 ms
 
 
@@ -38,18 +38,6 @@ class Caps:
 
     seconds: float | None = 600.0
     memory: int | None = None
-
-
-@dataclass
-class Outcome:
-    """How a cell ended, and everything that it sent to the driver."""
-
-    status: Status = "failed"
-    reason: str | None = None
-    curve: list[Point] = field(default_factory=list)
-    ending: Ending | None = None
-    wall: float = 0.0
-    load: float | None = None  # cores that other processes kept busy meanwhile; None if unknown
 
 
 class Interrupted(Exception):
@@ -70,8 +58,8 @@ class _Running:
     """A running cell: its guard's process, and the driver's ends of the pipes."""
 
     guard: ForkServerProcess
-    lifeline: Connection  # the keeper ends the cell when this is closed
-    verdict: Connection  # from the keeper: how the solver's process ended
+    lifeline: Connection  # the supervisor ends the cell when this is closed
+    verdict: Connection  # from the supervisor: how the solver's process ended
     home: Connection  # from the solver's process: points of the curve, then the last message
     started: float
     clocks: _Clocks
@@ -104,20 +92,17 @@ def forked(context: ForkServerContext, target: Callable[..., None], arguments: t
     return process
 
 
-def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Outcome:
-    """Run a task in its own process under limits, and end all its processes; returns the outcome."""
-    cell, outcome = _start(context, task), Outcome()
+def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Ended:
+    """Run a task in its own process under limits, and end all its processes; returns how it ended."""
+    cell = _start(context, task)
+    curve: list[Point] = []
     try:
-        finished = _watch(cell, outcome, caps, stop.is_set)
-        if outcome.ending:  # the last message has arrived, but the process may still have output to write
-            cell.verdict.poll(_LEAVE)
+        ended = _watch(cell, curve, caps, stop.is_set)
     finally:
-        verdict = _end(cell)
-    if not finished:
-        _vanished(outcome, verdict)
-    outcome.load = _load(cell.clocks, verdict)
-    outcome.wall = monotonic() - cell.started
-    return outcome
+        how = _end(cell)
+    load = _load(cell.clocks, how)
+    wall = monotonic() - cell.started
+    return replace(ended or _vanished(how), curve=tuple(curve), wall=wall, load=load)
 
 
 def _start(context: ForkServerContext, task: Task) -> _Running:
@@ -130,7 +115,7 @@ def _start(context: ForkServerContext, task: Task) -> _Running:
     verdict, judge = context.Pipe(duplex=False)
     home, away = context.Pipe(duplex=False)
     with theirs, judge, away:
-        process = forked(context, keeper.keep, (theirs, judge, away, task))
+        process = forked(context, supervisor.supervise, (theirs, judge, away, task))
     return _Running(process, lifeline, verdict, home, started, _clocks())
 
 
@@ -172,8 +157,8 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], bool]) -> bool:
-    """Collect messages until the last one comes or a limit is exceeded (True), or the process is gone (False)."""
+def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[], bool]) -> Ended | None:
+    """Collect points until the last message comes or a limit is exceeded; None if the process is gone without one."""
     doors, next_look = [cell.home, cell.verdict], 0.0
     while True:
         if stopped():
@@ -181,49 +166,41 @@ def _watch(cell: _Running, outcome: Outcome, caps: Caps, stopped: Callable[[], b
         ready = wait(doors, _WATCH)
         if cell.home in ready:
             message = _received(cell.home)
+            if isinstance(message, Ended):
+                cell.verdict.poll(_LEAVE)  # the process may still have output to write
+                return message
             if message is None:
                 doors.remove(cell.home)
-            elif _noted(outcome, message):
-                return True
+            else:
+                curve.append(message)
         elif cell.verdict in ready:  # checked last, after all messages have been read
-            return False
+            return None
         now = monotonic()
         if caps.seconds is not None and now - cell.started > caps.seconds:
-            outcome.status, outcome.reason = "timeout", f"took longer than {caps.seconds:g} s"
-            return True
+            return ended_early("timeout", f"took longer than {caps.seconds:g} s")
         if caps.memory is not None and now >= next_look:
             if exceed(descendants(cell.guard.pid or 0), caps.memory):
-                outcome.status, outcome.reason = "memory", f"took more than {caps.memory / 2**20:.0f} MiB"
-                return True
+                return ended_early("memory", f"took more than {caps.memory / 2**20:.0f} MiB")
             next_look = now + (monotonic() - now) / _LOOKING
 
 
-def _received(home: Connection) -> Point | Ending | None:
+def _received(home: Connection) -> Point | Ended | None:
     """The next message from a cell, or None if there will be no more."""
     try:
-        message: Point | Ending = home.recv()
+        message: Point | Ended = home.recv()
     except (EOFError, OSError):
         return None
     except Exception as error:  # a message may contain a solver's own objects, and unpickling them may raise anything
-        return Ending("failed", f"what the cell sent cannot be read: {type(error).__name__}: {error}")
-    if not isinstance(message, Point | Ending):  # a solver has written into the pipe
-        return Ending("failed", f"the cell sent a {type(message).__name__}, which is not a valid message")
+        return ended_early("failed", f"what the cell sent cannot be read: {type(error).__name__}: {error}")
+    if not isinstance(message, Point | Ended):  # a solver has written into the pipe
+        return ended_early("failed", f"the cell sent a {type(message).__name__}, which is not a valid message")
     return message
 
 
-def _noted(outcome: Outcome, message: Point | Ending) -> bool:
-    """Add a message to the outcome; returns whether it was the last message."""
-    if isinstance(message, Point):
-        outcome.curve.append(message)
-        return False
-    outcome.status, outcome.reason, outcome.ending = message.status, message.reason, message
-    return True
+def _end(cell: _Running) -> Exit | None:
+    """End a cell and all its processes; returns the supervisor's verdict, or None if it sent none.
 
-
-def _end(cell: _Running) -> Verdict | None:
-    """End a cell and all its processes; returns the keeper's verdict, or None if it sent none.
-
-    A keeper that has sent its verdict exits at once, so there is no need to wait for it.
+    A supervisor that has sent its verdict exits at once, so there is no need to wait for it.
     """
     with cell.verdict, cell.home:
         cell.lifeline.close()
@@ -233,17 +210,17 @@ def _end(cell: _Running) -> Verdict | None:
     return verdict
 
 
-def _verdict(pipe: Connection) -> Verdict | None:
+def _verdict(pipe: Connection) -> Exit | None:
     try:
-        return cast(Verdict, pipe.recv()) if pipe.poll(_PATIENCE) else None
+        return cast(Exit, pipe.recv()) if pipe.poll(_PATIENCE) else None
     except (EOFError, OSError):
         return None
 
 
 def _kill_all(guard: ForkServerProcess) -> None:
-    """Wait until the guard has ended all processes of a cell whose keeper does not answer; then kill what is left.
+    """Wait until the guard has ended all processes of a cell whose supervisor does not answer; then kill what is left.
 
-    If the keeper was killed, the guard ends them and exits. If the keeper is stopped, the guard waits for it.
+    If the supervisor was killed, the guard ends them and exits. If the supervisor is stopped, the guard waits for it.
     """
     if guard.pid is None:  # pragma: no cover: a guard that was started has a number; this tells mypy
         return
@@ -255,21 +232,20 @@ def _kill_all(guard: ForkServerProcess) -> None:
     guard.join(_PATIENCE)
 
 
-def _vanished(outcome: Outcome, verdict: Verdict | None) -> None:
-    """Set the outcome of a cell that ended without a last message: by a signal, or for lack of memory."""
-    if verdict is None:
-        outcome.reason = "the process that watches over the cell was killed"
-    elif verdict.code == -signal.SIGKILL:
-        outcome.status, outcome.reason = "memory", "the system killed the process, most likely for memory"
-    else:
-        outcome.reason = f"the process died without a word (exit code {verdict.code})"
+def _vanished(how: Exit | None) -> Ended:
+    """The end of a cell without a last message: by a signal, or for lack of memory."""
+    if how is None:
+        return ended_early("failed", "the process that watches over the cell was killed")
+    if how.code == -signal.SIGKILL:
+        return ended_early("memory", "the system killed the process, most likely for memory")
+    return ended_early("failed", f"the process died without a word (exit code {how.code})")
 
 
 def _clocks() -> _Clocks:
     return _Clocks(monotonic(), busy_seconds(), process_time())
 
 
-def _load(before: _Clocks, verdict: Verdict | None) -> float | None:
+def _load(before: _Clocks, verdict: Exit | None) -> float | None:
     """The number of cores that other processes kept busy since `before`, without the cell and this process."""
     after = _clocks()
     span = after.now - before.now

@@ -9,7 +9,7 @@ from rankbench.solvers import SOLVERS
 
 _SOLVERS = [entry.partition(":")[0] for entry in SOLVERS.entries.values()]
 
-for _module in ("rankbench.execution.keeper", "multiprocessing.popen_forkserver", *_SOLVERS):
+for _module in ("rankbench.execution.supervisor", "multiprocessing.popen_forkserver", *_SOLVERS):
     importlib.import_module(_module)
 for _encoding in ("ascii", "cp437"):  # of the names in zip files, as which splits are stored
     codecs.lookup(_encoding)

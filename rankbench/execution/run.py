@@ -5,7 +5,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -16,8 +16,8 @@ from zlib import crc32
 from rankbench.arrays.npz import Arrays
 from rankbench.core.errors import MAKE_ROOM, writing_to
 from rankbench.execution import machine
-from rankbench.execution.isolation import Caps, Outcome, server
-from rankbench.execution.worker import Ending, Task
+from rankbench.execution.isolation import Caps, server
+from rankbench.execution.worker import Ended, Task
 from rankbench.execution.workplace import ThisMachine, Workplace
 from rankbench.experiments import Experiment
 from rankbench.planning.materials import Materials
@@ -28,9 +28,9 @@ from rankbench.records.cells import Cell, Place, Selection
 from rankbench.records.claims import Claims, Holder
 from rankbench.records.machines import Machine
 from rankbench.records.plans import Plan
-from rankbench.records.results import DISTURBED, Peak, Result
-from rankbench.records.store import Planned, Store, StoredPlan
-from rankbench.records.studies import Entry, Study
+from rankbench.records.results import DISTURBED, Measured, Peak, Result
+from rankbench.records.store import Store
+from rankbench.records.studies import Study
 
 _MOST = 512  # cells that a cluster may run at a time for one driver
 _WAIT = 0.5  # seconds between two looks at cells that another driver runs
@@ -82,7 +82,7 @@ class Run:
         self._stored: dict[str, Result] = {}
         self._looked: set[str] = set()
         self._made: set[str] = set()  # keys of cells that this run has run
-        self.paths = Paths((search for search in plan.searches if search.growth is None), store.starts)
+        self.paths = Paths((search for search in plan.searches if search.continuation is None), store.starts)
         self.plan = self._settled(plan)
 
     @classmethod
@@ -155,19 +155,7 @@ class Run:
 
     def study(self) -> Study:
         """This plan's cells and trials with their results."""
-        plan = self.plan
-        failures = {failure.cell.slot: failure.reason for failure in plan.failures}
-        cells = {cell.slot: cell for cell in (*(search.cell for search in plan.searches), *plan.cells)}
-        return Study(
-            experiment=plan.experiment,
-            profile=plan.selection.profile,
-            seed=plan.selection.seed,
-            measures=plan.measures,
-            entries=tuple(Entry(cell, self.result(cell), failures.get(slot, "")) for slot, cell in cells.items()),
-            skips=plan.skips,
-            trials=tuple(Entry(trial, self.result(trial)) for trial in plan.trials),
-            cells=str(self.store.cells),
-        )
+        return Study(self.plan, self._stored, cells=str(self.store.cells))
 
     def _settled(self, plan: Plan) -> Plan:
         """The plan with all that follows from stored results: further trials, and cells."""
@@ -181,12 +169,7 @@ class Run:
 
     def _record(self) -> None:
         """Write the plan to the results folder, as far as it is decided."""
-        found = self.study()
-        now = datetime.now(UTC).isoformat()
-        entries = tuple(Planned(entry.cell, entry.failure) for entry in found.entries)
-        trials = tuple(entry.cell for entry in found.trials)
-        about = (found.experiment, found.profile, found.seed, now, found.measures)
-        self.store.write_plan(StoredPlan(*about, entries=entries, trials=trials, skips=found.skips))
+        self.store.write_plan(replace(self.plan, made=datetime.now(UTC).isoformat()))
 
     def _look(self, cells: Iterable[Cell]) -> None:
         """Read the stored results of these cells, each only once."""
@@ -249,7 +232,7 @@ class _Runner:
         # One more cell than a cluster can run waits in a thread, so that no worker waits while results are stored. Of
         # several drivers each takes only cells that it can run at once.
         self.waiting = 1 if owner.workplace and not self.conditions.join else 0
-        self.under_way: dict[Future[tuple[Outcome, Machine]], Cell] = {}
+        self.under_way: dict[Future[tuple[Ended, Machine]], Cell] = {}
         self.starts: dict[str, str] = {}  # by key of a trial, the key of the one that it starts from
         self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
@@ -309,7 +292,7 @@ class _Runner:
                 told.add(cell.key)
                 self.tell(Event("wait", cell, holder=holder))
 
-    def _watched(self, task: Task) -> tuple[Outcome, Machine]:
+    def _watched(self, task: Task) -> tuple[Ended, Machine]:
         return self.workplace.run(task, self.conditions.caps, self.stop)
 
     def _collect(self, until_below: int) -> None:
@@ -318,12 +301,11 @@ class _Runner:
             done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
             for future in done:
                 cell = self.under_way.pop(future)
-                outcome, made_on = future.result()
+                ended, made_on = future.result()
                 made = self.owner.materials.peaks(cell.place)
                 beside = self.conditions.jobs > 1 and not self._alone(cell)
-                result = result_of(cell, outcome, made_on, beside, made)
-                ending = outcome.ending or Ending("failed")
-                self.owner.keep(replace(result, start=self.starts[cell.key]), dict(ending.per_user), ending.arrays)
+                result = result_of(cell, ended, made_on, beside, made, self.starts[cell.key])
+                self.owner.keep(result, dict(ended.per_user), ended.arrays)
                 self.claims.release(cell.key)
                 self.tell(Event("end", cell, result))
 
@@ -358,29 +340,20 @@ def _timed(cell: Cell) -> bool:
     return not cell.is_trial or cell.budget.seconds is not None
 
 
-def result_of(cell: Cell, outcome: Outcome, made_on: Machine, beside: bool, made: tuple[Peak, ...] = ()) -> Result:
-    """The result of a cell, made from the outcome of its process; `made` are the peaks of making its split."""
-    ending = outcome.ending
-    peaks = (*made, *(ending.peaks if ending else ()))
+def result_of(
+    cell: Cell, ended: Ended, made_on: Machine, beside: bool, made: Sequence[Peak] = (), start: str = ""
+) -> Result:
+    """The result of a cell that ended; `made` are the peaks of making its split, `start` is where its model began."""
+    peaks = (*made, *ended.peaks)
+    measured = {field.name: getattr(ended, field.name) for field in fields(Measured)} | {"peaks": peaks}
     return Result(
+        **measured,
         cell=cell,
-        status=outcome.status,
-        reason=outcome.reason,
-        curve=tuple(outcome.curve),
-        counted=ending.counted if ending else (),
-        unscored=ending.unscored if ending else None,
-        wall=outcome.wall,
+        wall=ended.wall,
         peak_mb=next((peak.megabytes for peak in peaks if peak.stage == "train"), None),
-        contended=beside and (outcome.load is None or outcome.load > DISTURBED),
+        contended=beside and (ended.load is None or ended.load > DISTURBED),
         machine=made_on,
         finished=datetime.now(UTC).isoformat(),
-        prepare=ending.prepare if ending else None,
-        load=outcome.load,
-        imported=ending.imported if ending else (),
-        trace=ending.trace if ending else None,
-        stopped=ending.stopped if ending else None,
-        functions=ending.functions if ending else (),
-        split=ending.split if ending else "",
-        model=ending.model if ending else "",
-        peaks=peaks,
+        load=ended.load,
+        start=start,
     )

@@ -5,7 +5,7 @@ differ in their last digits, and a solver whose threads race may differ by more:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +14,8 @@ import numpy as np
 from rankbench.arrays.npz import Arrays
 from rankbench.execution.run import Conditions, Event, Run
 from rankbench.planning.materials import Materials
-from rankbench.records.cells import Cell, Selection
+from rankbench.records.cells import Cell
 from rankbench.records.differences import SAME_TO, basis_change, differences, distance, races
-from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 from rankbench.records.store import ResultsFolder, values_of
 from rankbench.records.studies import Study
@@ -50,8 +49,7 @@ def verify(
 ) -> list[Check]:
     """Run these cells of a study again, with results in an empty folder, and compare."""
     store = afresh.store(study.name)
-    selection = Selection(seed=study.seed, full=study.profile == "full")
-    plan = Plan(study.experiment, selection, study.measures, tuple(cells), ())
+    plan = replace(study.plan, planned=tuple(cells), skips=(), trials=(), failures=(), searches=())
     again = Run(plan, store, conditions, Materials(study.seed, store.scratch))
     again.open()
     again.execute(tell)

@@ -43,7 +43,7 @@ from rankbench.planning.materials import read_split
 from rankbench.planning.memory import PeakMemory
 from rankbench.records.cells import Cell
 from rankbench.records.codec import printable
-from rankbench.records.results import Counted, Peak, Point, RankingFunction, Status, pairs_of
+from rankbench.records.results import Counted, Measured, Point, Status, pairs_of
 
 
 @dataclass(frozen=True)
@@ -57,28 +57,23 @@ class Task:
     team: Entrance | None = None  # the processes that hold the parts of the users, if the solver has partitions
 
 
-@dataclass(frozen=True)
-class Ending:
-    """The last message of a cell's process: how the cell ended, and all results except the curve."""
+@dataclass(frozen=True, kw_only=True)
+class Ended(Measured):
+    """How a cell ended: what its process measured, and what its driver found from outside."""
 
-    status: Status
-    reason: str | None = None
-    trace: str | None = None
     per_user: Mapping[str, Floats] = field(default_factory=dict)  # by label; `pairs_of` names the numbers of pairs
-    counted: tuple[Counted, ...] = ()
-    unscored: float | None = None
-    peaks: tuple[Peak, ...] = ()
-    prepare: float | None = None
-    imported: tuple[str, ...] = ()
-    stopped: str | None = None
-    functions: tuple[RankingFunction, ...] = ()
-    split: str = ""  # SHA-256 of its parts
-    model: str = ""  # SHA-256 of its arrays
     arrays: Arrays | None = None  # of the model, where another trial starts from it
+    wall: float = 0.0
+    load: float | None = None  # cores that other processes kept busy meanwhile; None if unknown
+
+
+def ended_early(status: Status, reason: str, trace: str | None = None) -> Ended:
+    """The end of a cell that has nothing but its curve to tell."""
+    return Ended(status=status, reason=reason, curve=(), counted=(), unscored=None, trace=trace)
 
 
 def main(home: Connection, task: Task) -> None:
-    """Run the task; send a `Point` through `home` for each evaluation, then an `Ending` as the last message."""
+    """Run the task; send a `Point` through `home` for each evaluation, then an `Ended` as the last message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
     own = os.getpid()
     try:
@@ -94,13 +89,13 @@ def main(home: Connection, task: Task) -> None:
             os._exit(1)  # the driver has closed its end of the pipe
 
 
-def _failure(error: BaseException) -> Ending:
+def _failure(error: BaseException) -> Ended:
     """The last message of a cell that an exception ended."""
     if isinstance(error, MemoryError):
-        return Ending("memory", "out of memory")
+        return ended_early("memory", "out of memory")
     if isinstance(error, PartsLost):
-        return Ending("lost", str(error))
-    return Ending("failed", _brief(error), printable(traceback.format_exc()))
+        return ended_early("lost", str(error))
+    return ended_early("failed", _brief(error), printable(traceback.format_exc()))
 
 
 def _brief(error: BaseException) -> str:
@@ -121,7 +116,7 @@ class Home(Protocol):
         ...
 
 
-def work(home: Home, task: Task) -> Ending:
+def work(home: Home, task: Task) -> Ended:
     """Train and evaluate a cell in this process; sends its points and returns the rest."""
     memory = PeakMemory()
     executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
@@ -200,14 +195,15 @@ def rng_of(cell: Cell) -> np.random.Generator:
     return stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
 
 
-def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ending:
+def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ended:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
     missing = _missing(model, split.test)
     reason = _diverged(last, split.test, train, missing)
-    return Ending(
+    return Ended(
         status="diverged" if reason else "ok",
         reason=reason,
+        curve=(),
         per_user=found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()},
         counted=tuple(_counted(values) for values in found.values.values()),
         unscored=float(np.mean([column.mean() for _, column in missing])),

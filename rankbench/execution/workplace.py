@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext
 from typing import Protocol
 
-from rankbench.execution.isolation import Caps, Outcome, run_isolated
-from rankbench.execution.worker import Task
+from rankbench.execution.isolation import Caps, run_isolated
+from rankbench.execution.worker import Ended, Task
 from rankbench.records.machines import Machine
 
 
@@ -18,8 +18,8 @@ class Workplace(Protocol):
         """How many cells it can run at this moment."""
         ...
 
-    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
-        """Run one cell and wait for it; returns its outcome and the machine that it ran on."""
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
+        """Run one cell and wait for it; returns how it ended and the machine that it ran on."""
         ...
 
 
@@ -31,6 +31,6 @@ class ThisMachine:
     places: int
     machine: Machine
 
-    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
         """Run one cell and wait for it."""
         return run_isolated(self.context, task, caps, stop), self.machine

@@ -18,7 +18,7 @@ from rankbench.names import Named, ReadsFiles, parse, with_settings, without_set
 from rankbench.planning.adaptive import TPE, halving, required_optuna
 from rankbench.planning.materials import Materials
 from rankbench.records.cells import Cell, Measure, Place, Selection, Skip
-from rankbench.records.plans import Plan, Search
+from rankbench.records.plans import Plan, Search, distinct_trials
 from rankbench.solvers import SOLVERS
 
 _NOT_HERE = "the data is not at hand"
@@ -61,14 +61,10 @@ def plan(experiment: Experiment, selection: Selection, materials: Materials | No
     broken = [skip for skip in skips if skip.failed]
     if broken and all(isinstance(one, Skip) for one in found):
         raise UserError(broken[0].reason)
-    return Plan(
-        question.experiment,
-        selection,
-        question.measures,
-        cells=tuple(one for one in found if isinstance(one, Cell)),
-        skips=skips,
-        searches=tuple(one for one in found if isinstance(one, Search)),
-    )
+    searches = tuple(one for one in found if isinstance(one, Search))
+    cells = tuple(one.cell if isinstance(one, Search) else one for one in found if not isinstance(one, Skip))
+    about = (question.experiment, selection.profile, selection.seed, question.measures)
+    return Plan(*about, cells, skips, distinct_trials(searches), searches=searches)
 
 
 def resolved(experiment: Experiment, selection: Selection) -> Question:

@@ -12,7 +12,7 @@ from rankbench.metrics import metric
 from rankbench.names import Named, show_value, without_folder
 from rankbench.planning.adaptive import finals
 from rankbench.records.cells import Cell, Measure
-from rankbench.records.plans import Failure, Plan, Search
+from rankbench.records.plans import Failure, Plan, Search, distinct_trials
 from rankbench.records.results import Result
 from rankbench.solvers import SOLVERS
 
@@ -32,15 +32,15 @@ def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
 
     A search whose known trials have ended, and which goes on from their results, has its next trials instead.
     """
-    if not plan.searches:
-        return plan
-    searches = tuple(_grown(search, [stored.get(trial.key) for trial in search.trials]) for search in plan.searches)
+    searches = tuple(_continued(search, [stored.get(trial.key) for trial in search.trials]) for search in plan.searches)
     outcomes = [_outcome(search, [stored.get(trial.key) for trial in search.trials]) for search in searches]
+    chosen = {cell.slot: cell for cell in (*(search.cell for search in searches), *outcomes) if isinstance(cell, Cell)}
     return replace(
         plan,
-        searches=searches,
-        cells=tuple(outcome for outcome in outcomes if isinstance(outcome, Cell)),
+        planned=tuple(chosen.get(cell.slot, cell) for cell in plan.planned),
+        trials=distinct_trials(searches),
         failures=tuple(outcome for outcome in outcomes if isinstance(outcome, Failure)),
+        searches=searches,
     )
 
 
@@ -75,12 +75,12 @@ def _example(solver: Named) -> str:
     return f"'{next(iter(dict(solver.settings)), 'setting')}=a|b'"
 
 
-def _grown(search: Search, stored: Sequence[Result | None]) -> Search:
+def _continued(search: Search, stored: Sequence[Result | None]) -> Search:
     """The search with the trials that follow from these results, if all trials that are known have ended."""
     results = [result for result in stored if result is not None]
-    if search.growth is None or len(results) < len(stored):
+    if search.continuation is None or len(results) < len(stored):
         return search
-    return replace(search, trials=search.trials + search.growth.more(search.trials, results))
+    return replace(search, trials=search.trials + search.continuation.more(search.trials, results))
 
 
 def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure | None:
@@ -99,4 +99,4 @@ def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure 
     why = f"{measure.label} has no value" if first.status == "ok" else f"{first.status}, {first.reason}"
     several = f"none of its {len(results)} trials ended well; the first: {why}"
     reason = f"its only trial did not end well: {why}" if len(results) == 1 else several
-    return Failure(search.cell, search.trials[0], reason)
+    return Failure(search.cell, reason, search.trials[0])

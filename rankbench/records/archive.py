@@ -1,7 +1,7 @@
 """Archives of results: one zip file that is opened only after it has been checked.
 
 An archive may come from a stranger. Its names must be plain relative paths, its entries plain files, and its sizes
-within `Limits`, by what it declares and by what really comes out. Every file must have the SHA-256 that the metadata
+within `Largest`, by what it declares and by what really comes out. Every file must have the SHA-256 that the metadata
 in `ro-crate-metadata.json` declare. Nothing in it is ever run: a solver of the user's own is named by its hash, and
 taken from the reader's own file if that is the same; every other class must be one of the installed package.
 
@@ -49,7 +49,7 @@ _LETTERS = re.compile(r"[^\x00-\x1f\x7f\\:*?\"<>|]+")
 
 
 @dataclass(frozen=True)
-class Limits:
+class Largest:
     """What an archive may hold at most."""
 
     files: int = 200_000
@@ -87,20 +87,20 @@ def write(path: Path, files: Mapping[str, bytes | Path]) -> None:
 
 
 @contextmanager
-def opened(path: Path, limits: Limits | None = None) -> Iterator[Path]:
+def opened(path: Path, limits: Largest | None = None) -> Iterator[Path]:
     """A context with the folder of results of an archive, unpacked into a temporary folder and removed afterwards."""
     parent = Path(tempfile.gettempdir())
     for left in filter(is_left_behind, parent.glob(f"{_PREFIX}~*")):
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{owner()}") as folder:
         try:
-            unpack(path, Path(folder), limits or Limits())
+            unpack(path, Path(folder), limits or Largest())
         except OSError as error:
             raise UserError(f"cannot unpack {path} into {parent}: {error.strerror or error}") from None
         yield Path(folder) / RESULTS
 
 
-def unpack(path: Path, folder: Path, limits: Limits) -> None:
+def unpack(path: Path, folder: Path, limits: Largest) -> None:
     """Unpack an archive into an empty folder, or raise an error that says what is wrong with it."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -121,7 +121,7 @@ def unpack(path: Path, folder: Path, limits: Limits) -> None:
     _check_content(path, folder)
 
 
-def _checked(path: Path, found: list[zipfile.ZipInfo], folder: Path, limits: Limits) -> list[zipfile.ZipInfo]:
+def _checked(path: Path, found: list[zipfile.ZipInfo], folder: Path, limits: Largest) -> list[zipfile.ZipInfo]:
     """The entries that are files, after all entries have been checked."""
     if len(found) > limits.files:
         raise UserError(f"{path} holds {len(found)} files: an archive may hold at most {limits.files}")
@@ -161,7 +161,7 @@ def printable_name(entry: zipfile.ZipInfo) -> str:
     return ascii(entry.orig_filename[:100])
 
 
-def _digests(path: Path, archive: zipfile.ZipFile, limits: Limits) -> Mapping[str, str]:
+def _digests(path: Path, archive: zipfile.ZipFile, limits: Largest) -> Mapping[str, str]:
     """The SHA-256 that the metadata declare for each file, by its name in the archive."""
     try:
         with archive.open(METADATA) as file:
@@ -230,7 +230,7 @@ def _homes(value: object) -> Iterator[str]:
             yield label.replace(".py:", " ")  # it would be looked for by its name alone, whatever its content
         for part in value.values():
             yield from _homes(part)
-    elif isinstance(value, list):
+    elif isinstance(value, tuple):
         for part in value:
             yield from _homes(part)
 

@@ -76,6 +76,24 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class DataSplit:
+    """A data set with a split of it: what the results of all repetitions have in common."""
+
+    data: Named
+    split: Named
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The identities of both."""
+        return self.data.identity, self.split.identity
+
+    @property
+    def written(self) -> str:
+        """The data set and the split as the user wrote them."""
+        return f"{self.data.written} {self.split.written}"
+
+
+@dataclass(frozen=True)
 class Place:
     """One repetition of a split of a data set: the rows on which a cell is trained and evaluated."""
 
@@ -85,9 +103,14 @@ class Place:
     validation: Named | None = None  # for trials: the split that cuts a validation set from the training part
 
     @property
+    def whole(self) -> DataSplit:
+        """The data set with the split, of all repetitions."""
+        return DataSplit(self.data, self.split)
+
+    @property
     def written(self) -> str:
         """The data set and the split as the user wrote them."""
-        return f"{self.data.written} {self.split.written}"
+        return self.whole.written
 
 
 @dataclass(frozen=True)
@@ -138,6 +161,12 @@ class Cell:
             "validation": place.validation.identity if place.validation else "",
             "format": KEY_FORMAT,
         }
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether all of its settings are known; a cell that waits for its trials lacks those that they choose."""
+        settings = dict(self.solver.settings)
+        return self.budget.patience is None and all(name in settings for name in self.tuned)
 
     @property
     def is_trial(self) -> bool:

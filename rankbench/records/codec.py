@@ -1,20 +1,19 @@
 """Conversion of dataclasses to JSON and back, with strict checks of names and types when reading."""
 
-import collections.abc
 import json
-import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from math import inf, isfinite, isnan, nan
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from rankbench.core.contract import Dataclass
 
 T = TypeVar("T", bound=Dataclass)
-Read = Callable[[Any], Any]
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 
 
@@ -44,25 +43,24 @@ def decode(cls: type[T], text: str) -> T:
     return revived(cls, parsed(text))
 
 
-def parsed(text: str) -> Any:
-    """The value of a JSON text; text that is not JSON, or is nested too deeply, is unreadable."""
+def parsed(text: str | bytes) -> Any:
+    """The value of a JSON text, with tuples for lists; what is not JSON, or nested too deeply, is unreadable."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return _read(msgspec.json.decode(text))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise Unreadable(f"no JSON: {type(error).__name__}: {error}") from None
 
 
-def revived(cls: type[T], value: object, **known: object) -> T:
-    """The object of class `cls` that plain values describe; unknown or missing names and wrong types are refused.
+def revived(cls: type[T], value: object) -> T:
+    """The object of class `cls` that a parsed value describes; unknown or missing names and wrong types are refused.
 
-    Fields in `known` are used as given and must not be among the plain values.
+    A part that is a record already is taken as it is.
     """
     try:
-        return _fields_read(cls, value, known) if known else _reader(cls)(value)
-    except RecursionError:
-        raise Unreadable("nested too deeply") from None
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, Unreadable) else Unreadable(str(error)) from None
+        _refuse_unknown(cls, value)
+        return msgspec.convert(value, cls)
+    except msgspec.ValidationError as error:
+        raise Unreadable(f"{cls.__name__}: {error}") from None
 
 
 def printable(text: str) -> str:
@@ -84,12 +82,8 @@ def _plain_text(text: str) -> str:
     return f"={found}" if found.lstrip("=") in _NOT_FINITE else found
 
 
-def _unmarked(text: str) -> str:
-    return text.removeprefix("=") if text.lstrip("=") in _NOT_FINITE else text
-
-
 _PLAIN = frozenset({str, int, bool, type(None)})
-_WRITERS: tuple[tuple[Any, Read], ...] = (  # a boolean is an integer too, so it comes before
+_WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (  # a boolean is an integer too, so it comes before
     (bool | None, lambda value: value),
     (str, _plain_text),
     (Enum, lambda value: value.value),
@@ -105,153 +99,50 @@ def _names(cls: type[Dataclass]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
-@cache
-def _reader(hint: object) -> Read:
-    """A function that converts plain values to a value of the hinted type."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in _MAKERS:
-        return _MAKERS[origin](arguments)
-    if isinstance(hint, type) and is_dataclass(hint):
-        return _record(hint)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint
-    return _READERS[hint]
-
-
-def _record(cls: type[Dataclass]) -> Read:
-    """A function that makes an object of class `cls` from a dictionary of its fields."""
-    return lambda value: _fields_read(cls, value, {})
-
-
-def _fields_read(cls: type[T], value: object, known: Mapping[str, object]) -> T:
-    """An object of class `cls` made from a dictionary of its fields and the fields in `known`."""
-    if not isinstance(value, dict):
-        raise Unreadable(f"{cls.__name__} is not a table")
-    readers, needed = _fields_of(cls)
-    if not value.keys() <= readers.keys() or (known and not known.keys().isdisjoint(value)):
-        unknown = value.keys() - (readers.keys() - known.keys())
-        raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, unknown))!r}")
-    if not needed <= value.keys() and (missing := needed - value.keys() - known.keys()):
-        raise Unreadable(f"{cls.__name__} has no {min(missing)!r}")
-    return cls(**{name: readers[name](entry) for name, entry in value.items()}, **known)
-
-
-@cache
-def _fields_of(cls: type[Dataclass]) -> tuple[Mapping[str, Read], frozenset[str]]:
-    """For each field of a class the function that reads it, and the names of the required fields."""
-    hints = get_type_hints(cls, include_extras=True)
-    needed = frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
-    return {f.name: _reader(hints[f.name]) for f in fields(cls)}, needed
-
-
-def _tuple(arguments: tuple[Any, ...]) -> Read:
-    """A function that makes a tuple from a list: of any length with one type, or with one value per type."""
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        each = _reader(arguments[0])
-        return lambda value: tuple([each(entry) for entry in _list(value)])
-    readers = [_reader(argument) for argument in arguments]
-
-    def read(value: object) -> Any:
-        found = _list(value)
-        if len(found) != len(readers):
-            raise Unreadable(f"expected {len(readers)} values, not {len(found)}")
-        return tuple([each(entry) for each, entry in zip(readers, found, strict=True)])
-
-    return read
-
-
-def _mapping(argument: object) -> Read:
-    each = _reader(argument)
-
-    def read(value: object) -> Any:
-        if not isinstance(value, dict):
-            raise Unreadable(f"expected a table, not {value!r:.60}")
-        return types.MappingProxyType({key: each(entry) for key, entry in value.items()})
-
-    return read
-
-
-def _union(arguments: tuple[Any, ...]) -> Read:
-    """A function that reads a value as the first of several types that accepts it."""
-    others = [argument for argument in arguments if argument is not type(None)]
-    readers = [_reader(argument) for argument in others]
-    optional = len(others) < len(arguments)
-
-    def read(value: object) -> Any:
-        if value is None and optional:
-            return None
-        for attempt in readers[:-1]:
-            try:
-                return attempt(value)
-            except (Unreadable, TypeError):
-                continue
-        return readers[-1](value)
-
-    return read
-
-
-def _one_of(choices: tuple[Any, ...]) -> Read:
-    def read(value: object) -> Any:
-        if value not in choices:
-            raise Unreadable(f"{value!r:.60} is none of {', '.join(map(str, choices))}")
-        return value
-
-    return read
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise Unreadable(f"expected a list, not {value!r:.60}")
+def _read(value: Any) -> Any:
+    """A value of JSON, with tuples for lists, and the numbers and texts that `plain` had to write as other texts."""
+    kind = type(value)
+    if kind is list:
+        return tuple([_read(entry) for entry in value])
+    if kind is dict:
+        return {name: _read(entry) for name, entry in value.items()}
+    if kind is str and value[-3:] in ("nan", "inf") and value.lstrip("=") in _NOT_FINITE:
+        return value[1:] if value[0] == "=" else _NOT_FINITE[value]
     return value
 
 
-def _scalar(value: object) -> Any:
-    """A number, string, boolean or None, or a tuple of such values from a list."""
-    if isinstance(value, list):
-        return tuple(_scalar(entry) for entry in value)
-    if isinstance(value, dict):
+def _refuse_unknown(cls: type[Dataclass], value: object) -> None:
+    """Raise an error if a table has a name that its class has no field for, which msgspec would pass over."""
+    if type(value) is tuple:
+        for entry in value:
+            _refuse_unknown(cls, entry)
+    elif type(value) is dict:
+        inner = _classes_within(cls)
+        if unknown := value.keys() - inner.keys():
+            raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, unknown))!r}")
+        for name, entry in value.items():
+            if (below := inner[name]) is not None:
+                _refuse_unknown(below, entry)
+
+
+class _Single:
+    """Stands for the class of a setting's value, in which a table has no place."""
+
+
+@cache
+def _classes_within(cls: Any) -> Mapping[str, Any]:
+    """For each field of a class the dataclass inside its type, if it has one; no table is looked into."""
+    if cls is _Single:
         raise Unreadable("a table where a single value belongs")
-    if isinstance(value, str):
-        return _NOT_FINITE[value] if value in _NOT_FINITE else _unmarked(value)
-    return value
+    return {name: _class_within(hint) for name, hint in get_type_hints(cls).items() if name in _names(cls)}
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise Unreadable(f"expected a text, not {value!r:.60}")
-    return _unmarked(value)
-
-
-def _boolean(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise Unreadable(f"expected true or false, not {value!r:.60}")
-    return value
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise Unreadable(f"expected a whole number, not {value!r:.60}")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, str) and value in _NOT_FINITE:
-        return _NOT_FINITE[value]
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise Unreadable(f"expected a number, not {value!r:.60}")
-    return float(value)
-
-
-_READERS: Mapping[Any, Read] = types.MappingProxyType(
-    {str: _text, bool: _boolean, int: _whole, float: _number, Any: _scalar, object: _scalar}
-)
-_MAKERS: Mapping[Any, Callable[[tuple[Any, ...]], Read]] = types.MappingProxyType(
-    {
-        Annotated: lambda arguments: _reader(arguments[0]),
-        Literal: _one_of,
-        Union: _union,
-        types.UnionType: _union,
-        tuple: _tuple,
-        collections.abc.Mapping: lambda arguments: _mapping(arguments[1]),
-    }
-)
+def _class_within(hint: Any) -> Any:
+    if hint is Any:
+        return _Single
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint
+    if get_origin(hint) in (Mapping, dict):
+        return None
+    found = [inner for part in get_args(hint) if (inner := _class_within(part)) is not None]
+    return found[0] if found else None

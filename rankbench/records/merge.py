@@ -22,19 +22,17 @@ import numpy as np
 from rankbench.arrays.npz import Arrays, read_npz
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import partial_of
-from rankbench.records.cells import Cell
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import SAME_TO, basis_change, differences, distance, races
+from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 from rankbench.records.store import (
     ResultsFolder,
     Store,
-    StoredPlan,
     Warn,
     beside_name,
     file_name,
-    file_of_cell,
     measurement_of,
 )
 
@@ -91,7 +89,7 @@ class Merge:
 
     name: str
     copies: tuple[Copy, ...]
-    plans: tuple[StoredPlan, ...]
+    plans: tuple[Plan, ...]
     present: int  # measurements that the target has already
     conflicts: tuple[Conflict, ...]
 
@@ -142,15 +140,14 @@ class _Survey:
 
     def of(self, sources: list[tuple[str, Store]]) -> Merge:
         """All decisions."""
-        cells = _planned([self.store, *(source for _, source in sources)])
         for path in self.store.measurements():
-            if own := _read(self.store, path, cells.get(file_of_cell(path)), self.warn):
+            if own := _read(self.store, path, self.warn):
                 self.held.setdefault(file_name(own.result.cell), []).append(own)
             else:
                 self.blocked.add(path.name)
         for text, source in sources:
             for path in source.measurements():
-                if found := _read(source, path, cells.get(file_of_cell(path)), self.warn):
+                if found := _read(source, path, self.warn):
                     self._decide(found, text)
         return Merge(self.name, tuple(self.copies), self._plans(sources), self.present, tuple(self.conflicts))
 
@@ -185,15 +182,15 @@ class _Survey:
         held.insert(0 if kind == "instead" else len(held), new)
         self.copies.append(Copy(kind, new, name, new.arrays.exists() and not alike, gives_way))
 
-    def _plans(self, sources: list[tuple[str, Store]]) -> tuple[StoredPlan, ...]:
+    def _plans(self, sources: list[tuple[str, Store]]) -> tuple[Plan, ...]:
         """The plans of all sources; one that asks something else than the target's of its kind is a conflict."""
         known = self.store.plans()
-        found: list[StoredPlan] = []
+        found: list[Plan] = []
         for text, source in sources:
             for given in source.plans():
                 plan = _at_home(given, known)
                 stored = self.store.plan_like(plan) or next((one for one in found if _alike(one, plan)), None)
-                if stored and not stored.same_question(plan):
+                if stored and not stored.asks_as(plan):
                     file = f"{self.name}/plans of the {plan.profile} profile, seed {plan.seed}"
                     what = "metrics, budget or tuning"
                     self.conflicts.append(Conflict(file, what, _asked(stored), _asked(plan), text))
@@ -259,10 +256,10 @@ def _first_user(what: str, before: Arrays, after: Arrays) -> tuple[str, str, str
     return f"{what}, user {user}", repr(float(left[user])), repr(float(right[user]))
 
 
-def _read(store: Store, path: Path, known: Cell | None, warn: Warn) -> Measurement | None:
+def _read(store: Store, path: Path, warn: Warn) -> Measurement | None:
     """The measurement in a file, or None, with a warning, if the file or its values for users cannot be read."""
     try:
-        found = Measurement(path, store.read(path, known))
+        found = Measurement(path, store.read(path))
         found.values()
         return found
     except (Unreadable, UserError) as error:
@@ -270,17 +267,10 @@ def _read(store: Store, path: Path, known: Cell | None, warn: Warn) -> Measureme
         return None
 
 
-def _planned(stores: Iterable[Store]) -> dict[str, Cell]:
-    """The cells of all plans by the names of their files: older files do not describe their cells completely."""
-    plans = [plan for store in stores for plan in store.plans()]
-    cells = [cell for plan in plans for cell in (*(entry.cell for entry in plan.entries), *plan.trials)]
-    return {file_name(cell): cell for cell in cells}
-
-
-def _at_home(plan: StoredPlan, known: Iterable[StoredPlan]) -> StoredPlan:
+def _at_home(plan: Plan, known: Iterable[Plan]) -> Plan:
     """The plan under the path that the target has for the same experiment file: paths differ between machines."""
 
-    def placed(path: str) -> StoredPlan:
+    def placed(path: str) -> Plan:
         return replace(plan, experiment=replace(plan.experiment, source=path))
 
     alike = (one for one in known if one.experiment == placed(one.experiment.source).experiment)
@@ -288,12 +278,12 @@ def _at_home(plan: StoredPlan, known: Iterable[StoredPlan]) -> StoredPlan:
     return placed(paths[0]) if paths else plan
 
 
-def _alike(one: StoredPlan, other: StoredPlan) -> bool:
+def _alike(one: Plan, other: Plan) -> bool:
     """Whether two plans belong in one file."""
     return (one.profile, one.seed, one.experiment.source) == (other.profile, other.seed, other.experiment.source)
 
 
-def _asked(plan: StoredPlan) -> str:
+def _asked(plan: Plan) -> str:
     """What a plan measures, in a few words."""
     budget = ", ".join(f"{name}={value}" for name, value in vars(plan.experiment.budget).items() if value is not None)
     return f"{', '.join(measure.label for measure in plan.measures)}; {budget}"

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Protocol
 
 from rankbench.experiments import Experiment
-from rankbench.records.cells import Cell, Measure, Selection, Skip
+from rankbench.records.cells import Cell, Measure, Profile, Skip
 from rankbench.records.results import Result
 
 
-class Growth(Protocol):
+class Continuation(Protocol):
     """How a search goes on from the results of its trials."""
 
     @property
@@ -28,13 +28,13 @@ class Search:
     """One solver's trials on one training part, and the cell that gets the settings of the best trial."""
 
     cell: Cell
-    trials: tuple[Cell, ...]  # those that are known, of which others follow with a growth; none: nothing to tune
-    growth: Growth | None = None
+    trials: tuple[Cell, ...]  # those that are known, of which others may follow; none: nothing to tune
+    continuation: Continuation | None = None
 
     @property
     def to_come(self) -> int:
         """How many trials may still follow from the results of those that are known."""
-        return 0 if self.growth is None else max(0, self.growth.most - len(self.trials))
+        return 0 if self.continuation is None else max(0, self.continuation.most - len(self.trials))
 
 
 @dataclass(frozen=True)
@@ -42,29 +42,58 @@ class Failure:
     """A cell that cannot run because none of its trials ended well, with the first of these trials."""
 
     cell: Cell
-    trial: Cell
     reason: str
+    trial: Cell | None = None  # None in a plan that was stored
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment's cells, and what is skipped; if the experiment tunes, only the cells decided so far."""
+    """An experiment's cells, trials and skipped parts, as they are planned, run, stored and read again."""
 
     experiment: Experiment
-    selection: Selection
+    profile: Profile
+    seed: int
     measures: tuple[Measure, ...]
-    cells: tuple[Cell, ...]
-    skips: tuple[Skip, ...]
-    searches: tuple[Search, ...] = ()
+    planned: tuple[Cell, ...]  # all cells; one that waits for its trials lacks the settings that they choose
+    skips: tuple[Skip, ...] = ()
+    trials: tuple[Cell, ...] = ()  # a trial that several repetitions share is listed once
     failures: tuple[Failure, ...] = ()
+    searches: tuple[Search, ...] = ()  # how the settings are chosen; not stored
+    made: str = ""  # time of the last run; empty if it was not run
 
     @cached_property
-    def trials(self) -> tuple[Cell, ...]:
-        """All trials; a trial that several repetitions share is listed once."""
-        return tuple({trial.slot: trial for search in self.searches for trial in search.trials}.values())
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that can run: their settings are known."""
+        failed = self.reasons
+        return tuple(cell for cell in self.planned if cell.is_decided and cell.slot not in failed)
 
     @property
     def undecided(self) -> tuple[Cell, ...]:
         """The cells whose settings are not chosen yet because trials are missing."""
-        decided = {cell.slot for cell in (*self.cells, *(failure.cell for failure in self.failures))}
-        return tuple(search.cell for search in self.searches if search.cell.slot not in decided)
+        return tuple(cell for cell in self.planned if not cell.is_decided and cell.slot not in self.reasons)
+
+    @property
+    def everything(self) -> tuple[Cell, ...]:
+        """All cells and all trials."""
+        return (*self.planned, *self.trials)
+
+    @property
+    def reasons(self) -> dict[tuple[str, int, int], str]:
+        """By the slot of each cell that cannot run: why."""
+        return {failure.cell.slot: failure.reason for failure in self.failures}
+
+    def asks_as(self, other: "Plan") -> bool:
+        """Whether both plans measure the same, so that their cells can be joined; descriptions may differ."""
+        return self._asked == other._asked
+
+    @property
+    def _asked(self) -> tuple[object, ...]:
+        """What is measured and how, whatever the data, the solvers and the descriptions."""
+        one = self.experiment
+        identities = tuple((measure.identity, measure.version) for measure in self.measures)
+        return identities, one.budget, one.every, one.objective, one.tune
+
+
+def distinct_trials(searches: Sequence[Search]) -> tuple[Cell, ...]:
+    """All trials of these searches; one that several repetitions share is listed once."""
+    return tuple({trial.slot: trial for search in searches for trial in search.trials}.values())

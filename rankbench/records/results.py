@@ -64,31 +64,37 @@ class Peak:
     megabytes: float
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of a cell."""
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What came of training and evaluating a cell, as its own process tells it."""
 
-    cell: Cell
     status: Status
     reason: str | None
     curve: tuple[Point, ...]
     counted: tuple[Counted, ...]  # for each metric of the cell; empty if nothing was evaluated
     unscored: float | None  # share of held-out pairs that the model scored NaN
-    wall: float  # wall time of the whole cell, including evaluation and starting the process
-    peak_mb: float | None
-    contended: bool  # disturbed by cells that ran at the same time: its times are unreliable
-    machine: Machine
-    finished: str
     prepare: float | None = None  # seconds to make the view that the solver learns from, not part of training time
-    load: float | None = None  # cores that other processes used meanwhile
     imported: tuple[str, ...] = ()  # packages imported during training
     trace: str | None = None  # traceback of a failure
     stopped: str | None = None  # what ended the training: the budget or the solver
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, if the model has them
     split: str = ""  # SHA-256 of the split's parts; empty in results from before it was kept
     model: str = ""  # SHA-256 of the last model's arrays; empty also where a model is no record of arrays
-    start: str = ""  # of a trial: the key of the trial whose model it started from; empty if it started from nothing
     peaks: tuple[Peak, ...] = ()  # in the order of the stages; empty in results from before they were measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Measured):
+    """The result of a cell: what was measured, and under which conditions."""
+
+    cell: Cell
+    wall: float  # wall time of the whole cell, including evaluation and starting the process
+    peak_mb: float | None
+    contended: bool  # disturbed by cells that ran at the same time: its times are unreliable
+    machine: Machine
+    finished: str
+    load: float | None = None  # cores that other processes used meanwhile
+    start: str = ""  # of a trial: the key of the trial whose model it started from; empty if it started from nothing
 
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):

@@ -19,7 +19,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -27,52 +27,21 @@ from typing import Any
 from rankbench.arrays.npz import Arrays, read_npz, write_npz
 from rankbench.core.errors import MAKE_ROOM, OTHER_FOLDER, UserError, writing_to
 from rankbench.core.leftovers import is_left_behind, owner, partial_of
-from rankbench.experiments import Experiment
 from rankbench.names import without_folder
-from rankbench.records.cells import Cell, Measure, Profile, Skip
+from rankbench.records.cells import Cell
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable, encode, parsed, revived
-from rankbench.records.format_2 import result_of_format_2
 from rankbench.records.machines import Machine
-from rankbench.records.packing import Packed, packed, unpacked
+from rankbench.records.plan_files import file_of, joined, plan_of, without_answered
+from rankbench.records.plans import Plan
 from rankbench.records.results import Counted, Result
 
 _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another driver is writing
-FORMAT = 3  # version of the file format; format 2 is read too
+FORMAT = 3  # version of the file format
 BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
 _VALUES_REMEDY = "delete it, or run the experiment with --force"
 Warn = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A cell of a stored plan; `failure` says why it cannot run if none of its trials ended well."""
-
-    cell: Cell
-    failure: str = ""
-
-
-@dataclass(frozen=True)
-class StoredPlan:
-    """A stored plan: all cells that runs of an experiment with one seed and profile have asked for."""
-
-    experiment: Experiment
-    profile: Profile
-    seed: int
-    made: str  # time of the last run
-    measures: tuple[Measure, ...]
-    entries: tuple[Planned, ...]
-    trials: tuple[Cell, ...]
-    skips: tuple[Skip, ...]
-
-    def same_question(self, other: "StoredPlan") -> bool:
-        """Whether both plans measure the same, so that their cells can be joined; descriptions may differ."""
-        return self.asks(other.experiment, other.measures)
-
-    def asks(self, experiment: Experiment, measures: Sequence[Measure]) -> bool:
-        """Whether this is a plan of an experiment that measures the same; descriptions may differ."""
-        return _asked(self.experiment, self.measures) == _asked(experiment, measures)
 
 
 @dataclass(frozen=True)
@@ -84,22 +53,8 @@ class Stored:
     seed: int
     status: str
     machine: str  # description of the machine
-    fingerprint: str = ""  # of the machine; empty in files of format 2
-    commit: str = ""  # of the rankbench that made it; empty if unknown
-
-
-@dataclass(frozen=True)
-class _PlanFile:
-    """A stored plan in the form of its file."""
-
-    experiment: Experiment
-    profile: Profile
-    seed: int
-    made: str
-    measures: tuple[Measure, ...]
-    skips: tuple[Skip, ...]
-    cells: Packed  # the entries, then the trials
-    failures: tuple[str, ...]  # one for each entry
+    fingerprint: str  # of the machine
+    commit: str  # of the rankbench that made it; empty if unknown
 
 
 class Store:
@@ -160,33 +115,24 @@ class Store:
         content = self._read(path)
         if content is None:
             return None
-        if content.get("key") != cell.key:
+        if content.pop("key", None) != cell.key:
             self._set_aside(path, "it is not a result of this cell")
             return None
-        without_cell = {name: value for name, value in content.items() if name not in ("format", "key", "cell")}
         try:
-            if content.get("format", 2) == 2:
-                return result_of_format_2(without_cell, cell)
-            found: Result = revived(Result, without_cell, cell=cell)
-            return found
+            return revived(Result, {**content, "cell": cell})
         except Unreadable as error:
             self._set_aside(path, str(error))
             return None
 
-    def read(self, path: Path, known: Cell | None = None) -> Result:
-        """The result in a file of this store, checked, with the cell that the file itself describes.
-
-        Files of format 2 do not describe their cells completely; for these the `known` cell is used.
-        """
-        content = parsed(_text(path))
+    def read(self, path: Path) -> Result:
+        """The result in a file of this store, checked, with the cell that the file itself describes."""
+        content = parsed(_bytes(path))
         if not isinstance(content, dict):
             raise Unreadable("not a table")
-        key, format_ = content.pop("key", None), content.pop("format", 2)
-        if format_ == 2 and known is not None and known.key == key:
-            return result_of_format_2(content, known)
+        key, format_ = content.pop("key", None), content.pop("format", None)
         if format_ != FORMAT:
             raise Unreadable(f"its format is {format_!r:.60}, not {FORMAT}")
-        found: Result = revived(Result, content)
+        found = revived(Result, content)
         if found.key != key or file_of_cell(path) != file_name(found.cell):
             raise Unreadable("its key is not that of its cell")
         return found
@@ -210,36 +156,36 @@ class Store:
                 write_npz(path.with_suffix(".npz"), per_user)
             write_text(path, encode({"format": FORMAT, "key": result.key, **vars(result)}))
 
-    def write_plan(self, plan: StoredPlan) -> StoredPlan:
+    def write_plan(self, plan: Plan) -> Plan:
         """Write a plan, joined with the cells of earlier runs that measure the same; returns the joined plan.
 
         Only one driver at a time may do this: otherwise a second driver could overwrite the cells of the first.
         """
         with self._plan_alone(plan) as path:
             earlier = self._read_plan(path)
-            plan = _joined(earlier, plan) if earlier and earlier.same_question(plan) else plan
+            plan = joined(earlier, plan) if earlier and earlier.asks_as(plan) else plan
             self._write_plan(path, plan)
         return plan
 
-    def add_plan(self, plan: StoredPlan) -> None:
+    def add_plan(self, plan: Plan) -> None:
         """Join a plan of another folder with the stored one; where they differ the more recent one decides."""
         with self._plan_alone(plan) as path:
             stored = self._read_plan(path)
             both = sorted([stored, plan] if stored else [plan], key=lambda one: one.made)
-            if all(one.same_question(plan) for one in both):
-                self._write_plan(path, _without_answered(_joined(both[0], both[-1])))
+            if all(one.asks_as(plan) for one in both):
+                self._write_plan(path, without_answered(joined(both[0], both[-1])))
 
-    def plan_path(self, plan: StoredPlan) -> Path:
+    def plan_path(self, plan: Plan) -> Path:
         """The path of a plan's file: one per profile, seed and (for a user's experiment) TOML file."""
         own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
         return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
 
-    def plan_like(self, plan: StoredPlan) -> StoredPlan | None:
+    def plan_like(self, plan: Plan) -> Plan | None:
         """The stored plan with the same profile, seed and source as this one, or None."""
         return self._read_plan(self.plan_path(plan))
 
     @contextmanager
-    def _plan_alone(self, plan: StoredPlan) -> Iterator[Path]:
+    def _plan_alone(self, plan: Plan) -> Iterator[Path]:
         """A context in which no other driver writes this plan's file; its path."""
         path = self.plan_path(plan)
         with self.claims() as claims:
@@ -247,15 +193,11 @@ class Store:
                 sleep(_PLAN_WAIT)
             yield path
 
-    def _write_plan(self, path: Path, plan: StoredPlan) -> None:
-        entries = [*(entry.cell for entry in plan.entries), *plan.trials]
-        failures = tuple(entry.failure for entry in plan.entries)
-        about = (plan.experiment, plan.profile, plan.seed, plan.made, plan.measures, plan.skips)
-        content = _PlanFile(*about, cells=packed(entries), failures=failures)
+    def _write_plan(self, path: Path, plan: Plan) -> None:
         with writing_to(path, MAKE_ROOM):
-            write_text(path, encode({"format": FORMAT, **vars(content)}, indent=None))
+            write_text(path, encode({"format": FORMAT, **vars(file_of(plan))}, indent=None))
 
-    def plans(self) -> list[StoredPlan]:
+    def plans(self) -> list[Plan]:
         """All stored plans, the most recent last."""
         found = [self._read_plan(path) for path in sorted(_listed(self._plans, ".json"))]
         return sorted((plan for plan in found if plan), key=lambda plan: plan.made)
@@ -286,18 +228,12 @@ class Store:
         """The names of files that could not be read and were renamed."""
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
 
-    def _read_plan(self, path: Path) -> StoredPlan | None:
+    def _read_plan(self, path: Path) -> Plan | None:
         content = self._read(path)
         if content is None:
             return None
         try:
-            found = revived(_PlanFile, {name: value for name, value in content.items() if name != "format"})
-            cells = unpacked(found.cells)
-            entries = tuple(map(Planned, cells, found.failures))  # one per failure text; the remaining cells are trials
-            trials = cells[len(entries) :]
-            return StoredPlan(
-                found.experiment, found.profile, found.seed, found.made, found.measures, entries, trials, found.skips
-            )
+            return plan_of(content)
         except Unreadable as error:
             self._set_aside(path, str(error))
             return None
@@ -305,29 +241,19 @@ class Store:
     def _read(self, path: Path) -> dict[str, Any] | None:
         """The JSON table in a stored file, or None; a file that cannot be read is set aside with a warning."""
         try:
-            text = path.read_text(encoding="utf-8")
+            content = parsed(path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            self._set_aside(path, reason or type(error).__name__)
-            return None
-        try:
-            content = parsed(text)
-        except Unreadable as error:
-            self._set_aside(path, str(error))
+        except (OSError, Unreadable) as error:
+            self._set_aside(path, _reason(error))
             return None
         if not isinstance(content, dict):
             self._set_aside(path, "not a table")
             return None
-        return self._known(path, content)
-
-    def _known(self, path: Path, content: dict[str, Any]) -> dict[str, Any] | None:
-        """The content if this version can read its format, else None."""
-        format_ = content.get("format", 2)
-        if isinstance(format_, int) and not isinstance(format_, bool) and format_ > FORMAT:
+        format_ = content.pop("format", None)
+        if type(format_) is int and format_ > FORMAT:
             self._set_aside(path, f"written by a newer rankbench, in format {format_}", "newer")
-        elif format_ not in (2, FORMAT) or isinstance(format_, bool):
+        elif format_ != FORMAT or type(format_) is not int:
             self._set_aside(path, f"its format {format_!r:.60} is unknown")
         else:
             return content
@@ -422,66 +348,29 @@ def write_text(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _asked(experiment: Experiment, measures: Sequence[Measure]) -> tuple[Any, ...]:
-    """What an experiment measures and how, whatever the data, the solvers and the descriptions."""
-    identities = tuple((measure.identity, measure.version) for measure in measures)
-    return identities, experiment.budget, experiment.every, experiment.objective, experiment.tune
-
-
-def _joined(earlier: StoredPlan, plan: StoredPlan) -> StoredPlan:
-    """The earlier plan, with the cells of the new one in the slots that both have, and its further cells at the end."""
-    editions: dict[str, set[object]] = {}
-    for cell in (*(entry.cell for entry in plan.entries), *plan.trials):
-        editions.setdefault(cell.line, set()).add(cell.edition)
-
-    def current(cell: Cell) -> bool:
-        """Whether a cell has the same edition (content of files, solver version) as its repetitions in the new plan."""
-        return cell.edition in editions.get(cell.line, {cell.edition})
-
-    in_slots = {entry.cell.slot: entry for entry in (*earlier.entries, *plan.entries)}
-    entries = tuple(entry for entry in in_slots.values() if current(entry.cell))
-    trials = {trial.slot: trial for trial in (*earlier.trials, *plan.trials)}
-    present = {entry.cell.place.data.identity for entry in entries}
-    kept = [skip for skip in earlier.skips if skip.solver or skip.data.identity not in present]
-    skips = dict.fromkeys((*plan.skips, *kept))
-    return replace(plan, entries=entries, trials=tuple(filter(current, trials.values())), skips=tuple(skips))
-
-
-def _without_answered(plan: StoredPlan) -> StoredPlan:
-    """The plan without the skips for which another machine had what was missing."""
-    cells = [entry.cell for entry in plan.entries]
-    data = {cell.place.data.identity for cell in cells}
-    solvers = {(cell.place.data.identity, cell.place.split.identity, cell.solver.base) for cell in cells}
-
-    def answered(skip: Skip) -> bool:
-        if skip.split and skip.solver:
-            return (skip.data.identity, skip.split.identity, skip.solver.base) in solvers
-        return skip.split is None and skip.data.identity in data
-
-    return replace(plan, skips=tuple(skip for skip in plan.skips if not answered(skip)))
-
-
-def _text(path: Path) -> str:
-    """The text of a file; a file that cannot be read as UTF-8 is unreadable."""
+def _bytes(path: Path) -> bytes:
+    """The content of a file; one that cannot be read is unreadable."""
     try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise Unreadable("not UTF-8") from None
+        return path.read_bytes()
     except OSError as error:
-        raise Unreadable(error.strerror or type(error).__name__) from None
+        raise Unreadable(_reason(error)) from None
+
+
+def _reason(error: OSError | Unreadable) -> str:
+    """Why a file cannot be read, in a few words."""
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
 
 
 def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
-    """The summary of a stored result, whose file may have any format that can be read."""
-    about = content["machine"]
-    machine = f"{about['cpu']}, {about['usable_cores']} cores, Python {about['python']}"
-    cell = content["cell"]
-    if not isinstance(cell, dict) or not isinstance(cell["seed"], int):
+    """The summary of a stored result."""
+    about = revived(Machine, content["machine"])
+    machine = f"{about.cpu}, {about.usable_cores} cores, Python {about.python}"
+    seed = content["cell"]["seed"]
+    if type(seed) is not int:
         raise Unreadable("its cell has no seed")
     arrays = path.with_suffix(".npz")
     size = path.stat().st_size + (arrays.stat().st_size if arrays.is_file() else 0)
-    known = "" if content.get("format", 2) == 2 else revived(Machine, about).fingerprint
-    return Stored(path.name, size, cell["seed"], str(content["status"]), machine, known, str(about.get("git") or ""))
+    return Stored(path.name, size, seed, str(content["status"]), machine, about.fingerprint, about.git or "")
 
 
 def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:

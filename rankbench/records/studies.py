@@ -1,8 +1,10 @@
 """A plan with its results, grouped over repetitions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
+from types import MappingProxyType
 
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import safe
@@ -11,7 +13,8 @@ from rankbench.names import (
     Named,
     without_settings,
 )
-from rankbench.records.cells import Cell, Measure, Profile, Skip
+from rankbench.records.cells import Cell, DataSplit, Measure, Profile, Skip
+from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 
 
@@ -41,26 +44,60 @@ class Entry:
 
 @dataclass(frozen=True)
 class Study:
-    """The stored results of one experiment for one seed and profile, in its most recently planned form."""
+    """A plan and its results by key: one experiment for one seed and profile."""
 
-    experiment: Experiment
-    profile: Profile
-    seed: int
-    measures: tuple[Measure, ...]
-    entries: tuple[Entry, ...]
-    skips: tuple[Skip, ...]
-    trials: tuple[Entry, ...] = ()
+    plan: Plan
+    by_key: Mapping[str, Result]  # by the key of the cell
     notes: tuple[str, ...] = ()  # what else is stored and not shown here
     cells: str = ""  # the folder of the results, where the values for each user lie too
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_key", MappingProxyType(dict(self.by_key)))
 
     def __repr__(self) -> str:
         done = sum(entry.result is not None for entry in self.entries)
         return f"Study({self.name}: {done} of {len(self.entries)} cells, {self.profile} profile, seed {self.seed})"
 
     @property
+    def experiment(self) -> Experiment:
+        """The experiment."""
+        return self.plan.experiment
+
+    @property
     def name(self) -> str:
         """The experiment's name."""
         return self.experiment.name
+
+    @property
+    def profile(self) -> Profile:
+        """The profile, which decides the sizes."""
+        return self.plan.profile
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return self.plan.seed
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The metrics, in their order."""
+        return self.plan.measures
+
+    @property
+    def skips(self) -> tuple[Skip, ...]:
+        """The parts of the experiment that were skipped."""
+        return self.plan.skips
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """All planned cells with their results."""
+        failures = self.plan.reasons
+        return tuple(Entry(cell, self.by_key.get(cell.key), failures.get(cell.slot, "")) for cell in self.plan.planned)
+
+    @cached_property
+    def trials(self) -> tuple[Entry, ...]:
+        """All trials with their results."""
+        return tuple(Entry(trial, self.by_key.get(trial.key)) for trial in self.plan.trials)
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -74,8 +111,7 @@ class Study:
         for entry in self.entries:
             cell = entry.cell
             written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
-            place = (cell.place.data.identity, cell.place.split.identity)
-            key = (*place, cell.solver.base, written, cell.threads)
+            key = (*cell.place.whole.identity, cell.solver.base, written, cell.threads)
             gathered.setdefault(key, []).append(entry)
         return tuple(_group(tuple(members)) for members in gathered.values())
 
@@ -89,13 +125,22 @@ class Study:
 class Group:
     """All repetitions of one solver with the same written settings on one data set and split."""
 
-    data: Named
-    split: Named
+    place: DataSplit
     solver: Named
     tuned: tuple[str, ...]
     determinism: Determinism
     threads: int
     entries: tuple[Entry, ...]
+
+    @property
+    def data(self) -> Named:
+        """The data set."""
+        return self.place.data
+
+    @property
+    def split(self) -> Named:
+        """The split."""
+        return self.place.split
 
     @cached_property
     def good(self) -> tuple[Result, ...]:
@@ -116,15 +161,14 @@ class Group:
     def key(self) -> tuple[object, ...]:
         """A key that is equal for groups that differ in nothing but the number of threads."""
         written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
-        return self.data.identity, self.split.identity, self.solver.base, written
+        return *self.place.identity, self.solver.base, written
 
 
 def _group(members: tuple[Entry, ...]) -> Group:
     """The group of these cells, which differ only in the repetition and the settings that tuning chose for it."""
     first = members[0].cell
     return Group(
-        data=first.place.data,
-        split=first.place.split,
+        place=first.place.whole,
         solver=without_settings(first.solver, first.tuned),
         tuned=first.tuned,
         determinism=first.determinism,

@@ -28,7 +28,8 @@ from rankbench.records.archive import METADATA, RESULTS, sha256_of
 from rankbench.records.cells import Cell, Place
 from rankbench.records.codec import encode
 from rankbench.records.machines import Machine
-from rankbench.records.store import Store, StoredPlan, file_name, file_of_cell
+from rankbench.records.plans import Plan
+from rankbench.records.store import Store, file_name, file_of_cell
 from rankbench.records.studies import Study
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing, own_metric
@@ -54,7 +55,7 @@ _FORMATS = {
 }  # fmt: skip
 
 
-def files_of(store: Store, plan: StoredPlan, study: Study, licence: str = NO_LICENCE) -> Files:
+def files_of(store: Store, plan: Plan, study: Study, licence: str = NO_LICENCE) -> Files:
     """All files of the archive of one run by their names in it, the metadata included."""
     cells = _cells(plan)
     files = _stored(store, plan, cells)
@@ -74,17 +75,17 @@ def files_of(store: Store, plan: StoredPlan, study: Study, licence: str = NO_LIC
     return {**files, METADATA: _json(_metadata(study, plan, files, licence))}
 
 
-def there(plan: StoredPlan, store: Store) -> tuple[int, int]:
+def there(plan: Plan, store: Store) -> tuple[int, int]:
     """How many cells of a plan, trials included, have a result, and how many there are."""
     cells = _cells(plan)
     return sum(store.path(cell).exists() for cell in cells), len(cells)
 
 
-def _cells(plan: StoredPlan) -> list[Cell]:
-    return list({cell.key: cell for cell in (*(entry.cell for entry in plan.entries), *plan.trials)}.values())
+def _cells(plan: Plan) -> list[Cell]:
+    return list({cell.key: cell for cell in plan.everything}.values())
 
 
-def _stored(store: Store, plan: StoredPlan, cells: Iterable[Cell]) -> Files:
+def _stored(store: Store, plan: Plan, cells: Iterable[Cell]) -> Files:
     """The plan's file and the files of its results, those of other machines included."""
     files = [store.plan_path(plan)]
     names = {file_name(cell) for cell in cells}
@@ -155,7 +156,7 @@ of the author's own are in `sources.json` by their hash.
 """
 
 
-def _metadata(study: Study, plan: StoredPlan, files: Files, licence: str) -> Node:
+def _metadata(study: Study, plan: Plan, files: Files, licence: str) -> Node:
     """The RO-Crate metadata: the archive, its files, the data sets, the software and the run."""
     data = _data_sets(plan)
     results = [entry.result for entry in (*study.entries, *study.trials) if entry.result]
@@ -200,9 +201,9 @@ def _described(name: str) -> str:
     return _ABOUT.get(name, "The result of one cell: one solver trained on one split")
 
 
-def _data_sets(plan: StoredPlan) -> dict[str, Node]:
+def _data_sets(plan: Plan) -> dict[str, Node]:
     """An entity for each data set by its address, with where it comes from and its licence, where these are known."""
-    named = {entry.cell.place.data.identity: entry.cell.place.data for entry in plan.entries}
+    named = {cell.place.data.identity: cell.place.data for cell in plan.planned}
     return {
         address: {"@id": address, "@type": "CreativeWork", "name": data.full, "identifier": identity, **_origin(data)}
         for number, (identity, data) in enumerate(named.items(), 1)

@@ -6,10 +6,10 @@ from statistics import fmean
 from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
-from rankbench.records.cells import Cell
+from rankbench.records.plans import Plan
 from rankbench.records.results import Point, Result
-from rankbench.records.store import BESIDE, ResultsFolder, Store, StoredPlan, file_name, file_of_cell
-from rankbench.records.studies import Entry, Group, Study
+from rankbench.records.store import BESIDE, ResultsFolder, Store, file_name, file_of_cell
+from rankbench.records.studies import Group, Study
 
 Answer = TypeVar("Answer")
 
@@ -55,8 +55,8 @@ def study(
 
 
 def chosen_plan(
-    plans: Sequence[StoredPlan], seed: int | None = None, full: bool | None = None, source: str | None = None
-) -> StoredPlan | None:
+    plans: Sequence[Plan], seed: int | None = None, full: bool | None = None, source: str | None = None
+) -> Plan | None:
     """The latest of these plans of one experiment that has this seed, profile and source, as `study` says."""
     fitting = [
         plan
@@ -69,13 +69,11 @@ def chosen_plan(
     return next(iter((own or fitting)[-1:]), None)
 
 
-def study_of(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> Study:
+def study_of(store: Store, plan: Plan, plans: Sequence[Plan]) -> Study:
     """A stored plan with the results of its cells."""
-    entries = tuple(_entry(store, planned.cell, planned.failure) for planned in plan.entries)
-    trials = tuple(_entry(store, trial) for trial in plan.trials)
-    about = (plan.experiment, plan.profile, plan.seed, plan.measures)
-    notes = (*_hidden(store, plan, plans), *_beside(store, entries))
-    return Study(*about, entries, plan.skips, trials, notes, str(store.cells))
+    found = {cell.key: result for cell in plan.everything if (result := store.load(cell))}
+    shown = [found[cell.key] for cell in plan.planned if cell.key in found]
+    return Study(plan, found, (*_hidden(store, plan, plans), *_beside(store, shown)), str(store.cells))
 
 
 def settings_of(group: Group) -> dict[str, list[Any]]:
@@ -137,25 +135,20 @@ def mean_of(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def stored_beyond(store: Store, shown: Iterable[Entry]) -> int:
-    """How many stored results belong to none of these cells."""
-    names = {file_name(entry.cell) for entry in shown}
+def stored_beyond(store: Store, shown: Plan) -> int:
+    """How many stored results belong to none of a plan's cells."""
+    names = {file_name(cell) for cell in shown.everything}
     return sum(1 for file in store.files() if file.name not in names)
 
 
-def _entry(store: Store, cell: Cell, failure: str = "") -> Entry:
-    return Entry(cell, store.load(cell), failure)
-
-
-def _latest(plans: Sequence[StoredPlan]) -> list[StoredPlan]:
+def _latest(plans: Sequence[Plan]) -> list[Plan]:
     """The latest plan of each source, where a source is the package or a user's file."""
     return list({plan.experiment.source: plan for plan in plans}.values())
 
 
-def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list[str]:
+def _hidden(store: Store, plan: Plan, plans: Sequence[Plan]) -> list[str]:
     """A note on the experiment's stored results that this plan does not show; empty if there are none."""
-    shown = [Entry(cell, None) for cell in (*(planned.cell for planned in plan.entries), *plan.trials)]
-    if not (count := stored_beyond(store, shown)):
+    if not (count := stored_beyond(store, plan)):
         return []
     others = [
         f"{other.profile} profile with seed {other.seed}" + (f" from {source}" if source else "")
@@ -168,14 +161,14 @@ def _hidden(store: Store, plan: StoredPlan, plans: Sequence[StoredPlan]) -> list
     return [f"{count} more results of {name} are stored and not shown here{runs}: rankbench status {name} lists them"]
 
 
-def _beside(store: Store, entries: Sequence[Entry]) -> list[str]:
+def _beside(store: Store, results: Sequence[Result]) -> list[str]:
     """A note on the measurements of other machines that lie beside the results shown; empty if there are none."""
-    shown = {file_name(entry.cell): entry.result for entry in entries if entry.result}
+    shown = {file_name(result.cell): result for result in results}
     files = [path for path in store.beside() if file_of_cell(path) in shown]
     if not files:
         return []
     others = sorted({path.stem.partition(BESIDE)[2].partition("-")[0] for path in files})
-    machines = sorted({result.machine.fingerprint for result in shown.values() if result})
+    machines = sorted({result.machine.fingerprint for result in shown.values()})
     return [
         f"Times are those of machine {', '.join(machines)}. Beside them lie {len(files)} more measurements of these "
         f"cells, from machine {', '.join(others)}: table --machine shows those of one machine."

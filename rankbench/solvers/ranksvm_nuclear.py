@@ -1,17 +1,18 @@
 """Multi-task RankSVM with a nuclear-norm penalty: the convex form of Factorization RankSVM, with a duality gap."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, svds
 
-from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Int32s, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import DenseFeatures, Features
-from rankbench.methods.conjugate_gradients import conjugate_gradients, inner_product
+from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients, inner_product
 from rankbench.methods.entries import Entries
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.low_rank import ProductSVD
@@ -23,14 +24,21 @@ from rankbench.names import check, checked_threads
 from rankbench.names.ranges import Weight
 
 _CONVERGED = 1e-10  # the relative gap at which to stop
-_STALLED = 0.05  # relative decrease below which a larger subspace is tried
-_GAINED = 1e-14  # relative decrease below which a step counts as no decrease
+_NEAR = 1e-3  # the relative gap at which a problem with a smaller C is left for the next one
+_RISE = 4.0  # by which C rises from problem to problem
+_EASY = 100.0  # the C of the first problem at most, relative to the C below which W = 0 is optimal
+_STALLED = 0.05  # relative decrease below which a larger subspace is tried, and the gap is looked at
+_ROUNDING = 1e-13  # relative change of the objective that may be rounding
 _TRIALS = 20  # step lengths of a line search, at most
-_INNER = 50  # conjugate gradient iterations per Newton step, at most
+_EXACT_DIRECTION = 1e-3  # relative residual below which no conjugate gradients are needed
+_INNER = 300  # conjugate gradient iterations per Newton step, at most
+_CORRECTIONS = 2  # Newton steps of the users alone, at each length of a line search
+_EXACT = 1e-22  # the relative gap of a user's own problem at which its factors are not corrected any more
 _BATCH = 10  # directions added to the subspace; if it has more than these, it is doubled
 _VANISHED = 1e-12  # singular values below this share of the largest are dropped
 _DENSE = 50_000_000  # entries up to which the gradient is formed as a dense matrix
 _MARGIN = 1e-12  # relative error allowed for in a largest singular value
+_REFINED = 1e-4  # the relative gap below which the dual variables are refined by a Newton step
 
 Matrix = Any  # an array, or a LinearOperator for its products
 Factors = tuple[Floats, Floats]  # U and V, or a direction of both
@@ -42,10 +50,12 @@ class RankSVMNuclear:
 
     min over W (features x tasks) of |W|_* + C sum over pairs of max(0, 1 - w_i . (x_j - x_k))^2 (Cheng et
     al. 2018, section 4). With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
-    RankSVM without its limit of rank: a convex problem. W is kept as balanced factors: a step is a
-    truncated Newton step on them, or, once these decrease the objective little, a proximal step: the singular
-    vectors of the gradient outside their span with singular values s above 1 enter with weights in proportion to s - 1
-    (active subspace selection, Hsieh and Olsen 2014). Neither ever raises the objective. The dual
+    RankSVM without its limit of rank: a convex problem. W is kept as balanced factors. A step is a truncated Newton
+    step on them with V eliminated, whose part of the Hessian is a small matrix for each task; at each length of its
+    line search V is corrected by Newton steps of each task alone. Before it, if the last step gained little, a
+    proximal step: the singular vectors of the gradient outside the span of the factors with singular values s above 1
+    enter with weights in proportion to s - 1 (active subspace selection, Hsieh and Olsen 2014). A large C is reached
+    through smaller ones, each problem solved to a gap of 0.001 from the solution before. The dual
     variables 2 C (1 - margin)_+, scaled until their gradient's spectral norm is at most 1, bound the gap.
     A task without a pair contributes nothing and has w = 0: all items score zero.
     """
@@ -55,23 +65,21 @@ class RankSVMNuclear:
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, nuclear norm"
-    version: ClassVar = 2  # w of a task without a pair is zero exactly, and not up to rounding
+    version: ClassVar = 3  # users are eliminated from Newton's system, and C rises to its value
 
     def __post_init__(self) -> None:
         check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The zero model, then a model after each step, until the gap vanishes or no step decreases the objective."""
+        """The zero model, then a model after each step that decreases the objective, until the gap vanishes."""
         threads = checked_threads(threads)
         features = checked_features(train.item_features)
-        problem = _Problem(PairTasks.of(train, threads), features, self.C)
-        point: _Point | None = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
-        stalled = True
-        while point is not None:
-            gap = _Gap(problem, point)
-            users = np.where(problem.tasks.paired[:, None], point.users, 0.0)
-            yield Step(FeatureFactors(users, point.basis, features.matrix), gap.objective, gap)
-            point, stalled = _improve(problem, point, stalled, gap)
+        problem = _Problem.of(PairTasks.of(train, threads), features, self.C)
+        point = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
+        for reached in _course(problem, point):
+            gap = _Gap(problem, reached)
+            users = np.where(problem.tasks.paired[:, None], reached.users, 0.0)
+            yield Step(FeatureFactors(users, reached.basis, features.matrix), gap.objective, gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,33 +93,51 @@ class _Point:
     slope: Matrix
 
 
+@dataclass(frozen=True, eq=False)
 class _Problem:
     """The objective with the products of features and tasks that its derivatives consist of."""
 
-    def __init__(self, tasks: PairTasks, features: Features, C: float) -> None:
-        self.tasks, self.features, self.C = tasks, features, C
-        self.shape = features.shape[1], tasks.n_tasks
-        self.small = features.shape[1] * tasks.n_tasks <= _DENSE
-        self.rows = TaskFeatures(tasks, features)
-        self.squared = TaskFeatures(tasks, features.squared())
-        self.entries = Entries.of(tasks.indptr, tasks.items, features.shape[0], tasks.threads)
+    tasks: PairTasks
+    features: Features
+    C: float
+    rows: TaskFeatures
+    entries: Entries
+
+    @classmethod
+    def of(cls, tasks: PairTasks, features: Features, C: float) -> "_Problem":
+        """The problem of these tasks."""
+        entries = Entries.of(tasks.indptr, tasks.items, features.shape[0], tasks.threads)
+        return cls(tasks, features, C, TaskFeatures(tasks, features), entries)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many features and tasks there are."""
+        return self.features.shape[1], self.tasks.n_tasks
+
+    @property
+    def small(self) -> bool:
+        """Whether a matrix of features x tasks is formed."""
+        return self.shape[0] * self.shape[1] <= _DENSE
 
     def at(self, basis: Floats, users: Floats) -> _Point:
         """The point with these factors."""
         return self.scored(basis, users, self.tasks.at(self.scores((basis, users))))
+
+    def seen(self, point: _Point) -> _Point:
+        """The same point under the C of this problem."""
+        return self.scored(point.basis, point.users, point.pairs)
 
     def scored(self, basis: Floats, users: Floats, pairs: ScoredPairs) -> _Point:
         """The point with these factors, given the loss of their scores."""
         size = 0.5 * squared_norm(basis, users)
         return _Point(basis, users, pairs, size + self.C * pairs.loss, self.gradient(pairs.slope))
 
-    def scores(self, *products: Factors) -> Floats:
-        """The score of each row under the sum of U V^T over these pairs of factors."""
+    def scores(self, factors: Factors) -> Floats:
+        """The score of each row under U V^T."""
+        basis, users = factors
         if self.small:
-            whole: Floats = np.sum([users @ basis.T for basis, users in products], axis=0)
-            return self.rows.scores(whole)
-        parts = [self._through(basis).scores(np.ascontiguousarray(users)) for basis, users in products]
-        return np.asarray(np.sum(parts, axis=0))
+            return self.rows.scores(users @ basis.T)
+        return self.through(basis).scores(np.ascontiguousarray(users))
 
     def gradient(self, slope: Floats) -> Matrix:
         """The gradient by W, C sum of slope x e_i^T over rows: dense if it is small, else an operator."""
@@ -126,12 +152,12 @@ class _Problem:
             dtype=np.float64,
         )
 
-    def diagonal(self, point: _Point) -> Factors:
-        """An approximation of the Hessian's diagonal, which ignores that a pair moves two items."""
-        counts = self.C * self.squared.sums(2 * point.pairs.degree).T if self.small else None
-        if counts is None:
-            return np.ones_like(point.basis), np.ones_like(point.users)
-        return 1 + counts @ np.square(point.users), 1 + counts.T @ np.square(point.basis)
+    def diagonal(self, point: _Point) -> Floats:
+        """The diagonal of the Hessian by the basis without the products of two items; ones if W is not small."""
+        if not self.small:
+            return np.ones_like(point.basis)
+        squares = TaskFeatures(self.tasks, self.features.squared()).sums(2 * point.pairs.degree)
+        return np.asarray(1 + self.C * squares.T @ np.square(point.users))
 
     def _times(self, slope: Floats, users: Floats) -> Floats:
         """The gradient times a matrix V, by way of a sum per item."""
@@ -140,11 +166,27 @@ class _Problem:
 
     def _transposed_times(self, slope: Floats, basis: Floats) -> Floats:
         """The transposed gradient times a matrix U."""
-        return self.C * self._through(basis).sums(slope)
+        return self.C * self.through(basis).sums(slope)
 
-    def _through(self, basis: Floats) -> TaskFeatures:
+    def through(self, basis: Floats) -> TaskFeatures:
         """The products X U with a basis, as new features of the items."""
         return TaskFeatures(self.tasks, DenseFeatures(self.features.times(basis)))
+
+    def corrected(self, basis: Floats, users: Floats, passes: int) -> _Point:
+        """The point with this basis, and users' factors after so many Newton steps of each user alone."""
+        through, users = self.through(basis), np.ascontiguousarray(users)
+        done: Int32s = np.zeros(len(users), np.int32)
+        for _ in range(passes):
+            through.newton(self.C, _EXACT, users, done)
+        return self.at(basis, users)
+
+    def change(self, before: _Point, after: _Point) -> float:
+        """The change of the objective, which is exact also where it is far below the objective itself."""
+        size = sum(
+            float(np.vdot(new - old, new + old))
+            for old, new in ((before.basis, after.basis), (before.users, after.users))
+        )
+        return size / 2 + self.C * float((after.pairs.losses - before.pairs.losses).sum())
 
 
 class _Gap:
@@ -153,6 +195,11 @@ class _Gap:
     def __init__(self, problem: _Problem, point: _Point) -> None:
         self.problem, self.point = problem, point
 
+    @cached_property
+    def direction(self) -> Factors:
+        """The direction of a Newton step from the point."""
+        return _direction(self.problem, self.point)
+
     def objective(self) -> float:
         """The objective |W|_* + C loss, given that the factors are balanced."""
         return self.point.objective
@@ -160,25 +207,77 @@ class _Gap:
     def __call__(self) -> float:
         """The duality gap, with the best feasible multiple of the dual variables."""
         pairs, C = self.point.pairs, self.problem.C
-        weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
         if pairs.loss == 0:
             return self.point.objective
-        largest = _leading(self.point.slope, 1)[1][0] * (1 + _MARGIN)
-        scale = min(1 / largest if largest > 0 else np.inf, weight / (2 * C * pairs.loss))
-        return float(max(0.0, self.point.objective - scale * weight + scale**2 * C * pairs.loss))
+        weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
+        found = self._of(self.point.slope, weight, C * pairs.loss)
+        return self._refined(weight, found) if found <= _REFINED * self.point.objective else found
+
+    def _of(self, slope: Matrix, weight: float, cost: float) -> float:
+        """The gap to the best multiple of duals with this gradient, sum a (`weight`) and sum a^2 / 4C (`cost`)."""
+        largest = _leading(slope, 1)[1][0] * (1 + _MARGIN)
+        scale = min(1 / largest if largest > 0 else np.inf, weight / (2 * cost))
+        return float(max(0.0, self.point.objective - scale * weight + scale**2 * cost))
+
+    def _refined(self, weight: float, found: float) -> float:
+        """The smaller of this gap and the one to the duals a Newton step further.
+
+        Margins that are rounded in their last digit give duals 2 C (1 - margin) with 2 C times that error. A tiny
+        change d of the margins is known to all its digits, and so are a - 2 C d, their gradient, their sum and the sum
+        of their squares. They are feasible if the same pairs are active after the step: the pairs of each row are
+        counted. With n_r the active pairs in which row r is the better one, less those in which it is the worse,
+        sum d = n . moves, and curve(scores) - slope = 2 n.
+        """
+        problem, pairs, C = self.problem, self.point.pairs, self.problem.C
+        step = self.direction
+        basis, users = np.hstack([step[0], self.point.basis + step[0]]), np.hstack([self.point.users, step[1]])
+        moves = problem.scores((basis, users))  # of u V^T + (U + u) v^T, which is the change of U V^T
+        if not np.array_equal(problem.tasks.at(pairs.scores + moves).degree, pairs.degree):
+            return found
+        curved = pairs.curve(moves)
+        moved = float(moves @ (pairs.curve(pairs.scores) - pairs.slope)) / 2
+        cost = C * (pairs.loss + float(pairs.slope @ moves) + float(moves @ curved) / 2)
+        slope = problem.gradient(pairs.slope + curved)
+        return min(found, self._of(slope, weight - 2 * C * moved, cost))
 
 
-def _improve(problem: _Problem, point: _Point, stalled: bool, gap: Callable[[], float]) -> tuple[_Point | None, bool]:
-    """The next point (None at the end), and whether the objective decreased so little that the subspace should grow."""
-    if stalled and (larger := _grow(problem, point)) is not None:
-        return larger, False
-    better = _newton(problem, point) if point.objective > 0 else None
-    if better is None or point.objective - better.objective <= _GAINED * point.objective:
-        return (None if stalled else point), True
-    if point.objective - better.objective <= _STALLED * point.objective and gap() <= _CONVERGED * point.objective:
-        return None, True
-    better = _balanced(problem, better)
-    return better, point.objective - better.objective <= _STALLED * point.objective
+def _course(problem: _Problem, start: _Point) -> Iterator[_Point]:
+    """The start, then points of lower objective: of problems with smaller C, each from the one before, and of this one.
+
+    A point on the way that does not decrease the objective of this problem is left out.
+    """
+    yield start
+    least, reached = start.objective, start
+    largest = _leading(start.slope, 1)[1][0]
+    smaller = int(np.ceil(np.log(max(1.0, largest / _EASY)) / np.log(_RISE)))
+    for left in range(smaller, 0, -1):
+        easier = replace(problem, C=problem.C / _RISE**left)
+        for point in _descent(easier, easier.seen(reached), _NEAR):
+            reached, seen = point, problem.seen(point)
+            if seen.objective < least:
+                least = seen.objective
+                yield seen
+    yield from _descent(problem, problem.seen(reached), _CONVERGED)
+
+
+def _descent(problem: _Problem, point: _Point, enough: float) -> Iterator[_Point]:
+    """The points after each step, until the relative gap is at most `enough` or no step decreases the objective."""
+    stalled, gap = True, _Gap(problem, point)
+    while point.objective > 0:
+        larger = _grow(problem, point) if stalled else None
+        start = gap if larger is None else _Gap(problem, _balanced(problem, larger))
+        better = _newton(problem, start.point, start.direction) if _rank(start.point) else None
+        if better is None and larger is None:
+            if stalled:
+                return
+            stalled = True
+            continue
+        found = start.point if better is None else _balanced(problem, better)
+        stalled = point.objective - found.objective <= _STALLED * point.objective
+        point, gap = found, _Gap(problem, found)
+        yield point
+        if stalled and gap() <= enough * point.objective:
+            return
 
 
 def _grow(problem: _Problem, point: _Point) -> _Point | None:
@@ -205,49 +304,76 @@ def _grow(problem: _Problem, point: _Point) -> _Point | None:
     return None
 
 
-def _newton(problem: _Problem, point: _Point) -> _Point | None:
-    """The point after a truncated Newton step on both factors, by line search; None if no length decreases enough."""
-    gradient = point.basis + point.slope @ point.users, point.users + point.slope.T @ point.basis
-    step = _direction(problem, point, gradient)
-    basis_step, users_step = step
-    first = problem.scores((basis_step, point.users), (point.basis, users_step))
-    second = problem.scores(step)
-    slope = inner_product(gradient, step)
-    for length in halved(_TRIALS):
-        pairs = problem.tasks.at(point.pairs.scores + length * (first + length * second))
-        basis, users = point.basis + length * basis_step, point.users + length * users_step
-        found = 0.5 * squared_norm(basis, users) + problem.C * pairs.loss
-        if sufficient(found, point.objective, length, slope):
-            return problem.scored(basis, users, pairs)
+def _newton(problem: _Problem, point: _Point, step: Factors) -> _Point | None:
+    """The point after a step along Newton's direction, by line search; None if no length decreases enough.
+
+    If the whole step does not, the users' factors are corrected at each length: the larger C, the less they may miss.
+    Where the change of the objective is as small as rounding errors, a step that halves the gradient is taken, too.
+    """
+    gradient = _gradient(point)
+    slope, size = inner_product(gradient, step), inner_product(gradient, gradient)
+    for length, passes in ((1.0, 0), *((length, _CORRECTIONS) for length in halved(_TRIALS))):
+        found = problem.corrected(point.basis + length * step[0], point.users + length * step[1], passes)
+        change, left = problem.change(point, found), _gradient(found)
+        if sufficient(change, 0.0, length, slope):
+            return found
+        if change <= _ROUNDING * point.objective and inner_product(left, left) <= size / 4:
+            return found
     return None
 
 
-def _direction(problem: _Problem, point: _Point, gradient: Factors) -> Factors:
-    """About -H^-1 gradient by conjugate gradients, the Hessian's diagonal as preconditioner."""
-    basis_scale, users_scale = problem.diagonal(point)
+def _gradient(point: _Point) -> Factors:
+    """The gradient of the objective by both factors."""
+    return point.basis + point.slope @ point.users, point.users + point.slope.T @ point.basis
+
+
+def _direction(problem: _Problem, point: _Point) -> Factors:
+    """About -H^-1 gradient, by conjugate gradients on the basis alone: the users' part of a step follows from it.
+
+    With H = (P Q^T; Q R) the users' part of a step u is -R^-1 (g_V + Q u), and u solves (P - Q^T R^-1 Q) u = Q^T R^-1
+    g_V - g_U, in which R has a block for each task. P u = u + M V and Q u = M^T U + S^T u with M the gradient's change
+    by u V^T, and Q^T v = N V + S v with N its change by U v^T. The preconditioner is P's diagonal, of the loss's
+    Hessian without the products of two items.
+    """
+    basis, users, slope = point.basis, point.users, point.slope
+    inverses = np.linalg.inv(_task_blocks(problem, point))
+
+    def changed(step: Factors) -> Matrix:
+        """The change of the gradient by a product of factors."""
+        return problem.gradient(point.pairs.curve(problem.scores(step)))
+
+    def solved(right: Floats) -> Floats:
+        """R^-1 times users' factors."""
+        return np.ascontiguousarray((inverses @ right[:, :, None])[:, :, 0])
+
+    def across(own: Floats) -> Floats:
+        """Q^T times users' factors."""
+        return np.asarray(changed((basis, own)) @ users + slope @ own)
+
+    def reduced(step: Blocks) -> Blocks:
+        """(P - Q^T R^-1 Q) u."""
+        (ahead,) = step
+        change = changed((ahead, users))
+        return (ahead + change @ users - across(solved(change.T @ basis + slope.T @ ahead)),)
 
     def enough(start: float) -> float:
         """The level that the residual must fall to: the nearer the optimum, the lower."""
-        return float(min(0.1, np.sqrt(start / point.objective)) ** 2 * start)
+        return float(np.clip(np.sqrt(start / point.objective), _EXACT_DIRECTION, 0.1) ** 2 * start)
 
-    found = conjugate_gradients(
-        lambda step: _hessian_times(problem, point, *step),
-        (-gradient[0], -gradient[1]),
-        enough,
-        _INNER,
-        precondition=lambda residual: (residual[0] / basis_scale, residual[1] / users_scale),
-    )
-    return found[0], found[1]
+    gradient = _gradient(point)
+    scale = problem.diagonal(point)
+    first = solved(gradient[1])
+    right = across(first) - gradient[0]
+    (found,) = conjugate_gradients(reduced, (right,), enough, _INNER, precondition=lambda left: (left[0] / scale,))
+    return found, -first - solved(changed((found, users)).T @ basis + slope.T @ found)
 
 
-def _hessian_times(problem: _Problem, point: _Point, basis: Floats, users: Floats) -> Factors:
-    """The Hessian of the objective as a function of both factors, times a direction."""
-    moves = problem.scores((basis, point.users), (point.basis, users))
-    curved = problem.gradient(point.pairs.curve(moves))
-    return (
-        basis + curved @ point.users + point.slope @ users,
-        users + curved.T @ point.basis + point.slope.T @ basis,
-    )
+def _task_blocks(problem: _Problem, point: _Point) -> Floats:
+    """The Hessian by the users' factors, a matrix for each task: I + C times the loss's own."""
+    through = problem.through(point.basis)
+    columns = np.ascontiguousarray(problem.features.times(point.basis).T)
+    curved = [through.sums(point.pairs.curve(column[problem.tasks.items])) for column in columns]
+    return np.eye(len(columns)) + problem.C * np.stack(curved, axis=2)
 
 
 def _balanced(problem: _Problem, point: _Point) -> _Point:

@@ -29,7 +29,7 @@ from rankbench.records.cells import Selection
 from rankbench.report.render.tables import Sheet, to_latex, to_markdown
 from rankbench.solvers import SOLVERS
 
-COLUMNS = "experiment,data,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
+COLUMNS = "experiment,data,split,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
 LATER = "users,left_out,unscored,published_on,computed,prepare,load,low,high,p,effect"  # columns that came at the end
 
 

@@ -401,11 +401,9 @@ def test_sets_without_a_common_split_or_the_same_users_are_refused(call, tmp_pat
     run.open()
     store = store_in(tmp_path / "rows")
     (plan,) = store.plans()
-    moved = {entry.cell.slot: replace(entry.cell, split_hash="0" * 64) for entry in plan.entries}
-    store.write_plan(
-        replace(plan, entries=tuple(replace(entry, cell=moved[entry.cell.slot]) for entry in plan.entries))
-    )
-    for cell in moved.values():
+    moved = tuple(replace(cell, split_hash="0" * 64) for cell in plan.planned)
+    store.write_plan(replace(plan, planned=moved))
+    for cell in moved:
         run.keep(made_up(cell, 0.5), around(cell, 0.5))
     for name, line in (("seed", "no split in common"), ("users", "values of 38 users and the other of 40"),
                        ("rows", "no split of tiny in common")):  # fmt: skip

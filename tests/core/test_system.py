@@ -122,7 +122,7 @@ def test_no_other_module_asks_the_system_in_a_way_of_its_own():
     sources = {path.name: path.read_text() for path in PACKAGE.rglob("*.py")}
     assert len(LINUX.findall(sources.pop("system.py"))) > 10
     assert [name for name, text in sources.items() if LINUX.search(text)] == []
-    assert [name for name, text in sources.items() if re.search(r"\bos\.(fork|wait)", text)] == ["keeper.py"]
+    assert [name for name, text in sources.items() if re.search(r"\bos\.(fork|wait)", text)] == ["supervisor.py"]
 
 
 WITHOUT = """

@@ -22,7 +22,7 @@ from rankbench.distributed.teams import Entrance, Member, PartsLost
 from rankbench.execution import isolation, worker
 from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
 from rankbench.execution.training import checkpoints
-from rankbench.execution.worker import Ending, Task
+from rankbench.execution.worker import Task, ended_early
 from rankbench.experiments import Budget
 from rankbench.models import ItemScores
 from rankbench.planning import memory
@@ -180,9 +180,9 @@ def test_each_kind_of_child_goes_when_the_run_is_stopped(tmp_path, child):
 @pytest.mark.parametrize(
     "kill",
     [
-        "os.kill(os.getppid(), signal.SIGKILL)",  # the keeper
+        "os.kill(os.getppid(), signal.SIGKILL)",  # the supervisor
         "os.kill(__import__('psutil').Process(os.getppid()).ppid(), signal.SIGKILL)",  # the guard
-        "os.killpg(0, signal.SIGKILL)",  # the keeper and the solver
+        "os.killpg(0, signal.SIGKILL)",  # the supervisor and the solver
     ],
 )
 def test_whoever_is_killed_all_below_goes_along_and_the_cell_says_so(tmp_path, kill):
@@ -195,7 +195,7 @@ def test_whoever_is_killed_all_below_goes_along_and_the_cell_says_so(tmp_path, k
     assert eventually(lambda: not any(map(alive, read(pids))))
 
 
-def test_a_keeper_that_does_not_answer_is_killed_with_all_below(tmp_path, monkeypatch):
+def test_a_supervisor_that_does_not_answer_is_killed_with_all_below(tmp_path, monkeypatch):
     monkeypatch.setattr(isolation, "_PATIENCE", 0.2)
     pids = tmp_path / "pids"
     lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", "os.kill(os.getppid(), signal.SIGSTOP)")
@@ -379,7 +379,7 @@ def unlimited(monkeypatch):
 def test_what_is_no_message_of_a_cell_is_its_failure(pipe):
     home, away = pipe
     away.send({"status": "ok"})
-    assert isolation._received(home) == Ending("failed", "the cell sent a dict, which is not a valid message")
+    assert isolation._received(home) == ended_early("failed", "the cell sent a dict, which is not a valid message")
 
 
 def test_a_cell_whose_driver_has_gone_leaves_without_a_word(tmp_path, monkeypatch, pipe, unlimited):
@@ -544,5 +544,5 @@ def test_a_cell_says_what_it_imported_on_the_clock_and_how_long_its_view_took(tm
     solver = tmp_path / "mine.py"
     solver.write_text(solver.read_text().replace("        yield", "        import colorsys\n        yield", 1))
     outcome = run_isolated(server(), task_with(tmp_path, name), Caps(SOON), threading.Event())
-    assert outcome.ending.imported == ("colorsys",)
-    assert 0 < outcome.ending.prepare < outcome.wall
+    assert outcome.imported == ("colorsys",)
+    assert 0 < outcome.prepare < outcome.wall

@@ -27,7 +27,7 @@ def test_the_fork_server_imports_every_solver_and_has_looked_for_blas_but_import
     first, *_, unchanged, imported = done.stdout.splitlines()
     *modules, looked = first.split()
     assert {entry.partition(":")[0] for entry in SOLVERS.entries.values()} <= set(modules)
-    assert {"rankbench.execution.keeper", "multiprocessing.popen_forkserver", "encodings.cp437"} <= set(modules)
+    assert {"rankbench.execution.supervisor", "multiprocessing.popen_forkserver", "encodings.cp437"} <= set(modules)
     assert not {"pandas", "matplotlib", "plotly"} & set(modules)
     assert (looked, unchanged) == ("1", "0")  # a cell does not look again
     assert imported == "1"  # unless a module was imported since, which may bring a library

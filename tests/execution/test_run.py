@@ -38,9 +38,10 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
-from rankbench.execution.isolation import Caps, Outcome
+from rankbench.execution.isolation import Caps
 from rankbench.execution.run import _from_own_place, result_of
 from rankbench.execution.training import checkpoints
+from rankbench.execution.worker import ended_early
 from rankbench.experiments import PER_STEP, Budget, Figure, Published
 from rankbench.experiments.spaces import Tune
 from rankbench.metrics import evaluate
@@ -589,7 +590,7 @@ def test_a_solver_whose_file_is_edited_meanwhile_is_said_so(tmp_path):
     run = ran(tmp_path, TINY, selection)
     assert [result.status for result in results_of(run)] == ["ok"]
     (stored,) = run.store.plans()
-    assert [planned.cell for planned in stored.entries] == list(run.plan.cells)
+    assert list(stored.planned) == list(run.plan.cells)
 
 
 # ---- from the command line ----
@@ -634,17 +635,17 @@ def test_the_plan_records_what_the_report_needs(tmp_path):
     ran(tmp_path, selection=Selection(solvers=("sgd",)))
     ran(tmp_path, selection=Selection(solvers=("global",)))
     (stored,) = store_in(tmp_path).plans()
-    assert len(stored.entries) == 4
+    assert len(stored.planned) == 4
     ran(tmp_path, tiny(every=2), Selection(solvers=("sgd",)))
     (stored,) = store_in(tmp_path).plans()
-    assert len(stored.entries) == 2
+    assert len(stored.planned) == 2
 
 
 def test_another_title_is_no_other_experiment(tmp_path):
     ran(tmp_path, selection=Selection(solvers=("sgd",)))
     ran(tmp_path, tiny(title="Another title"), Selection(solvers=("global",)))
     (stored,) = store_in(tmp_path).plans()
-    assert len(stored.entries) == 4 and stored.experiment.title == "Another title"
+    assert len(stored.planned) == 4 and stored.experiment.title == "Another title"
 
 
 def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):
@@ -835,7 +836,7 @@ def test_whatever_did_not_end_well_is_run_again_on_request(tmp_path, status):
 )
 def test_a_cell_beside_others_is_contended_unless_their_load_is_known_to_be_small(beside, load, contended):
     cell = plan(TINY, ONCE).cells[0]
-    assert result_of(cell, Outcome(load=load), MACHINE, beside).contended is contended
+    assert result_of(cell, replace(ended_early("failed", "boom"), load=load), MACHINE, beside).contended is contended
 
 
 def test_what_somebody_made_anew_since_is_taken_even_under_force(tmp_path):

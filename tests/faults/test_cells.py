@@ -62,7 +62,7 @@ def test_a_solver_that_dies_and_leaves_a_child_with_its_pipes_holds_nobody_up(tm
     assert (code, found) == (2, status) and reason in why
 
 
-def test_a_keeper_that_was_killed_costs_its_cell_alone(tmp_path):
+def test_a_supervisor_that_was_killed_costs_its_cell_alone(tmp_path):
     lines = (*HOLDING, "os.kill(os.getppid(), signal.SIGKILL)", "time.sleep(600)")
     code, status, reason, _ = outcome(tmp_path, *lines)
     assert (code, status, reason) == (2, "failed", "the process that watches over the cell was killed")

@@ -1,7 +1,8 @@
 """A change of results must raise a `version`; otherwise stored results of the old code would be reused.
 
 pinned_results.json has small results of every solver, metric, split and generator with the version that made them.
-`python tests/house/test_versions.py` writes it again, and refuses if results changed under the same version.
+`PYTHONPATH=tests python tests/house/test_versions.py` writes it again, and refuses if results changed under the same
+version.
 """
 
 import json
@@ -32,7 +33,7 @@ from rankbench.solvers import SOLVERS
 pytestmark = pytest.mark.slow
 
 PINS = Path(__file__).with_name("pinned_results.json")
-COMMAND = "python tests/house/test_versions.py"
+COMMAND = "PYTHONPATH=tests python tests/house/test_versions.py"
 PIN = f"run {COMMAND} to pin"
 STEPS = 5  # the start and a few more, or all until the solver ends
 PAIRS = 10
@@ -464,16 +465,16 @@ ONE = {"version": 3, "results": {"sgd on ratings": [1.0, None, -2.0]}}
             ONE,
             ONE | {"results": {"sgd on ratings": [1.0 + 1e-5, None, -2.0]}},
             "results of sgd changed and its version is still 3: raise `version` in rankbench/solvers/sgd.py, then run "
-            "python tests/house/test_versions.py to pin the new results (changed: sgd on ratings)",
+            "PYTHONPATH=tests python tests/house/test_versions.py to pin the new results (changed: sgd on ratings)",
         ),
         (ONE, ONE | {"results": {"sgd on ratings": [1.0, 0.0, -2.0]}}, "results of sgd changed"),
         (
             ONE,
             ONE | {"version": 4},
-            "the version of sgd is 4 and its pinned results are of version 3: run python "
-            "tests/house/test_versions.py to pin the new results",
+            "the version of sgd is 4 and its pinned results are of version 3: run "
+            "PYTHONPATH=tests python tests/house/test_versions.py to pin the new results",
         ),
-        (None, ONE, "sgd has no pinned results: run python tests/house/test_versions.py to pin them"),
+        (None, ONE, "sgd has no pinned results: run PYTHONPATH=tests python tests/house/test_versions.py to pin them"),
         (ONE, ONE | {"results": {}}, "sgd has nothing that could be pinned"),
         (ONE | {"results": {}}, ONE, "sgd has no pinned results of sgd on ratings"),
         (ONE | {"results": ONE["results"] | {"sgd[rank=2] on ratings": [1.0]}}, ONE, "which nobody asks for"),

@@ -419,7 +419,7 @@ def test_a_solver_whose_trials_all_fail_is_failed_with_the_reason_and_the_others
     entry, _ = run.study().entries
     assert entry.reason == failure.reason and entry.good is None and entry.result is None
     (stored,) = store_in(tmp_path).plans()
-    assert [planned.failure for planned in stored.entries] == [failure.reason, ""]
+    assert [one.reason for one in stored.failures] == [failure.reason] and len(stored.planned) == 2
     assert run.result(failure.trial).machine.fingerprint == run.machine.fingerprint
 
 
@@ -450,7 +450,7 @@ def test_a_trial_that_succeeds_when_it_is_retried_may_take_the_cell(tmp_path):
     modes = [settings_of(cell)["mode"] for cell in (*first.plan.cells, *second.plan.cells)]
     assert modes == ["b", "a"]  # of equals the first
     (stored,) = store_in(tmp_path).plans()
-    assert [settings_of(planned.cell)["mode"] for planned in stored.entries] == ["a"]  # nobody is counted twice
+    assert [settings_of(cell)["mode"] for cell in stored.planned] == ["a"]  # nobody is counted twice
 
 
 def test_nothing_is_decided_before_the_last_trial_is_there(tmp_path):
@@ -468,7 +468,7 @@ def test_while_trials_run_their_cell_is_pending(tmp_path):
     assert entries(run) == [("global", "pending"), ("sgd", "pending")] * 2
     assert [entry.result for entry in run.study().trials] == [None] * 12
     (stored,) = store_in(tmp_path).plans()
-    assert [planned.cell.slot for planned in stored.entries] == [cell.slot for cell in run.plan.undecided]
+    assert [cell.slot for cell in stored.planned] == [cell.slot for cell in run.plan.undecided]
     assert stored.trials == run.plan.trials
     assert len(run.plan.undecided) == 4 and settled(run.plan, {}).undecided == run.plan.undecided
 

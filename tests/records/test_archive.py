@@ -16,7 +16,7 @@ from helpers import MACHINE, TINY, around, made_up, prepared, silent, store_in, 
 
 from rankbench.arrays.npz import read_npz
 from rankbench.core.errors import UserError
-from rankbench.records.archive import METADATA, Limits, opened, sha256_of, unpack, write
+from rankbench.records.archive import METADATA, Largest, opened, sha256_of, unpack, write
 from rankbench.records.store import ResultsFolder
 from rankbench.report.crate import files_of, there
 from rankbench.report.render.tables import notes, rows, sheet, to_csv, to_markdown
@@ -148,8 +148,8 @@ def test_a_file_that_is_there_twice_is_refused(tmp_path, parts, alone, name):
 def test_too_many_files_or_bytes_are_refused_by_what_is_declared(tmp_path, parts, alone):
     path = zipped(tmp_path / "a.zip", described(parts, bomb=bytes(10**7)))
     assert path.stat().st_size < 2 * 10**6 + sum(map(len, parts.values()))
-    assert "would unpack to" in refused(path, Limits(size=10**7))
-    assert "at most 5" in refused(path, Limits(files=5))
+    assert "would unpack to" in refused(path, Largest(size=10**7))
+    assert "at most 5" in refused(path, Largest(files=5))
 
 
 def test_a_bomb_that_declares_less_than_it_holds_is_noticed_while_unpacking(tmp_path, parts, alone):
@@ -157,7 +157,7 @@ def test_a_bomb_that_declares_less_than_it_holds_is_noticed_while_unpacking(tmp_
     whole = path.read_bytes()
     assert whole.count(struct.pack("<L", 10**7)) == 2  # in the local header and in the directory
     path.write_bytes(whole.replace(struct.pack("<L", 10**7), struct.pack("<L", 1000)))
-    assert "damaged" in refused(path, Limits(size=10**7))
+    assert "damaged" in refused(path, Largest(size=10**7))
 
 
 def test_a_file_that_is_shorter_than_declared_is_noticed_while_unpacking(tmp_path, parts, alone):
@@ -273,7 +273,7 @@ def spoiled(whole, seed):
 def assert_opens_whole_or_says_why(folder, path, parts):
     """Unpack an archive: either all files come out as they were, or the error is one line."""
     try:
-        unpack(path, folder, Limits(size=10**8))
+        unpack(path, folder, Largest(size=10**8))
     except (UserError, OSError) as error:
         assert isinstance(error, UserError), error
         assert "\n" not in str(error)

@@ -314,7 +314,7 @@ def test_what_one_machine_lacked_is_no_longer_skipped(tmp_path):
     kept(tmp_path / "b", both)
     plans = store_in(tmp_path / "b").plans()
     kept(tmp_path / "a")
-    data = plans[0].entries[-1].cell.place.data
+    data = plans[0].planned[-1].place.data
     store = store_in(tmp_path / "a")
     store.write_plan(replace(store.plans()[0], skips=(Skip(data, None, None, "not here", "fetch it"),)))
     assert len(study(folder(tmp_path / "a"), "tiny").skips) == 1
@@ -327,7 +327,7 @@ def test_a_solver_that_one_machine_lacked_is_no_longer_skipped(tmp_path):
     kept(tmp_path / "b")
     kept(tmp_path / "a", selection=Selection(solvers=("global[lam=10]",)))
     store, (other, *_) = store_in(tmp_path / "a"), store_in(tmp_path / "b").plans()
-    (cell, *_) = (entry.cell for entry in other.entries if entry.cell.solver.name == "sgd")
+    (cell, *_) = (cell for cell in other.planned if cell.solver.name == "sgd")
     place = (cell.place.data, cell.place.split)
     absent = Skip(*place, SOLVERS.resolve("svrank"), "svrank needs item features")
     store.write_plan(replace(store.plans()[0], skips=(Skip(*place, cell.solver, "not here", "install it"), absent)))
@@ -344,7 +344,7 @@ def test_an_experiment_file_at_two_paths_stays_one_experiment(tmp_path):
     kept(tmp_path / "b", two)
     merged(tmp_path / "a", tmp_path / "b")
     (plan,) = store_in(tmp_path / "a").plans()
-    assert plan.experiment.source == one.source and len(plan.entries) == 4
+    assert plan.experiment.source == one.source and len(plan.planned) == 4
 
 
 def test_measurements_beside_are_no_hidden_results_and_belong_to_their_cell(tmp_path):

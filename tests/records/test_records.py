@@ -167,8 +167,7 @@ def test_an_entry_says_how_its_cell_ended(status, failure, shown):
 def test_a_group_is_as_its_worst_repetition_and_counts_the_good_ones(statuses, worst):
     found = plan(TINY, Selection(solvers=("sgd",)))
     pairs = zip(found.cells, statuses, strict=True)
-    results = [made_up(cell, 0.5, status=status) if status else None for cell, status in pairs]
-    entries = tuple(map(Entry, found.cells, results))
-    (group,) = Study(found.experiment, "quick", 0, found.measures, entries, ()).groups
+    results = {cell.key: made_up(cell, 0.5, status=status) for cell, status in pairs if status}
+    (group,) = Study(found, results).groups
     assert group.status == worst
     assert group.values("ndcg@5") == [0.5] * statuses.count("ok") and len(group.good) == statuses.count("ok")

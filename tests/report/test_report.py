@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, TINY, absent_data, around, made_up, prepared, silent, tiny
+from helpers import MACHINE, TINY, absent_data, altered, around, made_up, prepared, silent, tiny
 
 from rankbench.core.errors import UserError
 from rankbench.experiments import Curve, Figure, Published, read
@@ -81,7 +81,7 @@ def test_times_of_several_machines_or_of_contended_runs_are_not_averaged(study):
 
 def test_a_setting_that_split_and_data_both_have_is_the_splits(study):
     group = study().groups[0]
-    both = replace(group, data=replace(group.data, settings=(("n", 3), ("m", 4))))
+    both = replace(group, place=replace(group.place, data=replace(group.data, settings=(("n", 3), ("m", 4)))))
     assert [setting_of(both, name) for name in ("n", "m", "neither")] == [8, 4, 0]
 
 
@@ -345,7 +345,7 @@ def test_the_page_counts_what_ended_well_and_names_the_seed(study):
     found = study((0.5, 0.6, 0.7, None), {0: FAILED})
     assert "1 experiments, 2 of 4 cells ended well." in html_of(found)
     assert "tiny · quick profile</p>" in html_of(found)
-    assert "tiny · quick profile · seed 3</p>" in html_of(replace(found, seed=3))
+    assert "tiny · quick profile · seed 3</p>" in html_of(altered(found, seed=3))
 
 
 def test_a_part_that_is_broken_is_a_failed_row_and_one_that_is_not_at_hand_a_skipped_one(study, tmp_path):
@@ -434,3 +434,33 @@ def test_every_table_of_the_page_scrolls_by_itself(tmp_path):
     text = page([Section(run.study(), "tiny")])
     boxes = re.findall(r'<div class="wide" role="region" aria-label="[^"]+" tabindex="0"><table>', text)
     assert len(boxes) == text.count("<table>") == 2  # the experiment's, the machines'
+
+
+SPLITS = ("n-per-user[n=8,least=5]", "n-per-user[n=9,least=5]")
+
+
+def test_data_and_split_are_columns_of_their_own(study):
+    one, several = study(), study((0.5, 0.6) * 4, splits=SPLITS)
+    assert {(row.data, row.split) for row in rows(one)} == {(one.groups[0].data.full, one.groups[0].split.full)}
+    assert sheet(one).headings[:2] == ("data", "solver")
+    assert sheet(several).headings[:3] == ("data", "split", "solver")
+    assert {line[:2] for line in sheet(several).lines} == {(several.groups[0].data.written, split) for split in SPLITS}
+    lines = list(csv.DictReader(io.StringIO(to_csv(rows(several)))))
+    assert {line["data"] for line in lines} == {several.groups[0].data.full}
+    assert {line["split"] for line in lines} == {group.split.full for group in several.groups}
+
+
+def test_a_note_on_what_users_cannot_tell_names_its_split_where_there_are_several(study):
+    found = study((0.5, 0.5) * 4, splits=SPLITS)
+    written = found.groups[0].data.written
+    told = [line for line in notes(found) if "no solver can be told" in line]
+    assert len(told) == 4
+    assert {line.partition(", ndcg@5:")[0] for line in told if ", ndcg@5:" in line} == {
+        f"{written} {split}" for split in SPLITS
+    }
+
+
+def test_why_cells_failed_stands_in_the_notes_of_every_form_of_a_table(study):
+    (line,) = [line for line in notes(study(changes={0: FAILED, 1: FAILED})) if line.startswith("failed: ")]
+    assert line.endswith(" and 1 more: boom")
+    assert not [line for line in notes(study()) if line.startswith("failed: ")]

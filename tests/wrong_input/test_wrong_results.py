@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from helpers import around, made_up, rankbench, store_in, tiny_toml
 from rankbench.experiments import load
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
-from rankbench.records.store import Planned, StoredPlan
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,7 @@ def whole(tmp_path_factory):
     store.open()
     for cell in planned.cells:
         store.save(made_up(cell, 0.5), around(cell, 0.5))
-    entries = tuple(Planned(cell) for cell in planned.cells)
-    store.write_plan(StoredPlan(experiment, "quick", 0, "2026-01-02", planned.measures, entries, (), ()))
+    store.write_plan(replace(planned, made="2026-01-02"))
     return folder
 
 

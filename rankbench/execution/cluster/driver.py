@@ -45,8 +45,8 @@ from rankbench.execution.cluster.worker import (
     serve_seat,
     take_seat,
 )
-from rankbench.execution.isolation import Caps, Interrupted, Outcome, run_isolated, server
-from rankbench.execution.worker import Task
+from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
+from rankbench.execution.worker import Ended, Task, ended_early
 from rankbench.names.user_files import is_from_file
 from rankbench.records.cells import Cell
 from rankbench.records.machines import Machine
@@ -109,7 +109,7 @@ class Cluster:
         with suppress(Exception):
             self._client.close(timeout=_CONNECT)
 
-    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Outcome, Machine]:
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
         """Run one cell on a free worker, or over all workers, and wait for it."""
         if parts := _partitions(task.cell):
             return self._run_in_parts(task, caps, stop, parts)
@@ -123,9 +123,9 @@ class Cluster:
                         return outcome, worker.machine
                 except _Gone:
                     lost, self._seen = lost + 1, (-inf, [])
-        return Outcome("lost", f"{lost} workers went away while they ran it"), self._mine
+        return ended_early("lost", f"{lost} workers went away while they ran it"), self._mine
 
-    def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Outcome | None:
+    def _run_on(self, worker: _Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
         """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
         answer = self._answer(worker.address, order, stop)
         if isinstance(answer, Refusal) and answer.lacks_data:
@@ -234,7 +234,7 @@ class Cluster:
 
     # One cell over all workers
 
-    def _run_in_parts(self, task: Task, caps: Caps, stop: threading.Event, parts: int) -> tuple[Outcome, Machine]:
+    def _run_in_parts(self, task: Task, caps: Caps, stop: threading.Event, parts: int) -> tuple[Ended, Machine]:
         """Run one cell whose users' parts are kept by the workers."""
         lost = 0
         while lost < _ATTEMPTS:
@@ -244,7 +244,7 @@ class Cluster:
                         return self._led(workers, task, caps, stop), workers[0].machine
                 except _Gone:
                     lost += 1
-        return Outcome("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
+        return ended_early("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
 
     @contextmanager
     def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[_Worker]]:
@@ -282,7 +282,7 @@ class Cluster:
                 chosen.append(worker)
         return chosen
 
-    def _led(self, workers: list[_Worker], task: Task, caps: Caps, stop: threading.Event) -> Outcome:
+    def _led(self, workers: list[_Worker], task: Task, caps: Caps, stop: threading.Event) -> Ended:
         """The outcome of a cell that a process of this driver trains, with the parts of the users on these workers."""
         token, key = f"rankbench-team-{uuid4().hex}", secrets.token_bytes(32)
         serving: list[Future] = []
@@ -380,7 +380,7 @@ class Cluster:
 
     # One cell on one worker
 
-    def _answer(self, address: str, order: Order, stop: threading.Event) -> Outcome | Refusal:
+    def _answer(self, address: str, order: Order, stop: threading.Event) -> Ended | Refusal:
         """What a worker answers to an order.
 
         The future is held until the next order is on its way. Released earlier, the message of its release would go
@@ -398,7 +398,7 @@ class Cluster:
                     with suppress(Exception):  # the scheduler may have gone away, too
                         future.cancel()
                     raise _Gone
-            answer: Outcome | Refusal = future.result()
+            answer: Ended | Refusal = future.result()
             return answer
         except (_Gone, Interrupted):
             raise
@@ -408,7 +408,7 @@ class Cluster:
             self._come_back()
             raise _Gone from None
         except Exception as error:
-            return Outcome("failed", f"{type(error).__name__}: {error}")
+            return ended_early("failed", f"{type(error).__name__}: {error}")
 
     def _is_done(self, future: Future) -> bool:
         """Whether a cell has ended, after waiting for a moment."""

@@ -19,8 +19,8 @@ from rankbench.core.temporary import own_folder
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Member
 from rankbench.execution import machine
-from rankbench.execution.isolation import Caps, Interrupted, Outcome, run_isolated, server
-from rankbench.execution.worker import Task
+from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
+from rankbench.execution.worker import Ended, Task
 from rankbench.names import Named
 from rankbench.planning.materials import Materials, read_split
 from rankbench.records.cells import Cell, Measure
@@ -64,7 +64,7 @@ def introduce() -> Introduction:
     return Introduction(machine.describe(), not multiprocessing.current_process().daemon)
 
 
-def carry_out(order: Order) -> Outcome | Refusal:
+def carry_out(order: Order) -> Ended | Refusal:
     """Run the cell of an order, in a process of its own and within its limits."""
     try:
         with _BENCH.use() as folder:

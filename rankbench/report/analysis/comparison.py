@@ -1,7 +1,5 @@
 """Solvers compared two by two, user by user: those of one experiment, or the same ones in two results folders."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
@@ -9,10 +7,10 @@ from itertools import combinations
 import numpy as np
 
 from rankbench.core.errors import UserError
-from rankbench.records.cells import Measure
+from rankbench.records.cells import DataSplit, Measure
 from rankbench.records.studies import Group, Study
-from rankbench.report.analysis.evidence import key_of, place_of, samples
-from rankbench.report.render.tables import Sheet
+from rankbench.report.analysis.evidence import by_place, key_of, samples
+from rankbench.report.render.tables import Sheet, csv_text
 from rankbench.report.study import mean_seconds
 from rankbench.statistics import Contrast, Sample, contrasts
 from rankbench.statistics.permutation import holm
@@ -27,7 +25,7 @@ class Comparison:
     """The second of two runs against the first one, by one metric on one data set."""
 
     experiment: str
-    data: str
+    place: DataSplit
     first: str
     second: str
     metric: str
@@ -46,15 +44,34 @@ class Comparison:
     speed: float | None  # seconds of the first over those of the second, on one kind of machine
     verdict: str = ""
 
+    @property
+    def data(self) -> str:
+        """The data set as the user wrote it."""
+        return self.place.data.written
+
+    @property
+    def split(self) -> str:
+        """The split as the user wrote it."""
+        return self.place.split.written
+
+    @property
+    def record(self) -> dict[str, object]:
+        """The columns of the CSV with their values, data and split as texts."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+COLUMNS = tuple(
+    column for field in fields(Comparison) for column in (("data", "split") if field.name == "place" else (field.name,))
+)
+
 
 def within(study: Study) -> list[Comparison]:
     """Each two solvers of an experiment on the same data and split."""
     found: list[Comparison] = []
-    members = [(group, samples(study, group)) for group in study.groups]
-    for place in dict.fromkeys(place_of(group) for group, _ in members):
-        here = [(group, own) for group, own in members if place_of(group) == place]
+    for here in by_place(study.groups).values():
+        members = [(group, samples(study, group)) for group in here]
         for measure in study.measures:
-            known = [(group, _name(group), own[measure.label]) for group, own in here if measure.label in own]
+            known = [(group, _name(group), own[measure.label]) for group, own in members if measure.label in own]
             found += _compared(study, measure, list(combinations(known, 2)))
     return found
 
@@ -66,23 +83,23 @@ def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison
             f"two runs of {one.name} have no split in common: their seeds are {one.seed} and {other.seed}",
             remedy="run one of them again with the other's --seed",
         )
-    theirs = {(place_of(group), key_of(group)): group for group in other.groups}
+    theirs = {(group.place.identity, key_of(group)): group for group in other.groups}
     pairs = [
         (group, theirs[known], samples(one, group), samples(other, theirs[known]))
         for group in one.groups
-        if (known := (place_of(group), key_of(group))) in theirs
+        if (known := (group.place.identity, key_of(group))) in theirs
     ]
     for group, match, *_ in pairs:
         _check_splits(one.name, group, match, names)
     found: list[Comparison] = []
     for measure in one.measures:
         label = measure.label
-        for place in dict.fromkeys(place_of(group) for group, *_ in pairs):
+        for place in dict.fromkeys(group.place.identity for group, *_ in pairs):
             here = [
                 ((group, f"{_name(group)} in {names[0]}", own[label]),
                  (match, f"{_name(match)} in {names[1]}", other_own[label]))
                 for group, match, own, other_own in pairs
-                if place_of(group) == place and label in own and label in other_own
+                if group.place.identity == place and label in own and label in other_own
             ]  # fmt: skip
             found += _compared(one, measure, here)
     return found
@@ -102,12 +119,15 @@ def _check_splits(experiment: str, one: Group, other: Group, names: tuple[str, s
 
 
 def sheet_of(found: Sequence[Comparison]) -> Sheet:
-    """The comparisons as people read them, those that differ in bold."""
-    headings = ("data", "metric", "first", "second", "difference", "95 %", "p", "effect", "win / tie / loss", "speed",
+    """The comparisons as people read them, those that differ in bold; with the split where there are several."""
+    several = len({one.place.split.identity for one in found}) > 1
+    where = ("data", "split") if several else ("data",)
+    headings = (*where, "metric", "first", "second", "difference", "95 %", "p", "effect", "win / tie / loss", "speed",
                 "the second is")  # fmt: skip
     lines = tuple(
         (
-            one.data, one.metric, f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
+            *(getattr(one, name) for name in where), one.metric,
+            f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
             f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}",
             f"{one.effect:+.2f} ({one.effect_low:+.2f} to {one.effect_high:+.2f})",
             f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.verdict,
@@ -115,19 +135,13 @@ def sheet_of(found: Sequence[Comparison]) -> Sheet:
         for one in found
     )  # fmt: skip
     numeric = tuple(heading in ("difference", "p", "effect", "speed") for heading in headings)
-    bold = frozenset((line, 10) for line, one in enumerate(found) if one.verdict in (BETTER, WORSE))
+    bold = frozenset((line, len(headings) - 1) for line, one in enumerate(found) if one.verdict in (BETTER, WORSE))
     return Sheet(headings, numeric, lines, bold)
 
 
 def to_csv(found: Iterable[Comparison]) -> str:
     """One row per comparison, with all digits."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    names = [field.name for field in fields(Comparison)]
-    writer.writerow(names)
-    for one in found:
-        writer.writerow(["" if (value := getattr(one, name)) is None else value for name in names])
-    return out.getvalue()
+    return csv_text(COLUMNS, (["" if value is None else value for value in one.record.values()] for one in found))
 
 
 def _name(group: Group) -> str:
@@ -150,7 +164,7 @@ def _comparison(study: Study, measure: Measure, pair: tuple[Side, Side], found: 
     machines = {result.machine.fingerprint for group in (one, other) for result in group.good}
     speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None
     return Comparison(
-        study.name, one.data.written, first, second, measure.label, own.mean(), other_own.mean(),
+        study.name, one.place, first, second, measure.label, own.mean(), other_own.mean(),
         found.difference, found.low, found.high, found.p, found.effect, found.effect_low, found.effect_high,
         wins, found.ties, losses, speed,
         verdict=BETTER if found.difference * measure.sign > 0 else WORSE if found.difference else SAME,

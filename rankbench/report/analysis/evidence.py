@@ -1,6 +1,6 @@
 """What the values for each user say about the solvers of a study: intervals, paired tests, and what could be seen."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -10,7 +10,7 @@ import numpy as np
 from rankbench.arrays.npz import Arrays
 from rankbench.core.contract import Floats
 from rankbench.data import drawn_anew
-from rankbench.records.cells import Measure
+from rankbench.records.cells import DataSplit, Measure
 from rankbench.records.results import pairs_of
 from rankbench.records.store import values_of
 from rankbench.records.studies import Group, Study
@@ -24,7 +24,7 @@ GroupKey = tuple[object, ...]
 class Evidence:
     """The verdicts on the solvers that share a data set, a split and a metric."""
 
-    place: tuple[str, str]  # identities of the data set and the split
+    place: DataSplit
     label: str
     verdicts: Mapping[GroupKey, Verdict]
 
@@ -49,16 +49,13 @@ class Evidence:
 @cached_by_study
 def evidence(study: Study) -> Mapping[tuple[tuple[str, str], str], Evidence]:
     """The evidence for each data set with split and each metric, where values for each user are stored."""
-    gathered: dict[tuple[str, str], list[Group]] = {}
-    for group in study.groups:
-        gathered.setdefault(place_of(group), []).append(group)
-    found = (one for members in gathered.values() for one in _of_place(study, members))
-    return {(one.place, one.label): one for one in found}
+    found = (one for members in by_place(study.groups).values() for one in _of_place(study, members))
+    return {(one.place.identity, one.label): one for one in found}
 
 
 def verdict_of(study: Study, group: Group, label: str) -> Verdict | None:
     """The verdict on a group by one metric; None where nothing is known of its users."""
-    found = evidence(study).get((place_of(group), label))
+    found = evidence(study).get((group.place.identity, label))
     return found.verdicts.get(key_of(group)) if found else None
 
 
@@ -73,9 +70,12 @@ def samples(study: Study, group: Group) -> dict[str, Sample]:
     return {label: replace(sample, anew=drawn_anew(group.data)) for label, sample in found if sample}
 
 
-def place_of(group: Group) -> tuple[str, str]:
-    """The identities of a group's data set and split."""
-    return group.data.identity, group.split.identity
+def by_place(groups: Iterable[Group]) -> dict[tuple[str, str], list[Group]]:
+    """The groups of each data set with a split, in their order, by the identities of both."""
+    found: dict[tuple[str, str], list[Group]] = {}
+    for group in groups:
+        found.setdefault(group.place.identity, []).append(group)
+    return found
 
 
 def key_of(group: Group) -> GroupKey:
@@ -89,7 +89,7 @@ def _of_place(study: Study, members: Sequence[Group]) -> Iterator[Evidence]:
     for measure in study.measures:
         own = {key: of_group[measure.label] for key, of_group in known.items() if measure.label in of_group}
         if own:
-            yield Evidence(place_of(members[0]), measure.label, verdicts(own, measure.better))
+            yield Evidence(members[0].place, measure.label, verdicts(own, measure.better))
 
 
 def _sample(arrays: Mapping[int, Arrays], measure: Measure) -> Sample | None:

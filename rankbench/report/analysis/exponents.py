@@ -1,13 +1,10 @@
 """The table of fitted exponents beside those of the theory."""
 
-import csv
-import io
-
 from rankbench.names import show_value
 from rankbench.records.studies import Study
 from rankbench.report.analysis.growth import Course, courses
 from rankbench.report.render.labels import axis_label
-from rankbench.report.render.tables import DISTURBED, Sheet
+from rankbench.report.render.tables import DISTURBED, Sheet, csv_text
 from rankbench.statistics.powers import UNKNOWN, Ends
 
 COLUMNS = tuple(
@@ -42,18 +39,17 @@ def exponent_sheet(study: Study) -> Sheet | None:
 
 def exponents_to_csv(study: Study) -> str:
     """The same as CSV with the columns `COLUMNS` in this order, with all digits."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for course in _courses(study):
-        theory = course.theory
-        about = (study.name, study.experiment.figure.x, course.where, course.solver.name)
-        ends = (course.sizes[0], course.sizes[-1], len(course.sizes))
-        time, space = (found.columns if found else UNKNOWN for found in (course.time, course.memory))
-        seconds = (*time, *((theory and theory.seconds) or ("", "")))
-        memory = (*space, *((theory and theory.memory) or ("", "")))
-        writer.writerow((*about, *ends, *seconds, *memory, course.disturbed, theory.why if theory else ""))
-    return out.getvalue()
+    return csv_text(COLUMNS, (_csv_line(study, course) for course in _courses(study)))
+
+
+def _csv_line(study: Study, course: Course) -> tuple[object, ...]:
+    theory = course.theory
+    about = (study.name, study.experiment.figure.x, course.where, course.solver.name)
+    ends = (course.sizes[0], course.sizes[-1], len(course.sizes))
+    time, space = (found.columns if found else UNKNOWN for found in (course.time, course.memory))
+    seconds = (*time, *((theory and theory.seconds) or ("", "")))
+    memory = (*space, *((theory and theory.memory) or ("", "")))
+    return (*about, *ends, *seconds, *memory, course.disturbed, theory.why if theory else "")
 
 
 def _courses(study: Study) -> list[Course]:

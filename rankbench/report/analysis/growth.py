@@ -7,7 +7,7 @@ from statistics import fmean, geometric_mean
 from rankbench.experiments.costs import Growth
 from rankbench.names import Named, show
 from rankbench.records.results import Result
-from rankbench.records.studies import Entry, Group, Study
+from rankbench.records.studies import Group, Study
 from rankbench.report.render.labels import solver_labels
 from rankbench.statistics.powers import Ends, exponent, exponent_above_base
 
@@ -102,7 +102,7 @@ def _line_names(study: Study, axis: Axis) -> Mapping[str, str]:
     if axis.part != "solver":
         return solver_labels(study)
     plain = [replace(entry.cell, solver=_off_axis(entry.cell.solver, axis.name)) for entry in study.entries]
-    found = solver_labels(replace(study, entries=tuple(Entry(cell, None) for cell in plain), skips=()))
+    found = solver_labels(replace(study, plan=replace(study.plan, planned=tuple(plain), skips=()), by_key={}))
     texts = {entry.cell.solver.written: cell.solver.written for entry, cell in zip(study.entries, plain, strict=True)}
     return {text: found[short] for text, short in texts.items()}
 

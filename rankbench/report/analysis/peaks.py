@@ -1,11 +1,8 @@
 """The peak memory of each stage of each stored result: of making the data, cutting, reading, training, evaluating."""
 
-import csv
-import io
-
 from rankbench.records.results import STAGES, Result
 from rankbench.records.studies import Study
-from rankbench.report.render.tables import Sheet
+from rankbench.report.render.tables import Sheet, csv_text
 
 COLUMNS = ("experiment", "data", "split", "repetition", "solver", "status", *(f"{stage}_mb" for stage in STAGES))
 
@@ -25,12 +22,13 @@ def peak_sheet(study: Study) -> Sheet:
 
 def peaks_to_csv(study: Study) -> str:
     """The peaks as CSV with the columns `COLUMNS` in this order, in MB; a stage that was not measured is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for result in study.results:
-        writer.writerow((study.name, *_about(result), *("" if peak is None else repr(peak) for peak in _peaks(result))))
-    return out.getvalue()
+    return csv_text(
+        COLUMNS,
+        (
+            (study.name, *_about(result), *("" if peak is None else repr(peak) for peak in _peaks(result)))
+            for result in study.results
+        ),
+    )
 
 
 def _about(result: Result) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """Solvers of rankbench beside those of other packages for the same task: seconds in pairs, and quality beside them."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -10,8 +8,9 @@ from rankbench.names import Named, Pattern
 from rankbench.records.cells import Measure
 from rankbench.records.results import Result
 from rankbench.records.studies import Group, Study
-from rankbench.report.render.labels import metric_labels, solver_labels
-from rankbench.report.render.tables import DISTURBED, Sheet, place_labels, place_text
+from rankbench.report.analysis.evidence import by_place
+from rankbench.report.render.labels import metric_labels, place_label, solver_labels
+from rankbench.report.render.tables import DISTURBED, Sheet, csv_text
 from rankbench.report.study import pace_of
 from rankbench.statistics.powers import UNKNOWN, mean_of, ratio_of
 
@@ -57,14 +56,11 @@ def matches(study: Study) -> list[Match]:
     """Every pair of rivals on every data set, in the order of the experiment."""
     if not study.experiment.rivals or not study.measures:
         return []
-    places: dict[str, list[Group]] = {}
-    for group in study.groups:
-        places.setdefault(place_text(study, group), []).append(group)
-    labels = place_labels(study)
     return [
-        _match(study, labels[where], rivals, members) for where, members in places.items()
+        _match(study, place_label(study, members[0].place), rivals, members)
+        for members in by_place(study.groups).values()
         for rivals in study.experiment.rivals
-    ]  # fmt: skip
+    ]
 
 
 def rival_sheet(study: Study) -> Sheet | None:
@@ -94,18 +90,16 @@ def rival_sheet(study: Study) -> Sheet | None:
 
 def rivals_to_csv(study: Study) -> str:
     """The same as CSV with the columns `COLUMNS` in this order, with all digits."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for one in matches(study):
-        values = (
-            end for side in (one.ours, one.peer) for end in (mean_of(side.values).columns if side.values else UNKNOWN)
-        )
-        seconds = (mean_of(side.seconds).value if side.seconds else "" for side in (one.ours, one.peer))
-        ratios = (end for found in (one.ratios, one.equal) for end in (ratio_of(found).columns if found else UNKNOWN))
-        about = (study.name, one.where, one.ours.name, one.peer.name, one.metric, len(one.ratios))
-        writer.writerow((*about, *values, *seconds, *ratios, one.disturbed, one.left_out))
-    return out.getvalue()
+    return csv_text(COLUMNS, (_csv_line(study, one) for one in matches(study)))
+
+
+def _csv_line(study: Study, one: Match) -> tuple[object, ...]:
+    sides = (one.ours, one.peer)
+    values = (end for side in sides for end in (mean_of(side.values).columns if side.values else UNKNOWN))
+    seconds = (mean_of(side.seconds).value if side.seconds else "" for side in sides)
+    ratios = (end for found in (one.ratios, one.equal) for end in (ratio_of(found).columns if found else UNKNOWN))
+    about = (study.name, one.where, one.ours.name, one.peer.name, one.metric, len(one.ratios))
+    return (*about, *values, *seconds, *ratios, one.disturbed, one.left_out)
 
 
 def _match(study: Study, where: str, rivals: Rivals, found: list[Group]) -> Match:
@@ -187,7 +181,7 @@ def _reached(result: Result, measure: Measure, target: float) -> float | None:
 
 def _why_not(study: Study, pattern: Pattern, members: Iterable[Group]) -> str:
     """Why a rival was not measured beside these groups."""
-    places = {(group.data.identity, group.split.identity) for group in members}
+    places = {group.place.identity for group in members}
     for skip in study.skips:
         here = skip.split is None or (skip.data.identity, skip.split.identity) in places
         if skip.solver and here and _fits(pattern, skip.solver):

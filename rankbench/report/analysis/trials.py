@@ -1,7 +1,5 @@
 """The trials of tuning: the settings tried, their values on the validation set, and which were chosen."""
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isnan
@@ -9,7 +7,7 @@ from math import isnan
 from rankbench.names import show_settings
 from rankbench.records.cells import Cell, Measure
 from rankbench.records.studies import Entry, Study
-from rankbench.report.render.tables import Sheet
+from rankbench.report.render.tables import Sheet, csv_text
 
 COLUMNS = tuple("experiment data split repetition solver settings metric value seconds status chosen".split())
 
@@ -52,23 +50,19 @@ def best_first(found: Iterable[Trial]) -> list[Trial]:
 def trial_sheet(found: Iterable[Trial]) -> Sheet:
     """The table of trials, with the values of the chosen ones in bold."""
     listed = list(found)
-    several = len({trial.split for trial in listed}) > 1
+    where = ("data", "split") if len({trial.split for trial in listed}) > 1 else ("data",)
+    headings = (*where, "repetition", "solver", "settings", "metric", "value", "seconds", "chosen", "status")
     return Sheet(
-        headings=("data", "repetition", "solver", "settings", "metric", "value", "seconds", "chosen", "status"),
-        numeric=(False, True, False, False, False, True, True, False, False),
-        lines=tuple(_line(trial, several) for trial in listed),
-        best=frozenset((number, 5) for number, trial in enumerate(listed) if trial.chosen),
+        headings=headings,
+        numeric=tuple(heading in ("repetition", "value", "seconds") for heading in headings),
+        lines=tuple((*trial.shown[: len(where)], *_line(trial)) for trial in listed),
+        best=frozenset((number, headings.index("value")) for number, trial in enumerate(listed) if trial.chosen),
     )
 
 
 def trials_to_csv(found: Iterable[Trial]) -> str:
     """The trials as CSV with the columns `COLUMNS` in this order; missing values are empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for trial in found:
-        writer.writerow(_exact(getattr(trial, name)) for name in COLUMNS)
-    return out.getvalue()
+    return csv_text(COLUMNS, ([_exact(getattr(trial, name)) for name in COLUMNS] for trial in found))
 
 
 def _as_chosen(entry: Entry) -> Cell:
@@ -108,23 +102,11 @@ def _trial(experiment: str, entry: Entry, chosen: bool) -> Trial:
     )
 
 
-def _line(trial: Trial, several: bool) -> tuple[str, ...]:
-    data, split = trial.shown
-    rows = f"{data} {split}" if several else data
+def _line(trial: Trial) -> tuple[str, ...]:
     value = "" if trial.value is None else f"{trial.value:.4f}"
     seconds = "" if trial.seconds is None else f"{trial.seconds:.3f}"
-    chosen = "chosen" if trial.chosen else ""
-    return (
-        rows,
-        str(trial.repetition),
-        trial.solver,
-        trial.settings or "nothing to tune",
-        trial.metric,
-        value,
-        seconds,
-        chosen,
-        trial.status,
-    )
+    settings, chosen = trial.settings or "nothing to tune", "chosen" if trial.chosen else ""
+    return str(trial.repetition), trial.solver, settings, trial.metric, value, seconds, chosen, trial.status
 
 
 def _exact(value: object) -> object:

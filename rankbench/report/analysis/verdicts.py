@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from rankbench.records.studies import Study
-from rankbench.report.render.labels import data_title
+from rankbench.report.render.labels import data_title, place_headings
 from rankbench.report.render.tables import Row, Sheet, interval_text, measured_text, published_text, rows
 
 
@@ -40,12 +40,13 @@ def published_sheet(study: Study) -> Sheet | None:
     found = [row for row in rows(study) if row.published is not None]
     if not found:
         return None
+    where = place_headings(study)
     return Sheet(
-        headings=("data", "solver", "metric", "published", "measured", "difference", "95 %", "verdict"),
-        numeric=(False, False, False, True, True, True, True, False),
+        headings=(*where, "solver", "metric", "published", "measured", "difference", "95 %", "verdict"),
+        numeric=(*(False for _ in where), False, False, True, True, True, True, False),
         lines=tuple(_line(study, row) for row in found),
-        best=frozenset((number, 4) for number, row in enumerate(found) if row.bold),
-        solvers=tuple(row.shown[1] for row in found),
+        best=frozenset((number, len(where) + 3) for number, row in enumerate(found) if row.bold),
+        solvers=tuple(row.shown[-1] for row in found),
     )
 
 

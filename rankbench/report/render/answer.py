@@ -36,11 +36,10 @@ class Line:
 def ranking(study: Study) -> list[Line]:
     """The solvers of a study of one data set and split, from best to worst by the first metric; failures last."""
     first = study.measures[0]
-    table = {(row.shown[1], row.solver, row.settings): row for row in rows(study) if row.metric == first.label}
-    named = study.groups
     lines = [
-        Line(group, row, verdict_of(study, group, first.label))
-        for group, row in zip(named, table.values(), strict=True)
+        Line(row.group, row, verdict_of(study, row.group, first.label))
+        for row in rows(study)
+        if row.group and row.metric == first.label
     ]
     return sorted(lines, key=lambda line: _place(line, first))
 

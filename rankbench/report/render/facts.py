@@ -8,8 +8,8 @@ from rankbench.experiments import Budget
 from rankbench.records.studies import Study
 from rankbench.report.analysis.durations import at_a_time, elapsed, spelled
 from rankbench.report.analysis.evidence import samples
-from rankbench.report.render.labels import metric_labels
-from rankbench.report.render.tables import Row, place_labels, place_text, rows
+from rankbench.report.render.labels import metric_labels, place_label
+from rankbench.report.render.tables import Row, rows
 
 _DIGITS = 12  # of a hash, as many as those of a fingerprint
 
@@ -82,10 +82,9 @@ def _budget(budget: Budget) -> str:
 
 def _splits(study: Study) -> Iterator[str]:
     """A line for each data set and split, with the hash of every repetition's parts."""
-    names = place_labels(study)
     found: dict[str, dict[int, str]] = {}
     for group in study.groups:
-        hashes = found.setdefault(names[place_text(study, group)], {})
+        hashes = found.setdefault(place_label(study, group.place), {})
         hashes |= {result.cell.place.repetition: result.split[:_DIGITS] for result in group.good if result.split}
     for name, hashes in found.items():
         if hashes:
@@ -94,14 +93,13 @@ def _splits(study: Study) -> Iterator[str]:
 
 def _pairs(study: Study) -> Iterator[str]:
     """A line for each data set and split with the number of pairs that a metric over all pairs is an average of."""
-    names = place_labels(study)
     over_pairs = [one.label for one in study.measures if not one.source and one.record.settings.average == "pairs"]
     found: dict[str, str] = {}
     for group in study.groups:
         known = samples(study, group) if over_pairs else {}
         for sample in (known[label] for label in over_pairs if label in known):
             pairs, users = sample.weights[0][sample.counted[0]].sum(), int(sample.counted[0].sum())
-            found.setdefault(names[place_text(study, group)], f"{int(pairs):,} of {users:,} users")
+            found.setdefault(place_label(study, group.place), f"{int(pairs):,} of {users:,} users")
     yield from (f"{name}: {count}" for name, count in found.items())
 
 
@@ -115,11 +113,11 @@ def _machines(study: Study) -> Iterator[str]:
 
 def _left_out(study: Study, table: Iterable[Row]) -> Iterator[str]:
     """A line for each data set with users whom a metric does not count; it names the metrics if they differ."""
-    names, metrics = place_labels(study), metric_labels(study)
+    metrics = metric_labels(study)
     found: dict[str, dict[str, str]] = {}
     for row in table:
-        if row.left_out and row.users is not None:
-            by_metric = found.setdefault(names[row.shown[0]], {})
+        if row.group and row.left_out and row.users is not None:
+            by_metric = found.setdefault(place_label(study, row.group.place), {})
             by_metric[metrics[row.metric]] = f"{row.left_out:.0f} of {row.left_out + row.users:.0f}"
     for name, by_metric in found.items():
         counts: dict[str, list[str]] = {}
@@ -132,11 +130,10 @@ def _left_out(study: Study, table: Iterable[Row]) -> Iterator[str]:
 
 def _unscored(study: Study, table: Iterable[Row]) -> Iterator[str]:
     """A line for each data set with held-out pairs to which a model gives no score: from the fewest to the most."""
-    names = place_labels(study)
     found: dict[str, list[float]] = {}
     for row in table:
-        if row.unscored:
-            found.setdefault(names[row.shown[0]], []).append(row.unscored)
+        if row.group and row.unscored:
+            found.setdefault(place_label(study, row.group.place), []).append(row.unscored)
     for name, shares in found.items():
         least, most = f"{min(shares):.2%}", f"{max(shares):.2%}"
         yield f"{name}: {most if least == most else f'{least} to {most}, by solver'}"

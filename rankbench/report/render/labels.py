@@ -13,7 +13,7 @@ from rankbench.data import DATASETS
 from rankbench.names import Named, show_value
 from rankbench.names.registry import class_at
 from rankbench.names.user_files import is_from_file
-from rankbench.records.cells import Measure
+from rankbench.records.cells import DataSplit, Measure
 from rankbench.records.studies import Study
 
 _Naming = Callable[[Named, Iterable[Named]], str]
@@ -103,6 +103,27 @@ def split_labels(study: Study) -> Mapping[str, str]:
     """The name of each split of the study, by its text as written."""
     found = {entry.cell.place.split.written: entry.cell.place.split for entry in study.entries}
     return _labels(found.values(), study.experiment.names.splits, _split_name)
+
+
+def place_text(study: Study, place: DataSplit) -> str:
+    """A data set as the user wrote it, with the split where the study has several: the text of a place on one line."""
+    return place.written if study.has_several_splits else place.data.written
+
+
+def place_columns(study: Study, place: DataSplit) -> tuple[str, ...]:
+    """The same as the first columns of a table, which `place_headings` names."""
+    return (place.data.written, place.split.written) if study.has_several_splits else (place.data.written,)
+
+
+def place_headings(study: Study) -> tuple[str, ...]:
+    """The headings of the columns that say where a row was measured."""
+    return ("data", "split") if study.has_several_splits else ("data",)
+
+
+def place_label(study: Study, place: DataSplit) -> str:
+    """The name for people of a place: that of its data, and that of its split where the study has several."""
+    data = data_labels(study)[place.data.written]
+    return f"{data}, {split_labels(study)[place.split.written]}" if study.has_several_splits else data
 
 
 def metric_labels(study: Study) -> Mapping[str, str]:

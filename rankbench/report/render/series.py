@@ -7,7 +7,7 @@ from math import inf, isnan, log10
 from statistics import fmean, pstdev
 
 from rankbench.records.studies import Group, Study
-from rankbench.report.analysis.evidence import verdict_of
+from rankbench.report.analysis.evidence import by_place, verdict_of
 from rankbench.report.analysis.families import split_by_family, split_by_input, split_by_rivals
 from rankbench.report.analysis.growth import Course, courses
 from rankbench.report.analysis.published import Beside, beside
@@ -17,9 +17,9 @@ from rankbench.report.render.labels import (
     data_labels,
     data_title,
     metric_axis,
+    place_label,
     setting_label,
     solver_labels,
-    split_labels,
 )
 from rankbench.report.study import bound_of, setting_of, speed_ups
 
@@ -268,14 +268,8 @@ def _gap(panel: Panel) -> tuple[float, float] | None:
 def _by_place(question: _Question) -> list[tuple[str, list[Group]]]:
     """The groups of each data set and split, with the title of their panel."""
     study = question.study
-    data, splits = data_labels(study), split_labels(study)
-    several = study.has_several_splits
-    found: dict[tuple[str, str], tuple[str, list[Group]]] = {}
-    for group in question.good:
-        split = f", {splits[group.split.written]}" if several else ""
-        key = (group.data.identity, group.split.identity)
-        found.setdefault(key, (_capital(f"{data[group.data.written]}{split}"), []))[1].append(group)
-    return list(found.values())
+    places = by_place(question.good).values()
+    return [(_capital(place_label(study, members[0].place)), members) for members in places]
 
 
 def _curves(question: _Question) -> list[Panel]:

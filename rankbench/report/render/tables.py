@@ -27,7 +27,7 @@ from rankbench.report.analysis.published import (
     remarks,
     without_measurement,
 )
-from rankbench.report.render.labels import data_labels, metric_labels, split_labels
+from rankbench.report.render.labels import metric_labels, place_columns, place_headings, place_text
 from rankbench.report.study import (
     bound_of,
     cached_by_study,
@@ -39,7 +39,7 @@ from rankbench.report.study import (
 )
 
 COLUMNS = tuple(
-    "experiment data solver settings metric published measured sd n seconds peak_mb determinism status "
+    "experiment data split solver settings metric published measured sd n seconds peak_mb determinism status "
     "users left_out unscored published_on computed prepare load low high p effect".split()
 )
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
@@ -72,6 +72,7 @@ class Row:
 
     experiment: str
     data: str
+    split: str
     solver: str
     settings: str
     metric: str
@@ -94,7 +95,8 @@ class Row:
     high: float | None = None
     p: float | None = None  # of the difference from the best solver on the same data, adjusted by Holm's method
     effect: float | None = None  # that difference over the standard deviation of the users' differences
-    shown: tuple[str, str] = ("", "")  # data and solver as the user wrote them; from here on not in the CSV
+    group: Group | None = None  # None where nothing was measured; from here on not in the CSV
+    shown: tuple[str, ...] = ()  # data, the split where the study has several, and solver as the user wrote them
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
     elsewhere: bool = False  # the published number was measured on other data
@@ -142,10 +144,9 @@ class Column:
 @cached_by_study
 def rows(study: Study) -> tuple[Row, ...]:
     """The rows of a study: one for every group and metric, then the skipped parts."""
-    several = study.has_several_splits
     found: list[Row] = []
     for group in study.groups:
-        row = _row(study, group, several)
+        row = _row(study, group)
         found += [_measured_row(row, study, group, measure.label) for measure in study.measures]
     return (*found, *(row for skip in study.skips for row in _skipped_rows(study, skip)))
 
@@ -156,7 +157,19 @@ def notes(study: Study) -> list[str]:
     if tune := study.experiment.tune:
         labels = [measure.label for measure in study.measures]
         lines.append(f"Tuned equally: {described_tuning(tune, labels)}.{_patience(study)}")
-    return [*lines, *_lookalikes(study), *verdict_notes(study), *timing_notes(study), *study.notes]
+    return [*lines, *_lookalikes(study), *failures(study), *verdict_notes(study), *timing_notes(study), *study.notes]
+
+
+def failures(study: Study) -> list[str]:
+    """A line for each reason why cells or trials did not end well, with the first of them; empty if all did."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for entry in (*study.entries, *study.trials):
+        if entry.status not in ("ok", "pending"):
+            found.setdefault((entry.status, entry.reason), []).append(entry.cell.label)
+    return [
+        f"{status}: {safe(labels[0])}{f' and {len(labels) - 1} more' if len(labels) > 1 else ''}: {reason}"
+        for (status, reason), labels in found.items()
+    ]
 
 
 def _patience(study: Study) -> str:
@@ -183,10 +196,9 @@ def timing_notes(study: Study) -> list[str]:
 def verdict_notes(study: Study) -> list[str]:
     """Where the users of a data set cannot tell its solvers apart, and the differences that they would show."""
     found = [one for one in evidence(study).values() if len(one.verdicts) > 1 and not one.tells]
-    written = {(group.data.identity, group.split.identity): group for group in study.groups}
     lines = []
     for one in found:
-        line = f"{written[one.place].data.written}, {one.label}: no solver can be told from the best one"
+        line = f"{place_text(study, one.place)}, {one.label}: no solver can be told from the best one"
         seen = one.detectable
         more = f"; with {one.users} users, differences from about {seen:.2g} up would show" if seen else ""
         lines.append(f"{line}{more}.")
@@ -205,27 +217,32 @@ def sheet(study: Study) -> Sheet:
     """The table of a study; some columns are left out if they would be empty."""
     table = rows(study)
     columns = _columns(study, table)
-    names = ["data", "solver", *(["chosen"] if any(row.chosen for row in table) else [])]
+    names = [*place_headings(study), "solver", *(["chosen"] if any(row.chosen for row in table) else [])]
     costs = _costs(study, table)
     lines: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in table:
-        lines.setdefault((row.data, row.solver, row.shown[1], row.settings, str(row.pace)), {})[row.metric] = row
+        key = (row.data, row.split, row.solver, row.shown[-1], row.settings, str(row.pace))
+        lines.setdefault(key, {})[row.metric] = row
     return Sheet(
         headings=(*names, *(column.heading for column in columns), *costs, "status"),
         numeric=(*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False),
-        lines=tuple(_line(by_metric, columns, len(names) > 2, costs) for by_metric in lines.values()),
+        lines=tuple(_line(by_metric, columns, names[-1] == "chosen", costs) for by_metric in lines.values()),
         best=_best(list(lines.values()), columns, len(names)),
-        solvers=tuple(solver for _, _, solver, *_ in lines),
+        solvers=tuple(solver for _, _, _, solver, *_ in lines),
     )
 
 
 def to_csv(table: Iterable[Row]) -> str:
     """The rows as CSV with the columns `COLUMNS` in this order, on which scripts rely; missing values are empty."""
+    return csv_text(COLUMNS, ([_exact(name, getattr(row, name)) for name in COLUMNS] for row in table))
+
+
+def csv_text(columns: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
+    """Lines as CSV under these headings."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in table:
-        writer.writerow({name: _exact(name, getattr(row, name)) for name in COLUMNS})
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(lines)
     return out.getvalue()
 
 
@@ -324,7 +341,7 @@ def _line(
     by_metric: Mapping[str, Row], columns: list[Column], tuned: bool, costs: Mapping[str, Callable[[Row], str]]
 ) -> tuple[str, ...]:
     first = next(iter(by_metric.values()))
-    names = [first.shown[0], first.shown[1] + _promise(first), *([first.chosen] if tuned else [])]
+    names = [*first.shown[:-1], first.shown[-1] + _promise(first), *([first.chosen] if tuned else [])]
     numbers = [column.number(by_metric[column.label]) if column.label in by_metric else "" for column in columns]
     return (*names, *numbers, *(cost(first) for cost in costs.values()), first.status)
 
@@ -360,22 +377,7 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> 
     )
 
 
-def place_text(study: Study, group: Group) -> str:
-    """The data set of a group as the user wrote it, with the split where the study has several."""
-    return f"{group.data.written} {group.split.written}" if study.has_several_splits else group.data.written
-
-
-def place_labels(study: Study) -> Mapping[str, str]:
-    """The name for people of each data set, or of each data set and split, by its text in `place_text`."""
-    data, splits, several = data_labels(study), split_labels(study), study.has_several_splits
-    return {
-        place_text(study, group): f"{data[one]}, {splits[group.split.written]}" if several else data[one]
-        for group in study.groups
-        for one in [group.data.written]
-    }
-
-
-def _row(study: Study, group: Group, several: bool) -> Row:
+def _row(study: Study, group: Group) -> Row:
     """A row with the fields that all metrics of a group share."""
     settings = joined_settings(group)
     pace = _pace_of(study, group) if varies_threads(study) else None
@@ -383,7 +385,8 @@ def _row(study: Study, group: Group, several: bool) -> Row:
     good = group.good
     return Row(
         experiment=study.name,
-        data=f"{group.data.full} {group.split.full}" if several else group.data.full,
+        data=group.data.full,
+        split=group.split.full,
         solver=group.solver.name,
         settings=show_settings({**settings, "threads": group.threads} if pace else settings),
         metric="",
@@ -394,7 +397,8 @@ def _row(study: Study, group: Group, several: bool) -> Row:
         unscored=mean_of(result.unscored for result in good),
         prepare=mean_of(result.prepare for result in good),
         load=mean_of(result.load for result in good),
-        shown=(place_text(study, group), group.solver.written),
+        group=group,
+        shown=(*place_columns(study, group.place), group.solver.written),
         chosen=_chosen(study, group),
         pace=pace,
         step=step,
@@ -480,12 +484,12 @@ def _skipped_rows(study: Study, skip: Skip) -> list[Row]:
     data = skip.data
     if skip.split or skip.failed or not (published := without_measurement(study, data)):
         return [_skipped_row(study, skip)]
-    places = [f"{data.written} {entry.split}" if entry.split else data.written for entry in published]
     paces = {str(entry.solver): entry.value for entry in published if entry.metric == PER_STEP}
     return [_skipped_row(study, skip)] + [
         Row(
             study.name,
-            place,
+            data.written,
+            split,
             str(entry.solver),
             settings="",
             metric=entry.metric,
@@ -493,21 +497,27 @@ def _skipped_rows(study: Study, skip: Skip) -> list[Row]:
             published_sd=entry.sd,
             published_on=data.written,
             published_step=paces.get(str(entry.solver)),
-            shown=(place, str(entry.solver)),
+            shown=_shown(study, data.written, split, str(entry.solver)),
         )
-        for place, entry in zip(places, published, strict=True)
+        for entry in published
         if entry.metric != PER_STEP
+        for split in [str(entry.split or "")]
     ]
 
 
 def _skipped_row(study: Study, skip: Skip) -> Row:
-    parts = " ".join(part.written for part in (skip.data, skip.split) if part)
+    split = skip.split.written if skip.split else ""
     solver, settings = "", ""
     if skip.solver:
         solver, settings = skip.solver.name, show_settings(dict(skip.solver.given))
-    shown = (parts, skip.solver.written if skip.solver else "all solvers")
+    shown = _shown(study, skip.data.written, split, skip.solver.written if skip.solver else "all solvers")
     status = "failed" if skip.failed else "skipped"
-    return Row(study.name, parts, solver, settings, metric="", status=status, shown=shown)
+    return Row(study.name, skip.data.written, split, solver, settings, metric="", status=status, shown=shown)
+
+
+def _shown(study: Study, data: str, split: str, solver: str) -> tuple[str, ...]:
+    """The columns that name a row in a table, from texts."""
+    return (data, split, solver) if study.has_several_splits else (data, solver)
 
 
 def _lookalikes(study: Study) -> list[str]:

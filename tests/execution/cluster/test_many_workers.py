@@ -7,7 +7,7 @@ import pytest
 from execution.test_isolation import task_of
 
 from rankbench.core.errors import UserError
-from rankbench.execution.isolation import Caps, Interrupted, Outcome
+from rankbench.execution.isolation import Caps, Interrupted
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 
@@ -18,6 +18,7 @@ from rankbench.execution import machine  # noqa: E402
 from rankbench.execution.cluster import driver as cluster  # noqa: E402
 from rankbench.execution.cluster.driver import Cluster, _Gone, _Worker  # noqa: E402
 from rankbench.execution.cluster.worker import Introduction, Order  # noqa: E402
+from rankbench.execution.worker import ended_early  # noqa: E402
 
 HERE = "tcp://here:1"
 CANCELLED = FutureCancelledError("key", "scheduler-connection-lost")
@@ -187,7 +188,7 @@ def test_a_worker_that_left_the_cluster_is_gone_and_its_cell_is_cancelled(driver
 
 def test_what_breaks_the_order_itself_is_the_failure_of_its_cell(driver, task):
     found = answered(driver, task, threading.Event(), Answer(error=TypeError("cannot be sent")))
-    assert found == Outcome("failed", "TypeError: cannot be sent")
+    assert found == ended_early("failed", "TypeError: cannot be sent")
 
 
 def test_a_run_that_is_stopped_waits_for_no_answer(driver, task, stopped):
@@ -253,7 +254,7 @@ def test_a_training_in_parts_ends_with_the_run_or_with_a_worker(driver, worker, 
 
     def trained(server, task, caps, halt):
         if ends == "lost":
-            return Outcome("lost", "a member is gone")
+            return ended_early("lost", "a member is gone")
         if ends == "stopped":
             stop.set()
         raise Interrupted

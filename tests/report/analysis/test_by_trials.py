@@ -1,9 +1,7 @@
 """The winner against the number of trials, from made-up trials."""
 
-from dataclasses import replace
-
 import pytest
-from helpers import SPACES, made_up, prepared, silent, tuned
+from helpers import SPACES, altered, made_up, prepared, silent, tuned
 
 from rankbench.experiments.spaces import Tune
 from rankbench.records.cells import Selection
@@ -87,5 +85,5 @@ def test_a_repetition_with_fewer_trials_keeps_its_last_value(tmp_path):
     last = [one for one in found.trials if one.cell.solver_text == "sgd[step=0.1,lam=3]"][1]
     assert last.cell.place.repetition == 1
     fewer = tuple(one for one in found.trials if one is not last)
-    by_solver = {one.solver: one for one in standings(replace(found, trials=fewer))}
+    by_solver = {one.solver: one for one in standings(altered(found, trials=fewer))}
     assert by_solver["sgd[step=0.1]"].values == pytest.approx((0.5, 0.6, (0.9 + 0.6) / 2))

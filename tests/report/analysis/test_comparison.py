@@ -13,7 +13,7 @@ from rankbench.core.errors import UserError
 from rankbench.records.cells import Selection
 from rankbench.records.results import Counted
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.comparison import BETTER, SAME, UNSEEN, WORSE, between, sheet_of, to_csv, within
+from rankbench.report.analysis.comparison import BETTER, COLUMNS, SAME, UNSEEN, WORSE, between, sheet_of, to_csv, within
 from rankbench.report.study import study
 
 pytestmark = pytest.mark.slow
@@ -128,7 +128,9 @@ def test_the_verb_compares_an_experiment_or_two_folders(monkeypatch, capsys, tmp
     assert compared(monkeypatch, "tiny", "--out", tmp_path / "one") == 0
     assert "tiny: each two solvers, user by user" in capsys.readouterr().out
     assert compared(monkeypatch, "tiny", "--out", tmp_path / "one", "--csv") == 0
-    assert capsys.readouterr().out.startswith("experiment,data,first,second,metric,one,other,difference,low,high,p")
+    assert capsys.readouterr().out.startswith(
+        "experiment,data,split,first,second,metric,one,other,difference,low,high,p"
+    )
     assert compared(monkeypatch, tmp_path / "one", tmp_path / "one", "--fail-if-worse") == 0
     assert compared(monkeypatch, tmp_path / "one", tmp_path / "other") == 0
     assert compared(monkeypatch, tmp_path / "one", tmp_path / "other", "--fail-if-worse") == 1
@@ -152,3 +154,17 @@ def test_wrong_use_is_one_line(monkeypatch, capsys, tmp_path, words, line):
     assert compared(monkeypatch, *words) == 1
     told = capsys.readouterr().err
     assert line in told and told.count("\n") == 1
+
+
+SPLITS = ("n-per-user[n=8,least=5]", "n-per-user[n=9,least=5]")
+
+
+def test_comparisons_on_several_splits_say_on_which(tmp_path):
+    found = within(kept(tmp_path, splits=SPLITS))
+    assert len(found) == 2 * 3 * 2
+    assert [one.split for one in found] == [SPLITS[0]] * 6 + [SPLITS[1]] * 6
+    assert sheet_of(found).headings[:3] == ("data", "split", "metric")
+    assert {line[:2] for line in sheet_of(found).lines} == {(found[0].data, split) for split in SPLITS}
+    lines = list(csv.DictReader(io.StringIO(to_csv(found))))
+    assert [(line["data"], line["split"]) for line in lines] == [(one.data, one.split) for one in found]
+    assert list(lines[0]) == list(COLUMNS) == list(found[0].record)

@@ -6,7 +6,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from helpers import around, made_up, prepared, ran, tiny
+from helpers import altered, around, made_up, prepared, ran, tiny
 
 from rankbench.records.results import Counted, pairs_of
 from rankbench.records.store import values_of
@@ -141,7 +141,7 @@ def test_repetitions_with_other_users_have_no_verdict(study):
     for entry in found.entries:
         counted = (Counted(20 + entry.cell.place.repetition, 0),) * len(entry.cell.measures)
         entries.append(replace(entry, result=replace(entry.result, counted=counted)))
-    assert not evidence(replace(found, entries=tuple(entries)))
+    assert not evidence(altered(found, entries=tuple(entries)))
 
 
 def test_evidence_is_gathered_once_for_a_study(study):

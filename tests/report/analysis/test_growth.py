@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import isclose
 
 import pytest
-from helpers import MACHINE, colours, made_up, prepared, rankbench, tiny
+from helpers import MACHINE, altered, colours, made_up, prepared, rankbench, tiny
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
@@ -96,19 +96,19 @@ def test_the_csv_has_all_digits_and_both_ends_of_the_theory(study):
 def test_times_that_other_cells_disturbed_give_no_exponent_and_other_machines_none(study):
     found = study()
     entries = tuple(replace(entry, result=replace(entry.result, contended=True)) for entry in found.entries)
-    assert all(course.time is None and course.memory for course in courses(replace(found, entries=entries)))
-    (row, _) = csv.DictReader(io.StringIO(exponents_to_csv(replace(found, entries=entries))))
+    assert all(course.time is None and course.memory for course in courses(altered(found, entries=entries)))
+    (row, _) = csv.DictReader(io.StringIO(exponents_to_csv(altered(found, entries=entries))))
     assert row["seconds"] == "" and isclose(float(row["memory"]), 1)
     elsewhere = replace(MACHINE, cpu="another")
     last = replace(found.entries[-1], result=replace(found.entries[-1].result, machine=elsewhere))
-    first, second = courses(replace(found, entries=(*found.entries[:-1], last)))
+    first, second = courses(altered(found, entries=(*found.entries[:-1], last)))
     assert first.time and second.time is None
 
 
 def test_a_disturbed_time_is_marked(study):
     found = study()
     first = replace(found.entries[0], result=replace(found.entries[0].result, load=1.0))
-    table = exponent_sheet(replace(found, entries=(first, *found.entries[1:])))
+    table = exponent_sheet(altered(found, entries=(first, *found.entries[1:])))
     assert [line[2] for line in table.lines] == ["1.00*", "2.00"]
 
 
@@ -178,7 +178,7 @@ def test_the_figure_has_seconds_and_memory_on_logarithmic_axes(study, tmp_path):
 def test_results_that_did_not_end_well_leave_no_figure_and_no_table(study):
     found = study()
     entries = tuple(replace(entry, result=replace(entry.result, status="failed")) for entry in found.entries)
-    nothing = replace(found, entries=entries)
+    nothing = altered(found, entries=entries)
     assert drawing(nothing) is None and exponent_sheet(nothing) is None and cost_tables(nothing) == []
 
 

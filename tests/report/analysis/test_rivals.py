@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import sqrt
 
 import pytest
-from helpers import MACHINE, made_up, prepared, rankbench, tiny
+from helpers import MACHINE, altered, made_up, prepared, rankbench, tiny
 
 from rankbench import experiments
 from rankbench.experiments.costs import Rivals
@@ -47,7 +47,7 @@ def result_of(cell):
 
 def changed(found, **changes):
     """The study with all results changed."""
-    return replace(
+    return altered(
         found, entries=tuple(replace(entry, result=replace(entry.result, **changes)) for entry in found.entries)
     )
 
@@ -69,7 +69,7 @@ def test_a_training_whose_start_is_as_good_already_has_no_time_to_equal_quality(
     flat = tuple(Point(step, 1.0 + step, (0.6,)) for step in range(4))
     sgd = [replace(entry, result=replace(entry.result, curve=flat)) if entry.cell.solver.name == "sgd" else entry
            for entry in found.entries]  # fmt: skip
-    (match,) = matches(replace(found, entries=tuple(sgd)))
+    (match,) = matches(altered(found, entries=tuple(sgd)))
     assert match.equal == () and len(match.ratios) == 2
 
 
@@ -84,7 +84,7 @@ def test_a_solver_of_a_single_model_is_compared_by_its_whole_training(study):
     found = study()
     single = [replace(entry, result=replace(entry.result, curve=(Point(0, 26.0, (0.5,)),)))
               if entry.cell.solver.name == "sgd" else entry for entry in found.entries]  # fmt: skip
-    (match,) = matches(replace(found, entries=tuple(single)))
+    (match,) = matches(altered(found, entries=tuple(single)))
     assert match.ratios == (26 / 13, 26 / 16) and match.equal == (26 / 11, 26 / 12)
 
 
@@ -114,9 +114,9 @@ def test_times_that_cannot_be_compared_are_left_out_and_disturbed_ones_marked(st
     (contended,) = matches(changed(found, contended=True))
     assert contended.ratios == () and "undisturbed by other cells" in contended.left_out
     last = replace(found.entries[-1], result=replace(found.entries[-1].result, machine=replace(MACHINE, cpu="other")))
-    (once,) = matches(replace(found, entries=(*found.entries[:-1], last)))
+    (once,) = matches(altered(found, entries=(*found.entries[:-1], last)))
     assert once.ratios == (4.0,)
-    assert rival_sheet(replace(found, entries=(*found.entries[:-1], last))).lines[0][8:10] == ("4.00", "")
+    assert rival_sheet(altered(found, entries=(*found.entries[:-1], last))).lines[0][8:10] == ("4.00", "")
     assert "*" in rival_sheet(changed(found, load=1.0)).lines[0][4]
 
 
@@ -125,12 +125,12 @@ def test_a_peer_that_is_not_installed_is_named_with_the_reason_and_the_others_st
     place = found.entries[0].cell.place
     absent = SOLVERS.resolve("cornac-mf")
     skip = Skip(place.data, place.split, absent, "cornac-mf needs a package that is not installed", "pip install it")
-    first, second, third = matches(replace(found, skips=(skip,)))
+    first, second, third = matches(altered(found, skips=(skip,)))
     assert first.left_out == "cornac-mf needs a package that is not installed; to get it: pip install it"
     assert first.peer.name == "MF of cornac" and first.ours.values and first.ratios == ()
     assert second.left_out == "" and second.ratios
     assert third.left_out == "mf has not run"
-    assert rival_sheet(replace(found, skips=(skip,))).lines[0][-1] == first.left_out
+    assert rival_sheet(altered(found, skips=(skip,))).lines[0][-1] == first.left_out
     assert len(list(csv.DictReader(io.StringIO(rivals_to_csv(found))))) == 3
 
 
@@ -138,7 +138,7 @@ def test_a_rival_that_failed_is_named_with_the_reason(study):
     found = study()
     failed = [replace(entry, result=replace(entry.result, status="failed", reason="it broke"))
               if entry.cell.solver.name == "sgd" else entry for entry in found.entries]  # fmt: skip
-    (match,) = matches(replace(found, entries=tuple(failed)))
+    (match,) = matches(altered(found, entries=tuple(failed)))
     assert match.left_out == "sgd failed: it broke" and match.ratios == ()
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers import around, made_up, prepared, tiny
+from helpers import altered, around, made_up, prepared, tiny
 
 from rankbench.experiments import Published
 from rankbench.names import Pattern
@@ -90,6 +90,6 @@ def test_without_published_numbers_there_is_no_scoreboard(study):
     assert scoreboard([]) == []
     html = page([Section(found, "tiny")])
     assert "2 published numbers" in html
-    bare = replace(found, experiment=replace(found.experiment, published=()))
+    bare = altered(found, experiment=replace(found.experiment, published=()))
     html = re.sub(r"<script.*?</script>", "", page([Section(bare, "tiny")]), flags=re.S)
     assert scoreboard([bare]) == [] and "published numbers" not in html

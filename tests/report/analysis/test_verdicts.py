@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, around, made_up, prepared, tiny
+from helpers import MACHINE, altered, around, made_up, prepared, tiny
 
 from rankbench.experiments import Budget, Published
 from rankbench.names import Pattern
@@ -108,7 +108,7 @@ def test_the_share_of_pairs_without_a_score_is_a_range_over_solvers(study):
     found = study()
     odd = [replace(one, result=replace(one.result, unscored=0.25 if one.cell.solver.name == "sgd" else 0.125))
            for one in found.entries]  # fmt: skip
-    (line,) = lines_of(replace(found, entries=tuple(odd)))["pairs without a score"]
+    (line,) = lines_of(altered(found, entries=tuple(odd)))["pairs without a score"]
     assert line.endswith(": 12.50% to 25.00%, by solver")
 
 
@@ -117,7 +117,7 @@ def test_several_splits_and_machines_have_a_line_each(study):
     found = study(splits=splits, changes={"split": "cd" * 32})
     assert len(lines_of(found)["split hashes"]) == 2
     entries = (replace(found.entries[0], result=replace(found.entries[0].result, machine=replace(MACHINE, cpu="b"))),)
-    assert len(lines_of(replace(found, entries=(*entries, *found.entries[1:])))["machine"]) == 2
+    assert len(lines_of(altered(found, entries=(*entries, *found.entries[1:])))["machine"]) == 2
 
 
 def test_results_of_older_versions_without_hashes_of_splits_have_no_line_of_them(study):

@@ -1,6 +1,7 @@
 """The figure of every experiment, from made-up results: nothing cut off, no text over another, the right numbers."""
 
 import hashlib
+from dataclasses import replace
 from itertools import combinations
 from math import nan
 from statistics import fmean
@@ -17,8 +18,9 @@ from rankbench import experiments
 from rankbench.core.contract import Determinism
 from rankbench.planning.plan import resolved
 from rankbench.records.cells import Cell, Place, Selection
+from rankbench.records.plans import Plan
 from rankbench.records.results import Point, RankingFunction, Result, Weight
-from rankbench.records.studies import Entry, Study
+from rankbench.records.studies import Study
 from rankbench.report.analysis.published import beside
 from rankbench.report.render import series
 from rankbench.report.render.figures import MARKERS, figure_of, lay_out, style
@@ -71,8 +73,8 @@ def made(name, full):
         for data in asked.data for split in asked.splits for repetition in asked.repetitions
         for solver in asked.solvers for threads in asked.threads
     ]  # fmt: skip
-    entries = tuple(Entry(cell, result_of(cell)) for cell in cells)
-    return Study(experiment, "full" if full else "quick", 0, asked.measures, entries, ())
+    planned = Plan(experiment, "full" if full else "quick", 0, asked.measures, tuple(cells))
+    return Study(planned, {cell.key: result_of(cell) for cell in cells})
 
 
 def interval_of(study, group, label):
@@ -278,9 +280,9 @@ def test_a_value_that_is_not_a_number_is_not_drawn():
     entries = study.entries
     gone = tuple(Point(one.step, one.seconds, (nan,) * 4) for one in entries[0].result.curve)
     lost = [entry.cell.solver == entries[0].cell.solver for entry in entries]
-    changed = tuple(
-        Entry(entry.cell, Result(**{**vars(entry.result), "curve": gone})) if without else entry
+    changed = {
+        entry.cell.key: replace(entry.result, curve=gone) if without else entry.result
         for entry, without in zip(entries, lost, strict=True)
-    )
-    found = drawing(Study(study.experiment, "quick", 0, study.measures, changed, ()))
+    }
+    found = drawing(replace(study, by_key=changed))
     assert len(found.panels[0].lines) == 2

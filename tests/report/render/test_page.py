@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import nan
 
 import pytest
-from helpers import around, made_up, prepared, tiny
+from helpers import altered, around, made_up, prepared, tiny
 
 from rankbench.experiments import Figure, Published
 from rankbench.names import Pattern
@@ -150,6 +150,6 @@ def test_experiments_stand_under_their_paper_and_the_scoreboard_leads_there(stud
 
 
 def test_the_json_of_a_figure_ends_no_script(study):
-    evil = replace(found := study(), experiment=replace(found.experiment, figure=Figure("sweep", x="</script>")))
+    evil = altered(found := study(), experiment=replace(found.experiment, figure=Figure("sweep", x="</script>")))
     (text,) = re.findall(r'class="figures">(.*?)</script>', page([section(evil)]))
     assert "script" in json.loads(text)["pairwise-error"]["layout"]["xaxis"]["title"]["text"]

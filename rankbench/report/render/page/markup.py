@@ -7,9 +7,9 @@ from html import escape
 from rankbench.records.studies import Study
 from rankbench.report.analysis.verdicts import Finding
 from rankbench.report.render.facts import Fact
-from rankbench.report.render.labels import metric_labels, solver_labels
+from rankbench.report.render.labels import data_labels, metric_labels, solver_labels, split_labels
 from rankbench.report.render.page.plots import Key
-from rankbench.report.render.tables import Sheet, place_labels
+from rankbench.report.render.tables import Sheet
 
 _MANY = 6  # lines of a fact that are shown without being asked for
 _LONG = 20  # characters of a heading that needs room
@@ -18,7 +18,7 @@ Labels = Mapping[str, str]  # the name for people, by the text that an experimen
 
 def labels_of(study: Study) -> Labels:
     """The names for people of all that the tables of a study name."""
-    return {**place_labels(study), **metric_labels(study), **solver_labels(study)}
+    return {**data_labels(study), **split_labels(study), **metric_labels(study), **solver_labels(study)}
 
 
 def table(sheet: Sheet, about: str, labels: Labels | None = None, links: Mapping[str, str] | None = None) -> str:

@@ -1,14 +1,15 @@
-"""A cell's keeper: the parent process of the solver's process, which ends all processes of the cell.
+"""A cell's supervisor: the parent process of the solver's process, which ends all processes of the cell.
 
-    driver -- server -- guard -- keeper -- solver -- processes that the solver starts
+    driver -- server -- guard -- supervisor -- solver -- processes that the solver starts
 
-The server forks a guard for each cell, the guard forks the keeper, and the keeper forks the process that trains. If
-the keeper is killed, the guard ends all processes of the cell in its place; if the guard is killed, the keeper ends
-them. Two pipes connect the keeper to the driver. The driver holds one end of the lifeline and writes nothing to it:
-when the driver closes it or dies, the keeper reads end-of-file. Through the other pipe the keeper reports how the
-solver's process ended, after all of the cell's processes are gone.
+The server forks a guard for each cell, the guard forks the supervisor, and the supervisor forks the process that
+trains. If the supervisor is killed, the guard ends all processes of the cell in its place; if the guard is killed, the
+supervisor ends them. Two pipes connect the supervisor to the driver. The driver holds one end of the lifeline and
+writes nothing to it: when the driver closes it or dies, the supervisor reads end-of-file. Through the other pipe the
+supervisor reports how the solver's process ended, after all of the cell's processes are gone.
 
-The guard and the keeper have no threads and run no code of the solver, so nothing that a solver does can block them.
+The guard and the supervisor have no threads and run no code of the solver, so nothing that a solver does can block
+them.
 """
 
 import multiprocessing
@@ -23,46 +24,46 @@ from rankbench.core.system import adopt_orphans, cpu_seconds, descendants, end_w
 from rankbench.execution import worker
 from rankbench.execution.worker import Task
 
-_GUARD_DIED = SIGUSR1  # what the keeper gets when its guard dies
+_GUARD_DIED = SIGUSR1  # what the supervisor gets when its guard dies
 _GRACE = 0.2  # seconds in which helper processes may clean up before they are killed
-_PATIENCE = 4.0  # seconds after which the keeper gives up on a process that cannot be killed
+_PATIENCE = 4.0  # seconds after which the supervisor gives up on a process that cannot be killed
 _LOOK = 0.01  # seconds between two looks at the remaining processes
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Exit:
     """How the solver's process ended, and the CPU seconds that all processes of the cell took."""
 
     code: int  # its exit code, or the negative number of the signal that ended it
     seconds: float
 
 
-def keep(lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
+def supervise(lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
     """Run the task in a child process; end all processes below when the child ends or the driver closes the lifeline.
 
-    The call returns in the process that trains, once it is done; in the guard and in the keeper it never returns.
+    The call returns in the process that trains, once it is done; in the guard and in the supervisor it never returns.
     """
     own_group()  # so that Ctrl-C reaches only the driver; a new session could change the scheduling
     adopt_orphans()  # descendants that lose their parent become our children
     guard = os.getpid()
-    keeper = os.fork()
-    if keeper:
+    supervisor = os.fork()
+    if supervisor:
         for end in (lifeline, verdict, home):
             end.close()
-        _guard(keeper)
-    _keep(guard, lifeline, verdict, home, task)  # pragma: no cover: after a fork, coverage sees only later calls
+        _guard(supervisor)
+    _supervise(guard, lifeline, verdict, home, task)  # pragma: no cover: after a fork, coverage sees only later calls
 
 
-def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
+def _supervise(guard: int, lifeline: Connection, verdict: Connection, home: Connection, task: Task) -> None:
     """Fork the process that trains, in which the call returns; look after it in this one."""
     own_group()  # so that a solver that kills its own group does not kill the guard
     adopt_orphans()  # a child does not inherit this
-    keeper = os.getpid()
+    supervisor = os.getpid()
     solver = os.fork()
     if not solver:  # pragma: no cover: after a fork, coverage sees only later calls
         for end in (lifeline, verdict):
             end.close()
-        _train(keeper, home, task)
+        _train(supervisor, home, task)
         return
     home.close()
     try:
@@ -73,21 +74,21 @@ def _keep(guard: int, lifeline: Connection, verdict: Connection, home: Connectio
         os._exit(0)
 
 
-def _train(keeper: int, home: Connection, task: Task) -> None:
-    """Run the task in this process, which ends with its keeper."""
+def _train(supervisor: int, home: Connection, task: Task) -> None:
+    """Run the task in this process, which ends with its supervisor."""
     end_with_parent(SIGKILL)
-    if os.getppid() != keeper:
-        os._exit(1)  # pragma: no cover: the keeper died in the moment before the death signal was set
+    if os.getppid() != supervisor:
+        os._exit(1)  # pragma: no cover: the supervisor died in the moment before the death signal was set
     multiprocessing.set_start_method(None, force=True)  # back to the platform's default for the solver
     worker.main(home, task)
 
 
-def _guard(keeper: int) -> NoReturn:
-    """Wait until the keeper has ended; end all processes that it left if it was killed."""
+def _guard(supervisor: int) -> NoReturn:
+    """Wait until the supervisor has ended; end all processes that it left if it was killed."""
     waking = _wake_for_signals()
     codes: dict[int, int] = {}
     try:
-        while _reap(codes) and keeper not in codes:
+        while _reap(codes) and supervisor not in codes:
             wait([waking])
             os.read(waking, 4096)
         _clear(codes, waking)
@@ -114,7 +115,7 @@ def _judge(solver: int, guard: int, lifeline: Connection, verdict: Connection) -
     _clear(codes, waking)
     if alone:
         return  # the driver takes a missing verdict for what it is: somebody killed a process of ours
-    verdict.send(Verdict(codes.get(solver, -SIGKILL), cpu_seconds()))
+    verdict.send(Exit(codes.get(solver, -SIGKILL), cpu_seconds()))
 
 
 def _wake_for_signals() -> int:

@@ -1,0 +1,129 @@
+"""The form of a plan in its file, where what its cells share is stored once; and joining the plans of several runs."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from rankbench.core.contract import Determinism
+from rankbench.experiments import Budget, Experiment
+from rankbench.names import Named
+from rankbench.records.cells import Cell, Measure, Place, Profile, Skip
+from rankbench.records.codec import Unreadable, revived
+from rankbench.records.plans import Failure, Plan
+
+_PLACE = tuple(field.name for field in fields(Place))
+_COLUMNS = (*_PLACE, *(field.name for field in fields(Cell) if field.name != "place"))
+_TABLES = {  # the columns of a row that are numbers of entries in these tables
+    "data": "names", "split": "names", "validation": "names", "solver": "names", "measures": "measures",
+    "budget": "budgets",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Cells in rows, with the names, metrics and budgets that the rows refer to by number."""
+
+    names: tuple[Named, ...]
+    measures: tuple[tuple[Measure, ...], ...]
+    budgets: tuple[Budget, ...]
+    cells: tuple[tuple[Any, ...], ...]  # with a value for each of `_COLUMNS`; a last one that is 0 may be missing
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A plan in the form of its file."""
+
+    experiment: Experiment
+    profile: Profile
+    seed: int
+    made: str
+    measures: tuple[Measure, ...]
+    skips: tuple[Skip, ...]
+    cells: Rows  # the planned cells, then the trials
+    failures: tuple[str, ...]  # one for each planned cell, empty for a cell that can run
+
+
+def file_of(plan: Plan) -> PlanFile:
+    """The form in which a plan is stored."""
+    failures = tuple(plan.reasons.get(cell.slot, "") for cell in plan.planned)
+    about = (plan.experiment, plan.profile, plan.seed, plan.made, plan.measures, plan.skips)
+    return PlanFile(*about, cells=_rows(plan.everything), failures=failures)
+
+
+def plan_of(content: object) -> Plan:
+    """The plan in a file's parsed content."""
+    found = revived(PlanFile, content)
+    cells = _cells(found.cells)
+    planned = cells[: len(found.failures)]
+    failures = tuple(Failure(cell, reason) for cell, reason in zip(planned, found.failures, strict=False) if reason)
+    about = (found.experiment, found.profile, found.seed, found.measures)
+    return Plan(*about, planned, found.skips, cells[len(planned) :], failures, made=found.made)
+
+
+def _rows(cells: tuple[Cell, ...]) -> Rows:
+    tables: dict[str, dict[Any, int]] = {name: {} for name in ("names", "measures", "budgets")}
+
+    def value(cell: Cell, column: str) -> Any:
+        found = getattr(cell.place if column in _PLACE else cell, column)
+        if column not in _TABLES or found is None:
+            return found
+        table = tables[_TABLES[column]]
+        return table.setdefault(found, len(table))
+
+    rows = tuple(tuple(value(cell, column) for column in _COLUMNS) for cell in cells)
+    return Rows(**{name: tuple(table) for name, table in tables.items()}, cells=rows)
+
+
+def _cells(rows: Rows) -> tuple[Cell, ...]:
+    """The cells of the rows; those of one place share one record."""
+    places: dict[Place, Place] = {}
+    try:
+        return tuple(_cell(row, rows, places) for row in rows.cells)
+    except (IndexError, ValueError, TypeError, KeyError) as error:
+        raise Unreadable(f"a cell of the plan cannot be read: {error!r}") from None
+
+
+def _cell(row: tuple[Any, ...], rows: Rows, places: dict[Place, Place]) -> Cell:
+    if not 0 <= len(_COLUMNS) - len(row) <= 1:
+        raise ValueError(f"{len(row)} values, not {len(_COLUMNS)}")
+    values = dict(zip(_COLUMNS, row, strict=False))
+    values |= {name: getattr(rows, table)[values[name]] for name, table in _TABLES.items() if values[name] is not None}
+    place = Place(**{name: values.pop(name) for name in _PLACE})
+    determinism = Determinism(values.pop("determinism"))
+    return Cell(place=places.setdefault(place, place), determinism=determinism, **values)
+
+
+def joined(earlier: Plan, plan: Plan) -> Plan:
+    """The earlier plan, with the cells of the new one in the slots that both have, and its further cells at the end."""
+    editions: dict[str, set[object]] = {}
+    for cell in plan.everything:
+        editions.setdefault(cell.line, set()).add(cell.edition)
+
+    def current(cell: Cell) -> bool:
+        """Whether a cell has the same edition (content of files, solver version) as its repetitions in the new plan."""
+        return cell.edition in editions.get(cell.line, {cell.edition})
+
+    def in_slots(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> tuple[Cell, ...]:
+        return tuple(filter(current, {cell.slot: cell for cell in (*before, *now)}.values()))
+
+    planned = in_slots(earlier.planned, plan.planned)
+    again, left = {cell.slot for cell in plan.planned}, {cell.slot for cell in planned}
+    before = (failure for failure in earlier.failures if failure.cell.slot in left - again)
+    failures = (*before, *plan.failures)
+    present = {cell.place.data.identity for cell in planned}
+    kept = [skip for skip in earlier.skips if skip.solver or skip.data.identity not in present]
+    skips = tuple(dict.fromkeys((*plan.skips, *kept)))
+    trials = in_slots(earlier.trials, plan.trials)
+    return replace(plan, planned=planned, trials=trials, skips=skips, failures=failures)
+
+
+def without_answered(plan: Plan) -> Plan:
+    """The plan without the skips for which another machine had what was missing."""
+    data = {cell.place.data.identity for cell in plan.planned}
+    solvers = {(cell.place.data.identity, cell.place.split.identity, cell.solver.base) for cell in plan.planned}
+
+    def answered(skip: Skip) -> bool:
+        if skip.split and skip.solver:
+            return (skip.data.identity, skip.split.identity, skip.solver.base) in solvers
+        return skip.split is None and skip.data.identity in data
+
+    return replace(plan, skips=tuple(skip for skip in plan.skips if not answered(skip)))
