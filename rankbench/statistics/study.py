@@ -1,0 +1,209 @@
+"""How often intervals and verdicts err, on values drawn with a known truth and on trained models: a page of Markdown.
+
+`python -m rankbench.statistics.study reports/verdicts.md [--redraws 400] [--pool NAME.npz ...]`; a pool holds values of
+one solver as splits x 2 starts x users for each metric.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from rankbench.core.contract import Floats
+from rankbench.statistics.decisions import EQUAL, WORSE, detectable, ranked, thresholds
+from rankbench.statistics.estimates import Estimate, difference_of_users, mean_of_users
+from rankbench.statistics.variation import Together, Variation
+
+Drawn = tuple[Floats, Floats | None]  # values of solvers x repetitions x users, and weights
+Family = Callable[[np.random.Generator, int, int, int], Drawn]
+USERS, REPETITIONS, SOLVERS = (20, 100, 1000), (1, 3, 5, 10), (2, 5, 10, 20)
+TRUE = {"average": 0.0, "rate of .05": 0.05, "ratio of sums": 0.0, "heavy tails": 0.0}
+_RATES = (0.0, 1.0)
+
+
+def effects(rng: np.random.Generator, solvers: int, repetitions: int, users: int, repetition: float = 1.5) -> Floats:
+    """Crossed normal effects of users, of users by solver, of cells and, unless there is one, of repetitions by solver.
+
+    That of repetitions is in units of the users' standard error, as what trained models show is about 1.6.
+    """
+    found = rng.normal(size=users) + rng.normal(0, 0.7, (solvers, 1, users))
+    found = found + rng.normal(0, 0.7, (solvers, repetitions, users))
+    if repetitions > 1:
+        found += rng.normal(0, 0.3 / users**0.5, (repetitions, 1)) + rng.normal(
+            0, repetition / users**0.5, (solvers, repetitions, 1)
+        )
+    return np.asarray(found)
+
+
+def average(rng: np.random.Generator, solvers: int, repetitions: int, users: int) -> Drawn:
+    """Values as those of an average over users."""
+    return effects(rng, solvers, repetitions, users), None
+
+
+def rate(rng: np.random.Generator, solvers: int, repetitions: int, users: int) -> Drawn:
+    """Hits and misses, of which a twentieth are hits; users differ in how often they are hit."""
+    chance = rng.beta(1.0, 19.0, users)
+    return (rng.random((solvers, repetitions, users)) < chance).astype(float), None
+
+
+def ratio(rng: np.random.Generator, solvers: int, repetitions: int, users: int) -> Drawn:
+    """Values with numbers of pairs that differ widely between users."""
+    return effects(rng, solvers, repetitions, users), np.ceil(rng.lognormal(3, 0.7, users))
+
+
+def heavy(rng: np.random.Generator, solvers: int, repetitions: int, users: int) -> Drawn:
+    """Values with users of Student's distribution with three degrees of freedom."""
+    return effects(rng, solvers, repetitions, users) + rng.standard_t(3, (solvers, 1, users)), None
+
+
+FAMILIES: dict[str, Family] = {"average": average, "rate of .05": rate, "ratio of sums": ratio, "heavy tails": heavy}
+
+
+def coverage(redraws: int, seed: int) -> Iterator[Sequence[str]]:
+    """Percent of intervals that hold the truth: of a mean and of a difference, per family, users and repetitions."""
+    for name, family in FAMILIES.items():
+        limits = _RATES if family is rate else None
+        for users in USERS:
+            cells = []
+            for repetitions in REPETITIONS:
+                rng, held = np.random.default_rng((seed, users, repetitions, len(name))), np.zeros(2)
+                for _ in range(redraws):
+                    values, weights = family(rng, 2, repetitions, users)
+                    mean = mean_of_users(values[0], weights, limits)
+                    difference = difference_of_users(values[0], values[1], weights, limits)
+                    held += (_holds(mean, TRUE[name]), _holds(difference, 0.0))
+                cells.append(" / ".join(f"{100 * share:.1f}" for share in held / redraws))
+            yield [name, str(users), *cells]
+
+
+def groups(redraws: int, seed: int) -> Iterator[Sequence[str]]:
+    """Percent of groups of equal solvers in which any is called worse, by how many there are."""
+    for solvers in SOLVERS:
+        for users in (100, 1000):
+            shares = []
+            for repetitions in REPETITIONS[:3]:
+                rng = np.random.default_rng((seed, solvers, users, repetitions))
+                wrong = [_any_worse(effects(rng, solvers, repetitions, users)) for _ in range(redraws)]
+                shares.append(f"{100 * fmean(wrong):.1f}")
+            yield [str(solvers), str(users), *shares]
+
+
+def equals(redraws: int, seed: int) -> Iterator[Sequence[str]]:
+    """Percent of pairs called equal that are exactly a margin apart, by margins in standard errors of users."""
+    for users in (20, 100, 1000):
+        shares = []
+        for repetitions in REPETITIONS:
+            rng, wrong = np.random.default_rng((seed, users, repetitions)), 0
+            margin = 6 / users**0.5
+            for _ in range(redraws):
+                values = effects(rng, 2, repetitions, users)
+                values[1] += margin
+                wrong += ranked(values, "higher", margin).decisions[0].word == EQUAL
+            shares.append(f"{100 * wrong / redraws:.1f}")
+        yield [str(users), *shares]
+
+
+def powers(redraws: int, seed: int) -> Iterator[Sequence[str]]:
+    """Percent of rivals found worse that lie behind by the difference said to show with a probability of .8."""
+    for rivals in (1, 4, 9):
+        shares = []
+        for repetitions in REPETITIONS:
+            rng = np.random.default_rng((seed, rivals, repetitions))
+            alike = np.eye(1 + rivals)
+            bar = thresholds(Together(np.zeros(1 + rivals), alike, 0 * alike, 0 * alike, 100, repetitions))[0]
+            planted, seen = detectable(_truth(repetitions, 100, rivals), bar), []
+            for _ in range(redraws):
+                values = effects(rng, 1 + rivals, repetitions, 100)
+                values[0] += planted
+                seen += [each.word == WORSE for each in ranked(values, "higher", 0.0).decisions[1:]]
+            shares.append(f"{100 * fmean(seen):.1f}")
+        yield [str(rivals), *shares]
+
+
+def same_solver(pool: Floats, redraws: int, seed: int) -> Iterator[str]:
+    """Percent of pairs of one solver with itself called different: with 3 and 5 repetitions, users alone and all.
+
+    `pool` is splits x 2 starts x users; a pair has the same splits and, on each, one of the two starts for either.
+    """
+    rng = np.random.default_rng(seed)
+    for repetitions in (3, 5):
+        wrong = np.zeros(2)
+        for _ in range(redraws):
+            splits = rng.choice(len(pool), repetitions, replace=False)
+            start = rng.integers(0, 2, repetitions)
+            pair = np.stack([pool[splits, start], pool[splits, 1 - start]])
+            apart = pair[0] - pair[1]
+            seen = ~np.isnan(apart).all(axis=0)
+            joined = np.nanmean(apart[:, seen], axis=0)[None]
+            alone = difference_of_users(joined, np.zeros_like(joined))
+            wrong += (not _holds(alone, 0.0), _any_worse(pair))
+        yield from (f"{100 * share:.1f}" for share in wrong / redraws)
+
+
+def page(redraws: int, seed: int, pools: Sequence[Path]) -> str:
+    """The study as Markdown."""
+    repetitions = [f"{count} repetitions" for count in REPETITIONS]
+    parts: list[tuple[str, list[str], list[Sequence[str]]]] = [
+        ("Intervals that hold the truth, percent: of a mean / of a difference",
+         ["values", "users", *repetitions], list(coverage(redraws, seed))),
+        ("Groups of equal solvers in which any is called worse, percent (at most 5)",
+         ["solvers", "users", *repetitions[:3]], list(groups(redraws, seed))),
+        ("Solvers a margin apart that are called equal, percent (at most 5)",
+         ["users", *repetitions], list(equals(redraws, seed))),
+        ("Rivals found worse at the difference stated for a power of 80 %, percent (100 users)",
+         ["rivals", *repetitions], list(powers(redraws, seed))),
+    ]  # fmt: skip
+    if pools:
+        lines: list[Sequence[str]] = [[path.stem, label, *same_solver(values, redraws, seed)]
+                 for path in pools for label, values in np.load(path).items()]  # fmt: skip
+        heads = [f"{count} repetitions, {what}" for count in (3, 5) for what in ("users alone", "all that is drawn")]
+        parts.append(("One solver against itself with other starts, called different, percent (at most 5)",
+                      ["solver", "metric", *heads], lines))  # fmt: skip
+    return "\n".join([
+        "# How often intervals and verdicts err", "",
+        f"Written by `python -m rankbench.statistics.study reports/verdicts.md --redraws {redraws} --seed {seed}`"
+        + (" with pools of trained models (`--pool`)." if pools else "."),
+        f"Simulation error of a share of 5 % is {100 * (0.05 * 0.95 / redraws) ** 0.5:.1f} points. With one repetition "
+        "the statement is about that split, and nothing but users is drawn.",
+        *(line for title, heads, rows in parts for line in _section(title, heads, rows)), "",
+    ])  # fmt: skip
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Write the page to the file that is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--redraws", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pool", type=Path, nargs="*", default=[])
+    asked = parser.parse_args(given)
+    asked.file.write_text(page(asked.redraws, asked.seed, asked.pool))
+
+
+def _truth(repetitions: int, users: int, rivals: int) -> Variation:
+    """The true variation of the difference of two solvers of `effects`."""
+    of_cell = 2 * 0.7**2
+    by_user = np.array((2 * 0.7**2 + of_cell / repetitions) / users)
+    by_repetition = np.array(2 * 1.5**2 / users / repetitions if repetitions > 1 else 0.0)
+    none, freedom = np.array(0.0), (repetitions - 1) * rivals
+    return Variation(none, by_user, by_repetition, np.array(of_cell), none, users, repetitions, freedom)
+
+
+def _holds(found: Estimate, true: float) -> bool:
+    return found.low <= true <= found.high
+
+
+def _any_worse(values: Floats) -> bool:
+    return any(each.word == WORSE for each in ranked(values, "higher", 0.0).decisions)
+
+
+def _section(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of one table with its heading."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return ["", f"## {title}", "", *("| " + " | ".join(line) + " |" for line in lines)]
+
+
+if __name__ == "__main__":
+    main()
