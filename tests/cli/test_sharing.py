@@ -541,7 +541,7 @@ def test_a_model_is_never_written_over_another_file_or_where_nothing_can_be(call
     (tmp_path / "there.npz").write_text("mine")
     asked = ("model", entry.cell.key, "--out", real / "results", "--to")
     code, _, said = call(*asked, tmp_path / "there.npz")
-    assert (code, "there.npz exists already: choose another file with -o, or remove it first" in said) == (1, True)
+    assert (code, "there.npz exists already: choose another file with --to, or remove it first" in said) == (1, True)
     assert (tmp_path / "there.npz").read_text() == "mine"
     code, _, said = call(*asked, tmp_path / "nowhere" / "model.npz")
     assert (code, "model.npz: No such file or directory; choose another file with --to" in said) == (1, True)
