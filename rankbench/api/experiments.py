@@ -23,6 +23,7 @@ from rankbench.planning.tuning import alone
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Entry, Study
+from rankbench.report import rows
 from rankbench.report.analysis import comparison, trials
 from rankbench.report.render import tables
 from rankbench.report.study import studies, study
@@ -88,7 +89,7 @@ class Outcome:
 
     def table(self) -> "pandas.DataFrame":
         """A row for each data set, solver and metric: the columns of `rankbench table --csv`, missing ones NaN."""
-        return _frame((vars(row) for row in tables.rows(self.study)), tables.COLUMNS)
+        return _frame((vars(row) for row in rows.rows(self.study)), rows.COLUMNS)
 
     def results(self) -> "pandas.DataFrame":
         """A row for each cell and metric, with the value, the training seconds and how the cell ended."""

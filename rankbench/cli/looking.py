@@ -131,7 +131,8 @@ def table(
     from rankbench.report.analysis.costs import cost_tables
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
-    from rankbench.report.render.tables import definitions, failures, notes, rows, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.rows import rows
 
     _refuse_both({"--csv": as_csv, "--latex": as_latex})
     _refuse_both({"--peaks": of_peaks, "--trials": of_trials, "--by-trials": by_trials, "--costs": of_costs})

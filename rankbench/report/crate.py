@@ -33,7 +33,8 @@ from rankbench.records.store import Store, file_name, file_of_cell
 from rankbench.records.studies import Study
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing, own_metric
-from rankbench.report.render.tables import rows, to_csv
+from rankbench.report.render.tables import to_csv
+from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 
 Files = dict[str, bytes | Path]

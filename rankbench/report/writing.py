@@ -21,7 +21,8 @@ from rankbench.report.pieces import Kept, piece_of
 from rankbench.report.render.differences import differences_page
 from rankbench.report.render.ranking_functions import bases, draw_basis
 from rankbench.report.render.series import drawing
-from rankbench.report.render.tables import rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.render.tables import sheet, to_csv, to_latex, to_markdown
+from rankbench.report.rows import rows
 from rankbench.report.sections import Piece, Section, by_paper
 from rankbench.report.study import StoredRun, stored_runs
 

@@ -16,7 +16,8 @@ from rankbench.planning.tuning import alone
 from rankbench.planning.warm_starts import Paths
 from rankbench.records.results import Point, Result
 from rankbench.report.analysis.trials import trials
-from rankbench.report.render.tables import notes, rows
+from rankbench.report.render.tables import notes
+from rankbench.report.rows import rows
 
 PEAK = (
     "counts = np.bincount(train.items, minlength=train.n_items)",

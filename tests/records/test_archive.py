@@ -19,7 +19,8 @@ from rankbench.core.leftovers import HELD, partial_of
 from rankbench.records.archive import METADATA, Largest, opened, sha256_of, unpack, write
 from rankbench.records.store import ResultsFolder
 from rankbench.report.crate import files_of, there
-from rankbench.report.render.tables import notes, rows, sheet, to_csv, to_markdown
+from rankbench.report.render.tables import notes, sheet, to_csv, to_markdown
+from rankbench.report.rows import rows
 from rankbench.report.study import study
 
 

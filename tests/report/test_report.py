@@ -19,8 +19,9 @@ from rankbench.report.render import figures
 from rankbench.report.render.figures import COLOURS, draw
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing
-from rankbench.report.render.tables import definitions, failures, notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.render.ticks import Decades
+from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 from rankbench.report.study import setting_of, studies
 from rankbench.report.writing import write_report

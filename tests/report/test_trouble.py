@@ -17,7 +17,8 @@ from rankbench.records.results import Counted
 from rankbench.records.store import ResultsFolder
 from rankbench.report import writing
 from rankbench.report.render.page import page
-from rankbench.report.render.tables import rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.render.tables import sheet, to_csv, to_latex, to_markdown
+from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 from rankbench.report.writing import write_report
 

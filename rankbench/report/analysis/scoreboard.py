@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields
 
 from rankbench.records.studies import Study
 from rankbench.report.analysis.verdicts import finding
-from rankbench.report.render.tables import Row, Sheet, rows
+from rankbench.report.render.tables import Sheet
+from rankbench.report.rows import Row, rows
 
 TOTAL = "all papers"
 

@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from rankbench.records.studies import Study
 from rankbench.report.render.labels import data_title, place_headings
-from rankbench.report.render.tables import Row, Sheet, interval_text, measured_text, published_text, rows
+from rankbench.report.render.tables import Sheet, interval_text, measured_text, published_text
+from rankbench.report.rows import Row, rows
 
 
 class Finding(StrEnum):

@@ -8,7 +8,8 @@ from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import evidence, verdict_of
 from rankbench.report.render.labels import metric_labels
-from rankbench.report.render.tables import Row, Sheet, interval_text, rows
+from rankbench.report.render.tables import Sheet, interval_text
+from rankbench.report.rows import Row, rows
 from rankbench.report.study import mean_seconds
 from rankbench.statistics import Verdict
 

@@ -9,7 +9,7 @@ from rankbench.records.studies import Study
 from rankbench.report.analysis.durations import at_a_time, elapsed, spelled
 from rankbench.report.analysis.evidence import samples
 from rankbench.report.render.labels import metric_labels, place_label
-from rankbench.report.render.tables import Row, rows
+from rankbench.report.rows import Row, rows
 
 _DIGITS = 12  # of a hash, as many as those of a fingerprint
 

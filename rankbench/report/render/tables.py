@@ -1,49 +1,28 @@
-"""Tables of measured and published numbers: CSV with one row per metric, and sheets with one line per solver."""
+"""Tables for people and files: sheets with one line per solver, CSV, Markdown and LaTeX, and the notes under them."""
 
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import isfinite, isnan
-from statistics import fmean, pstdev
-from typing import Any
+from dataclasses import dataclass
+from math import isnan
 
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import safe
-from rankbench.experiments import PER_STEP, TIMES
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.metrics import RULES
-from rankbench.names import show_settings
-from rankbench.names.grammar import written
-from rankbench.records.cells import Skip
-from rankbench.records.studies import Group, Study
-from rankbench.report.analysis.evidence import evidence, verdict_of
+from rankbench.records.studies import Study
+from rankbench.report.analysis.evidence import evidence
 from rankbench.report.analysis.published import (
     LOOKALIKE,
-    Beside,
-    beside,
-    joined,
-    joined_settings,
     remarks,
-    without_measurement,
 )
-from rankbench.report.render.labels import metric_labels, place_columns, place_headings, place_text
+from rankbench.report.render.labels import metric_labels, place_headings, place_text
+from rankbench.report.rows import COLUMNS, Pace, Row, rows
 from rankbench.report.study import (
-    bound_of,
-    cached_by_study,
-    mean_of,
-    mean_seconds,
-    settings_of,
-    speed_ups,
     varies_threads,
 )
 
-COLUMNS = tuple(
-    "experiment data split solver settings metric published measured sd n seconds peak_mb determinism status "
-    "users left_out unscored published_on computed prepare load low high p effect".split()
-)
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
-_FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
 DISTURBED = "*"  # marks unreliable times
 _MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
 VERDICTS = (
@@ -52,60 +31,6 @@ VERDICTS = (
     "best mean on the same data, by a paired permutation test over users at 5 %, adjusted for several solvers by "
     "Holm's method."
 )
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How a number of threads changes the time of a solver; None where it is unknown."""
-
-    threads: int
-    speed_up: float | None  # of a step, without the set-up
-    overall: float | None  # of the whole training, with the set-up
-    bound: float | None  # of the speed-up, by the schedule
-    published: float | None  # speed-up
-    published_seconds: float | None
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of `table --csv`; scripts rely on these names."""
-
-    experiment: str
-    data: str
-    split: str
-    solver: str
-    settings: str
-    metric: str
-    published: float | None = None
-    measured: float | None = None
-    sd: float | None = None
-    n: int = 0
-    seconds: float | None = None
-    peak_mb: float | None = None
-    determinism: str = ""
-    status: str = "skipped"
-    users: float | None = None  # users that the metric counts, mean over repetitions
-    left_out: float | None = None  # users that the metric does not count
-    unscored: float | None = None  # share of held-out pairs that the model gives no score
-    published_on: str = ""  # the data set that the published number was measured on
-    computed: float | None = None  # a reference number that follows from a formula and is not published
-    prepare: float | None = None  # seconds to make the view that the solver learns from
-    load: float | None = None  # cores that other processes used meanwhile
-    low: float | None = None  # the 95 % interval of the mean over users
-    high: float | None = None
-    p: float | None = None  # of the difference from the best solver on the same data, adjusted by Holm's method
-    effect: float | None = None  # that difference over the standard deviation of the users' differences
-    group: Group | None = None  # None where nothing was measured; from here on not in the CSV
-    shown: tuple[str, ...] = ()  # data, the split where the study has several, and solver as the user wrote them
-    chosen: str = ""  # the settings that tuning chose, for people
-    published_sd: float | None = None
-    elsewhere: bool = False  # the published number was measured on other data
-    pace: Pace | None = None  # if threads vary
-    step: float | None = None  # seconds per step, where the experiment has published ones
-    published_step: float | None = None
-    gap: float | None = None  # the largest gap of a repetition, relative to its objective
-    disturbed: bool = False
-    bold: bool = False  # not distinguishable from the best
 
 
 @dataclass(frozen=True)
@@ -139,16 +64,6 @@ class Column:
     label: str
     number: Callable[[Row], str]
     measured: bool = False
-
-
-@cached_by_study
-def rows(study: Study) -> tuple[Row, ...]:
-    """The rows of a study: one for every group and metric, then the skipped parts."""
-    found: list[Row] = []
-    for group in study.groups:
-        row = _row(study, group)
-        found += [_measured_row(row, study, group, measure.label) for measure in study.measures]
-    return (*found, *(row for skip in study.skips for row in _skipped_rows(study, skip)))
 
 
 def notes(study: Study) -> list[str]:
@@ -377,149 +292,6 @@ def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> 
     )
 
 
-def _row(study: Study, group: Group) -> Row:
-    """A row with the fields that all metrics of a group share."""
-    settings = joined_settings(group)
-    pace = _pace_of(study, group) if varies_threads(study) else None
-    step, published_step = _per_step(study, group)
-    good = group.good
-    return Row(
-        experiment=study.name,
-        data=group.data.full,
-        split=group.split.full,
-        solver=group.solver.name,
-        settings=show_settings({**settings, "threads": group.threads} if pace else settings),
-        metric="",
-        seconds=mean_seconds(group) if good else None,
-        peak_mb=mean_of(result.peak_mb for result in good),
-        determinism=group.determinism.value,
-        status=group.status,
-        unscored=mean_of(result.unscored for result in good),
-        prepare=mean_of(result.prepare for result in good),
-        load=mean_of(result.load for result in good),
-        group=group,
-        shown=(*place_columns(study, group.place), group.solver.written),
-        chosen=_chosen(study, group),
-        pace=pace,
-        step=step,
-        published_step=published_step,
-        gap=max((gap for result in good if (gap := result.relative_gap) is not None), default=None),
-        disturbed=any(result.disturbed for result in good),
-    )
-
-
-def _per_step(study: Study, group: Group) -> tuple[float | None, float | None]:
-    """Seconds per step, measured and published; None for both where the experiment has no published ones."""
-    if all(entry.metric != PER_STEP for entry in study.experiment.published):
-        return None, None
-    published, seconds = beside(study, group, PER_STEP), mean_seconds(group)
-    steps = fmean(result.curve[-1].step for result in group.good) if group.good else 0
-    return seconds / steps if seconds is not None and steps else None, published.value if published else None
-
-
-def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:
-    """The row of one metric."""
-    values = group.values(label)
-    counted = [found for result in group.good if (found := result.counted_by(label))]
-    row = replace(
-        row,
-        metric=label,
-        measured=fmean(values) if values else None,
-        sd=_spread(values),
-        n=len(values),
-        users=mean_of(found.users for found in counted),
-        left_out=mean_of(found.left_out for found in counted),
-    )
-    return _with_number(_with_verdict(row, study, group, label), beside(study, group, label))
-
-
-def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
-    """The row with what the values for each user say of the measured number."""
-    found = verdict_of(study, group, label)
-    if found is None:
-        return row
-    against = found.against_best
-    return replace(
-        row,
-        low=_finite(found.interval.low),
-        high=_finite(found.interval.high),
-        p=found.p if against else None,
-        effect=_finite(against.effect) if against else None,
-        bold=found.bold and not found.alone,
-    )
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
-
-
-def _spread(values: list[float]) -> float | None:
-    """The standard deviation between repetitions: 0 for one repetition, None for none."""
-    return pstdev(values) if len(values) > 1 else 0.0 if values else None
-
-
-def _pace_of(study: Study, group: Group) -> Pace:
-    """The threads of a group, with its mean speed-ups, their bound, and what was published of them."""
-    numbers = (beside(study, group, what) for what in TIMES)
-    return Pace(
-        group.threads,
-        mean_of(speed_ups(study, group)),
-        mean_of(speed_ups(study, group, setting_up=True)),
-        bound_of(group),
-        *(number.value if number else None for number in numbers),
-    )
-
-
-def _with_number(row: Row, found: Beside | None) -> Row:
-    """The row with the reference number added: a published one with its data set, or a computed one."""
-    if found is None:
-        return row
-    if found.computed:
-        return replace(row, computed=found.value)
-    return replace(row, published=found.value, published_sd=found.sd, published_on=found.on, elsewhere=found.elsewhere)
-
-
-def _skipped_rows(study: Study, skip: Skip) -> list[Row]:
-    """A row for a skipped part, and one for each number that was published on a data set that is not at hand."""
-    data = skip.data
-    if skip.split or skip.failed or not (published := without_measurement(study, data)):
-        return [_skipped_row(study, skip)]
-    paces = {str(entry.solver): entry.value for entry in published if entry.metric == PER_STEP}
-    return [_skipped_row(study, skip)] + [
-        Row(
-            study.name,
-            data.written,
-            split,
-            str(entry.solver),
-            settings="",
-            metric=entry.metric,
-            published=entry.value,
-            published_sd=entry.sd,
-            published_on=data.written,
-            published_step=paces.get(str(entry.solver)),
-            shown=_shown(study, data.written, split, str(entry.solver)),
-        )
-        for entry in published
-        if entry.metric != PER_STEP
-        for split in [str(entry.split or "")]
-    ]
-
-
-def _skipped_row(study: Study, skip: Skip) -> Row:
-    split = skip.split.written if skip.split else ""
-    solver, settings = "", ""
-    if skip.solver:
-        solver, settings = skip.solver.name, show_settings(dict(skip.solver.given))
-    shown = _shown(study, skip.data.written, split, skip.solver.written if skip.solver else "all solvers")
-    status = "failed" if skip.failed else "skipped"
-    return Row(study.name, skip.data.written, split, solver, settings, metric="", status=status, shown=shown)
-
-
-def _shown(study: Study, data: str, split: str, solver: str) -> tuple[str, ...]:
-    """The columns that name a row in a table, from texts."""
-    return (data, split, solver) if study.has_several_splits else (data, solver)
-
-
 def _lookalikes(study: Study) -> list[str]:
     """Warnings that results on lookalike data are for speed work only."""
     data = (*(entry.cell.place.data for entry in study.entries), *(skip.data for skip in study.skips))
@@ -527,27 +299,6 @@ def _lookalikes(study: Study) -> list[str]:
         f"{name} is generated in the published shape of {of}, for speed work only: its scores say nothing about {of}."
         for name, of in sorted({(one.name, one.argument) for one in data if one.entry == LOOKALIKE})
     ]
-
-
-def _chosen(study: Study, group: Group) -> str:
-    """The settings that tuning chose, as text: a value per repetition, or their range."""
-    if study.experiment.tune is None:
-        return ""
-    values = settings_of(group)
-    chosen = [f"{name}={_brief(values[name])}" for name in group.tuned if name in values]
-    if study.experiment.budget.patience is not None and group.good:
-        chosen.append(f"steps={_brief([result.cell.budget.steps for result in group.good])}")
-    return ", ".join(chosen) or "nothing to tune"
-
-
-def _brief(values: list[Any]) -> str:
-    """The values of a setting over repetitions as short text: one by one if few, else their range."""
-    found = list(dict.fromkeys(values))
-    if len(found) == 1 or len(values) <= _FEW:
-        return written(joined(values)).replace("|", " / ")
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
-        return f"{written(min(found))}..{written(max(found))}"
-    return " / ".join(map(written, found))
 
 
 def _exact(name: str, value: object) -> object:

@@ -19,7 +19,7 @@ from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.execution.isolation import Caps
 from rankbench.records.cells import Selection
-from rankbench.report.render.tables import Row, rows
+from rankbench.report.rows import Row, rows
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 

@@ -9,7 +9,7 @@ from helpers import TINY, prepared, ran, tiny, until, with_solver
 
 from rankbench.execution.isolation import Caps
 from rankbench.records.cells import Selection
-from rankbench.report.render.tables import rows
+from rankbench.report.rows import rows
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 

@@ -11,7 +11,8 @@ from helpers import altered, around, made_up, prepared, ran, tiny
 from rankbench.records.results import Counted, pairs_of
 from rankbench.records.store import values_of
 from rankbench.report.analysis.evidence import evidence, verdict_of
-from rankbench.report.render.tables import VERDICTS, definitions, notes, rows, sheet
+from rankbench.report.render.tables import VERDICTS, definitions, notes, sheet
+from rankbench.report.rows import rows
 from rankbench.report.study import cached_by_study
 
 SOLVERS = ("global", "sgd[rank=2]", "sgd[rank=3]")

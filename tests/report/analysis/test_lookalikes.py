@@ -8,7 +8,8 @@ from rankbench.names import Pattern
 from rankbench.records.store import ResultsFolder
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing
-from rankbench.report.render.tables import notes, rows, sheet
+from rankbench.report.render.tables import notes, sheet
+from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 from rankbench.report.writing import write_report
 

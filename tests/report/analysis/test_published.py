@@ -14,7 +14,8 @@ from rankbench.names import Pattern
 from rankbench.report.render.figures import draw
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing
-from rankbench.report.render.tables import notes, rows, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.render.tables import notes, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 
 HERE = "low-rank[users=20,items=30,per_user=20]"

@@ -13,7 +13,8 @@ from rankbench.records.results import Point
 from rankbench.report.render.figures import draw
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing
-from rankbench.report.render.tables import rows, sheet, to_csv
+from rankbench.report.render.tables import sheet, to_csv
+from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 
 PACES = {("global", 1): (1.0, 1.0), ("global", 3): (1.0, 1.0), ("sgd", 1): (0.8, 1.2), ("sgd", 3): (0.4, 0.3)}

@@ -18,7 +18,7 @@ from rankbench.report.render.differences import differences_page
 from rankbench.report.render.facts import facts
 from rankbench.report.render.page import page
 from rankbench.report.render.page.markup import rendered
-from rankbench.report.render.tables import rows
+from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 from rankbench.report.writing import write_report
 
