@@ -1,6 +1,6 @@
 """The rows of a table: measured and published numbers with their intervals, a row for each group and metric."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean, pstdev
 from typing import Any
@@ -77,7 +77,7 @@ class Row:
     high: float | None = None
     p: float | None = None  # of the difference from the best solver on the same data, adjusted by Holm's method
     effect: float | None = None  # that difference over the standard deviation of the users' differences
-    group: Group | None = None  # None where nothing was measured; from here on not in the CSV
+    group: Group | None = field(default=None, compare=False, repr=False)  # from here on not in the CSV
     shown: tuple[str, ...] = ()  # data, the split where the study has several, and solver as the user wrote them
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
