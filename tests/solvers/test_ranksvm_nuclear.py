@@ -177,6 +177,49 @@ def test_the_gap_vanishes_for_small_and_large_weights_of_the_losses(C):
     assert step.gap() <= 1e-8 * step.objective()
 
 
+def near_the_optimum(view: View, C: float) -> list[Any]:
+    """The gaps, not computed yet, of the points whose dual variables are refined."""
+    problem = ranksvm_nuclear._Problem.of(PairTasks.of(view, 1), features_of(view.item_features), C)
+    start = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
+    gaps = [ranksvm_nuclear._Gap(problem, point) for point in ranksvm_nuclear._course(problem, start)]
+    return [gap for gap in gaps if 1e-9 < plain_gap(gap) / gap.point.objective < ranksvm_nuclear._REFINED]
+
+
+def plain_gap(gap: Any) -> float:
+    """The gap to the dual variables as they stand, listed pairs not needed."""
+    pairs, C = gap.point.pairs, gap.problem.C
+    return gap._of(gap.point.slope, 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores), C * pairs.loss)
+
+
+def test_the_refined_dual_variables_are_those_of_the_formula_on_listed_pairs(train):
+    C, compared = 0.3, 0
+    for gap in near_the_optimum(train, C):
+        (basis, users), point = gap.direction, gap.point
+        weights = point.basis @ point.users.T
+        moved = (point.basis + basis) @ (point.users + users).T - weights
+        (missing, rows), pairs = hinges(weights, train), pairs_of(train)
+        change = np.sum(rows * moved[:, pairs.users].T, axis=1)
+        if ((missing - change > 0) != (missing > 0)).any() or gap() == plain_gap(gap):
+            continue  # other pairs are active after the step, or the plain gap is the smaller one
+        duals = np.where(missing > 0, 2 * C * (missing - change), 0.0)
+        gradient = np.zeros(weights.shape)
+        np.add.at(gradient.T, pairs.users, -duals[:, None] * rows)
+        scale = min(1 / np.linalg.norm(gradient, 2), duals.sum() / (duals @ duals / (2 * C)))
+        dual = scale * duals.sum() - scale**2 * (duals @ duals) / (4 * C)
+        assert gap() == pytest.approx(point.objective - dual, rel=1e-4, abs=1e-12 * point.objective)
+        compared += 1
+    assert compared
+
+
+def test_dual_variables_are_not_refined_by_a_step_that_makes_other_pairs_active(train):
+    for gap in near_the_optimum(train, 0.3):
+        far = ranksvm_nuclear._Gap(gap.problem, gap.point)
+        far.direction = tuple(10 * factor for factor in (gap.point.basis, gap.point.users))
+        own, of = far.point.slope, far._of
+        far._of = lambda slope, *rest, own=own, of=of: of(slope, *rest) if slope is own else 0.0
+        assert far() == plain_gap(gap) > 0
+
+
 def test_new_directions_of_a_gradient_that_is_not_written_out_are_outside_the_span(train, monkeypatch):
     monkeypatch.setattr(ranksvm_nuclear, "_DENSE", 0)
     tasks = PairTasks.of(train, 1)
