@@ -70,7 +70,8 @@ class Store:
         with writing_to(self.folder, OTHER_FOLDER):
             for folder in (self._cells, self._plans):
                 folder.mkdir(parents=True, exist_ok=True)
-            HeldFolder(self._cells, ".writable").remove()
+            with HeldFolder(self._cells, ".writable"):  # without `with`, Ctrl-C during the removal would be ignored
+                pass
             remove_left_behind(self.folder, ".scratch~*")
             for folder in (self._cells, self._plans):
                 remove_left_behind(folder, "*~.partial")

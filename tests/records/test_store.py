@@ -531,3 +531,12 @@ def test_two_drivers_that_write_a_plan_at_once_lose_none_of_their_cells(tmp_path
     monkeypatch.undo()
     (plan,) = store_in(tmp_path).plans()
     assert {cell.solver.name for cell in plan.planned} == {"global", "sgd"}
+
+
+def test_an_interrupt_while_the_folder_is_tried_is_not_lost(tmp_path, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        store_in(tmp_path).open()
