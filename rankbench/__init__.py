@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 _HOMES = {  # each module is imported on first use, which keeps `import rankbench` fast
     "AltSVM": "rankbench.solvers.altsvm",
+    "Answer": "rankbench.api.comparing",
     "BPR": "rankbench.solvers.bpr",
     "BlendedFactors": "rankbench.models",
     "CofiRank": "rankbench.solvers.cofirank",
@@ -65,12 +66,12 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "UserError": "rankbench.core.errors",
     "UserWeights": "rankbench.models",
     "XGBoostRanker": "rankbench.solvers.peers.xgboost_ranker",
-    "audit": "rankbench.own_data.comparing",
+    "audit": "rankbench.api.comparing",
     "compare": "rankbench.api.experiments",
     "evaluate": "rankbench.api.fitting",
     "fit": "rankbench.api.fitting",
     "load": "rankbench.api.loading",
-    "on": "rankbench.own_data.comparing",
+    "on": "rankbench.api.comparing",
     "outcome": "rankbench.api.experiments",
     "recommend": "rankbench.api.fitting",
     "results": "rankbench.api.experiments",

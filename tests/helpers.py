@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from rankbench.api.session import Session
 from rankbench.cli import main
 from rankbench.core.contract import Floats
-from rankbench.execution.run import Conditions, Run, Tell
+from rankbench.execution.run import Conditions, Run, Tell, reruns
 from rankbench.experiments import Budget, Experiment, Figure
 from rankbench.experiments.spaces import Range, Tune
 from rankbench.records.cells import Cell, Selection
@@ -171,8 +172,9 @@ def store_in(out: Path, name: str = "tiny") -> Store:
 
 def prepared(out: Path, experiment: Experiment, selection: Selection | None = None, **conditions: object) -> Run:
     """An experiment's run that has read what is stored, and has run nothing yet."""
-    store = store_in(out, experiment.name)
-    return Run.of(experiment, selection or Selection(), store, Conditions(**conditions))  # type: ignore[arg-type]
+    rerun = reruns(str(conditions.pop("rerun", "")).split())
+    asked = Conditions(rerun=rerun, **conditions)  # type: ignore[arg-type]
+    return Session(ResultsFolder(out, silent), selection or Selection(), asked).prepared(experiment)
 
 
 def ran(

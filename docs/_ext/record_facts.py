@@ -80,7 +80,7 @@ def solvers_text(names: Sequence[str]) -> str:
 
 
 def metric_text(name: str) -> str:
-    """The first part of a metric's section: the definition that `rankbench info` shows, and what it takes."""
+    """The first part of a metric's section: the definition that `rankbench list` shows, and what it takes."""
     record = METRICS[name]
     low, high = (f"{limit:g}" for limit in record.limits)
     rows = [("Range", f"{low} to {high}; {_DIRECTIONS[record.better]}"), ("Cut-off", _cut(record))]

@@ -96,7 +96,7 @@ class RulesDirective(_Text):
     """The conventions that all metrics share."""
 
     def text(self) -> str:
-        """The rules as `rankbench info` prints them."""
+        """The rules as `rankbench list` prints them."""
         return RULES
 
 

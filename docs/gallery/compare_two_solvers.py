@@ -17,7 +17,7 @@ import rankbench
 with TemporaryDirectory() as folder:
     outcome = rankbench.run(
         "park2015-table1",
-        solvers=["altsvm[rank=10]", "sgd[rank=10]"],
+        solver=["altsvm[rank=10]", "sgd[rank=10]"],
         data="low-rank[users=60,per_user=130]",
         repetitions=1,
         out=folder,

@@ -1,20 +1,21 @@
 """Experiments from Python: run or tune, and look at what is stored as tables of pandas."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankbench import experiments
-from rankbench.api.progress import cell_display
+from rankbench.api.session import Display, Listening, Session
+from rankbench.api.terminal import Terminal
 from rankbench.core.brief import brief_table
 from rankbench.core.errors import UserError, unknown
 from rankbench.execution.isolation import Caps
 from rankbench.execution.retraining import best_of
-from rankbench.execution.run import Conditions, Event, Run
+from rankbench.execution.run import Conditions, Tell, reruns
+from rankbench.execution.workplace import workplace_at
 from rankbench.experiments import Budget, Experiment
 from rankbench.experiments.spaces import Tune, read_space
 from rankbench.own_data.frames import handed, named
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 RESULTS = "results"
 TIMEOUT = 600.0  # seconds for a cell, as on the command line
 Names = str | Sequence[str]
-Listener = Callable[[Event], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,51 +111,69 @@ class Outcome:
 def run(
     experiment: str | Experiment,
     *,
-    solvers: Names = (),
+    solver: Names = (),
     data: Names = (),
     repetitions: int | None = None,
     seed: int = 0,
-    threads: int = 1,
-    full: bool = False,
-    trials: int | None = None,
-    out: str | Path = RESULTS,
     jobs: int = 1,
+    threads: int = 1,
     timeout: float | None = TIMEOUT,
-    force: bool = False,
-    retry_failed: bool = False,
-    progress: bool = False,
-    callback: Listener | None = None,
+    memory: int | None = None,
+    trials: int | None = None,
+    full: bool = False,
+    dry_run: bool = False,
+    rerun: Names = (),
+    join: bool = False,
+    wait: bool = False,
+    scheduler: str | None = None,
+    report: bool = False,
+    out: str | Path = RESULTS,
+    quiet: bool = True,
+    verbose: bool = False,
+    callback: Tell | None = None,
 ) -> Outcome:
     """Run an experiment by name, or that of a TOML file, as `rankbench run` does, and return what is stored of it.
 
-    Cells with a stored result are not run again, unless `force` or `retry_failed` says so.
+    Cells with a stored result are not run again, unless `rerun` says so.
 
     Parameters
     ----------
     experiment : str or Experiment
         A name (`rankbench list experiments`) or the path of a TOML file.
-    solvers, data : str or list of str
+    solver, data : str or list of str
         Only these solvers, and only these data sets.
     repetitions : int, optional
         Repetitions instead of the experiment's own number.
     seed : int
         Decides all random numbers.
-    threads : int
-        Threads of each solver.
-    full : bool
-        The paper's own sizes instead of the quick profile.
-    trials : int, optional
-        Trials of each solver in random search.
-    out : str or Path
-        The folder of results.
     jobs : int
         How many cells run at a time.
+    threads : int
+        Threads of each solver.
     timeout : float, optional
         Seconds that a cell may take; None for no limit.
-    force, retry_failed : bool
-        Run all cells again, or those that did not end well.
-    progress : bool
-        Whether to show a bar.
+    memory : int, optional
+        Bytes that a cell and its child processes may take.
+    trials : int, optional
+        Trials of each solver in random search.
+    full : bool
+        The paper's own sizes instead of the quick profile.
+    dry_run : bool
+        Run nothing: the outcome shows which cells have a result.
+    rerun : str or list of str
+        Which stored results are made again: "failed", "disturbed" (timed while other processes were busy), "foreign"
+        (of other kernels, libraries or processors) or "all".
+    join, wait : bool
+        Run along with other drivers of the folder, and wait until the last cell has ended.
+    scheduler : str, optional
+        Run cells on the workers of the Dask scheduler at this address.
+    report : bool
+        Write the report of the folder at the end.
+    out : str or Path
+        The folder of results.
+    quiet, verbose : bool
+        With `quiet=False`, show the progress on standard error, and with `verbose` a line for each cell where there
+        is no terminal.
     callback : callable, optional
         Is called with an `Event` when a cell starts or ends.
 
@@ -164,14 +182,23 @@ def run(
     Outcome
         All that is stored of the experiment, as tables.
     """
-    conditions = Conditions(_checked_jobs(jobs), Caps(_checked_timeout(timeout)), force, retry_failed)
-    selection = Selection(_names(solvers), _names(data), repetitions, seed, threads, full, trials)
+    conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
+    selection = Selection(_names(solver), _names(data), repetitions, seed, threads, full, trials)
     chosen = experiments.load(experiment, full) if isinstance(experiment, str) else experiment
     if not isinstance(chosen, Experiment):
         problem = f"the experiment is a {type(chosen).__name__}"
         raise UserError(problem, remedy="pass a name (rankbench list experiments) or the path of a TOML file")
     check_named([chosen], selection)
-    return _run(chosen, selection, out, conditions, _listener(progress, callback))
+    display = display_of(quiet, verbose, callback)
+    with workplace_at(None if dry_run else scheduler, jobs, display.complain) as workplace:
+        session = Session(_folder(out), selection, conditions, workplace, display)
+        if join:
+            session.refuse_namesakes([chosen])
+        planned = session.prepared(chosen)
+        found = planned.study() if dry_run else session.execute(planned)
+        if report and not dry_run:
+            session.report()
+    return Outcome(found)
 
 
 def tune(
@@ -186,9 +213,15 @@ def tune(
     steps: int = 20,
     patience: int | None = None,
     seed: int = 0,
+    jobs: int = 1,
     threads: int = 1,
+    timeout: float | None = TIMEOUT,
+    memory: int | None = None,
+    rerun: Names = (),
+    method: str = "random",
+    draws: str = "random",
     out: str | Path = RESULTS,
-    progress: bool = False,
+    quiet: bool = True,
 ) -> Outcome:
     """Tune a solver on a data set: `tune("sgd", "ml-100k", {"lam": "1..1000:log", "rank": [5, 10]}).best`.
 
@@ -213,12 +246,24 @@ def tune(
         many steps as the best trial took to its best value.
     seed : int
         Decides all random numbers.
+    jobs : int
+        How many trials run at a time.
     threads : int
         Threads of the solver.
+    timeout : float, optional
+        Seconds that a trial may take; None for no limit.
+    memory : int, optional
+        Bytes that a trial may take.
+    rerun : str or list of str
+        Which stored results are made again, as in `run`.
+    method : str
+        "random", "halving" (the best go on with more steps) or "tpe" (by Optuna).
+    draws : str
+        "random", or "sobol": spread evenly over the space.
     out : str or Path
         The folder of results, in which each trial is stored.
-    progress : bool
-        Whether to show a bar.
+    quiet : bool
+        With `quiet=False`, show the progress on standard error.
 
     Returns
     -------
@@ -232,15 +277,18 @@ def tune(
         remedy = 'pass the values to try by name: {"lam": "1..1000:log"}'
         raise UserError(f"the space is a {type(space).__name__}", remedy=remedy)
     texts = [f"{name}={values if isinstance(values, str) else _alternatives(values)}" for name, values in space.items()]
-    wanted = Tune({solver: read_space(texts)}, "random", trials, metric, validation)
+    kind = Tune(method=method, draws=draws)  # type: ignore[arg-type]  # which checks them
+    wanted = replace(kind, space={solver: read_space(texts)}, trials=trials, metric=metric, validation=validation)
+    conditions = conditions_of(jobs, timeout, memory, rerun)
     selection = Selection(seed=seed, threads=threads)
     given = handed(data, Path(out))
     with given.errors():
         chosen = alone(solver, named(given), split, wanted, Budget(steps, patience=patience))
-        found = _run(chosen, selection, out, Conditions(caps=Caps(TIMEOUT)), _listener(progress, None))
-        if found.study.skips:
-            raise UserError(found.study.skips[0].text)
-    return found
+        session = Session(_folder(out), selection, conditions, display=display_of(quiet))
+        run = session.prepared(chosen)
+        if run.plan.skips:
+            raise UserError(run.plan.skips[0].text)
+        return Outcome(session.execute(run))
 
 
 def results(
@@ -334,37 +382,33 @@ def compare(what: Outcome | str, *, out: str | Path = RESULTS) -> "pandas.DataFr
     return (outcome(what, out=out) if isinstance(what, str) else what).compare()
 
 
-def _run(
-    chosen: Experiment, selection: Selection, out: str | Path, conditions: Conditions, tell: Listener | None
-) -> Outcome:
-    """Run what has no stored result yet; what is stored is kept if the run is stopped."""
-    found = Run.of(chosen, selection, _folder(out).store(chosen.name), conditions)
-    found.open()
-    to_run = len(found.to_run)
-    with cell_display(chosen.name, to_run) if tell is None else nullcontext(tell) as listener:
-        found.execute(listener)
-    return Outcome(found.study())
-
-
-def _checked_jobs(jobs: int) -> int:
-    """The number of cells that run at a time, or an error if it is none."""
+def conditions_of(
+    jobs: int = 1,
+    timeout: float | None = TIMEOUT,
+    memory: int | None = None,
+    rerun: Names = (),
+    join: bool = False,
+    wait: bool = False,
+) -> Conditions:
+    """The conditions of a run, checked; a driver that runs alone always waits."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise UserError(f"jobs={jobs!r} is not valid", remedy="give a whole number of at least 1")
-    return jobs
-
-
-def _checked_timeout(timeout: float | None) -> float | None:
-    """The time limit of a cell in seconds, or an error if it is none."""
     if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
         raise UserError(f"timeout={timeout!r} is not valid", remedy="give seconds above 0, or None for no limit")
-    return timeout
+    if memory is not None and (not isinstance(memory, int) or memory < 1):
+        raise UserError(f"memory={memory!r} is not valid", remedy="give bytes above 0, or None for no limit")
+    if wait and not join:
+        raise UserError("wait is for one of several drivers", remedy="give it together with join=True")
+    return Conditions(jobs, Caps(timeout, memory), reruns(rerun), join, wait or not join)
 
 
-def _listener(progress: bool, callback: Listener | None) -> Listener | None:
-    """The listener of a run; None for the bar."""
-    if progress and callback is not None:
-        raise UserError("progress and callback exclude each other", remedy="give one of them")
-    return None if progress else callback or (lambda _: None)
+def display_of(quiet: bool, verbose: bool = False, callback: Tell | None = None) -> Display:
+    """What shows a session: nothing, a function that is told of its events, or the terminal."""
+    if not quiet and callback is not None:
+        raise UserError("quiet=False and callback exclude each other", remedy="give one of them")
+    if quiet:
+        return Listening(callback or (lambda event: None))
+    return Terminal(verbose=verbose, stderr=True)
 
 
 def _folder(out: str | Path) -> ResultsFolder:

@@ -31,7 +31,7 @@ def load(
     ----------
     what : str, Path, pandas.DataFrame or sparse matrix
         The name of a data set, perhaps with settings; the path of a table, of a model's file, or of a folder that
-        `rankbench export` wrote; a table in memory; or a sparse matrix with users as rows and items as columns.
+        `rankbench data export` wrote; a table in memory; or a sparse matrix with users as rows and items as columns.
     seed : int
         Decides the random numbers of generated data; no other data depends on it.
     rng : int or numpy.random.Generator, optional

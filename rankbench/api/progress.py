@@ -3,12 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankbench.core.contract import Model
-
-if TYPE_CHECKING:
-    from rankbench.execution.run import Event
 
 
 @dataclass(frozen=True)
@@ -68,20 +65,5 @@ def step_display(solver: str, steps: int | None) -> Iterator[Callback]:
         def move(progress: Progress) -> None:
             objective = "" if progress.objective is None else f", objective {progress.objective:.6g}"
             bars.update(bar, completed=progress.step, said=f"{progress.seconds:.1f} s{objective}")
-
-        yield move
-
-
-@contextmanager
-def cell_display(name: str, cells: int) -> "Iterator[Callable[[Event], None]]":
-    """A context with a bar that moves with each cell that ends."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress as Bars  # noqa: PLC0415
-
-    with Bars(console=Console(stderr=True)) as bars:
-        bar = bars.add_task(name, total=cells)
-
-        def move(event: "Event") -> None:
-            bars.update(bar, advance=int(event.kind == "end"))
 
         yield move

@@ -9,9 +9,10 @@ import typer
 
 from rankbench import __version__
 from rankbench.cli import checking, data_verbs, looking, own, running, sharing
-from rankbench.cli.lines import complain, show
+from rankbench.cli.exit_codes import FAILED, INTERRUPTED, USAGE
 from rankbench.cli.opening import temporary_folders
 from rankbench.core.errors import UserError
+from rankbench.core.lines import complain, show
 
 _HELP = """Fast solvers for learning to rank from preferences, and a harness that reproduces the papers' numbers.
 
@@ -46,7 +47,7 @@ app.add_typer(data_verbs.app, name="data")
 
 
 def main() -> None:
-    """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 1."""
+    """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 2."""
     shown = sys.stdout
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -56,19 +57,19 @@ def main() -> None:
             code = app(sys.argv[1:] or ["--help"], prog_name="rankbench", standalone_mode=False)
         shown.flush()
     except UserError as error:
-        _leave(str(error), 1)
+        _leave(str(error), USAGE)
     except _USAGE_ERROR as error:
-        _leave(error.format_message(), 1)
+        _leave(error.format_message(), USAGE)
     except (KeyboardInterrupt, typer.Abort):
-        _leave("stopped", 130)
+        _leave("stopped", INTERRUPTED)
     except ImportError:
         if hasattr(os, "fork"):
             raise
-        _leave(_NO_FORK, 1)
+        _leave(_NO_FORK, FAILED)
     except BrokenPipeError:
         _leave_quietly()
     except OSError as error:
-        _leave(_of_system(error), 1)
+        _leave(_of_system(error), FAILED)
     except SystemExit:
         if sys.stdout is shown:
             raise

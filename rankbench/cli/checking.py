@@ -1,4 +1,4 @@
-"""The command for a user's own solver or metric: check it, debug it, profile it."""
+"""The command for a user's own solver, metric or data: check it, and debug or profile a solver."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankbench.cli import completion
+from rankbench.cli.exit_codes import FAILED, OK
 from rankbench.cli.options import option, seconds_of
 from rankbench.core.errors import UserError
 
@@ -24,11 +25,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def check(
-    solver: Annotated[
+    what: Annotated[
         str,
         typer.Argument(
-            metavar="SOLVER|METRIC[param=value,...]",
-            help="path/to/file.py:Class or a name.",
+            metavar="SOLVER|METRIC|FILE[param=value,...]",
+            help="path/to/file.py:Class, a name, or a file of ratings or pairs.",
             autocompletion=completion.checkable,
         ),
     ],
@@ -43,34 +44,67 @@ def check(
         str, option("--metric", "METRIC", "What to measure on it.", completion.metrics)
     ] = "pairwise-error",
     steps: Annotated[int, option("--steps", "N", "Steps of that training.")] = 20,
+    seed: Annotated[int, option("--seed", "N", "Decides the splits that are tried on a file.")] = 0,
 ) -> None:
-    """Check that a solver keeps the rules (determinism, threads, scores, budgets ...), or a metric (limits, ties ...).
+    """Check a solver (determinism, threads, scores ...), a metric (limits, ties ...), or a file of ratings or pairs.
 
-    The checks run in a process of their own. Exit code 1 if any fails.
+    Solvers and metrics are checked in a process of their own. Exit code 1 if anything is found.
 
     Example: rankbench check my_solver.py:Mine
 
     Example: rankbench check my_metric.py:Mine
 
+    Example: rankbench check ratings.csv
+
     Example: rankbench check my_solver.py:Mine --pdb -d ratings.csv
     """
     from rankbench.checks.kit import checked
-    from rankbench.cli.lines import show
     from rankbench.cli.printer import show_findings
+    from rankbench.core.lines import show
     from rankbench.execution.debugging import cell_of
 
     if profile and pdb:
         raise UserError("--profile and --pdb exclude each other: choose one")
     if profile or pdb:
-        made = cell_of(solver, _data(solver, data), split, metric, steps)
+        made = cell_of(what, _data(what, data), split, metric, steps)
         raise typer.Exit(_profile(*made) if profile else _debug(*made))
+    if _is_data(what):
+        raise typer.Exit(_audit(what, seed))
     found = []
-    for finding in checked(_named(solver), seconds_of(timeout)):
+    for finding in checked(_named(what), seconds_of(timeout)):
         show_findings([finding])
         sys.stdout.flush()
         found.append(finding.outcome)
     show(", ".join(f"{found.count(outcome)} {outcome}" for outcome in dict.fromkeys(found)))
-    raise typer.Exit(1 if "failed" in found else 0)
+    raise typer.Exit(FAILED if "failed" in found else OK)
+
+
+def _is_data(text: str) -> bool:
+    """Whether this means data: a known data set, or a file that is no source of Python."""
+    from rankbench.data import DATASETS
+    from rankbench.names.user_files import is_from_file, own_path
+    from rankbench.solvers import SOLVERS
+
+    name = text.partition("[")[0]
+    if SOLVERS.knows(name):
+        return False
+    of_data = is_from_file(text) and hasattr(DATASETS.find(name), "view")
+    return of_data or DATASETS.knows(name) or (not is_from_file(text) and bool(own_path(name).suffix))
+
+
+def _audit(text: str, seed: int) -> int:
+    """Look for what is often wrong with a file of ratings or pairs, and print it; the exit code."""
+    from rankbench.cli.printer import show_findings, show_folded, show_sheet
+    from rankbench.core.lines import show
+    from rankbench.own_data.auditing import audited, splits_sheet
+
+    found = audited(text, seed)
+    show_folded(found.about)
+    show_findings(found.findings)
+    if found.view is not None:
+        show("")
+        show_sheet("What each split keeps", splits_sheet(found.view, seed))
+    return FAILED if any(one.bad for one in found.findings) else OK
 
 
 def _named(text: str) -> "Named":
@@ -100,8 +134,8 @@ def _data(solver: str, data: str) -> str:
 
 def _profile(cell: "Cell", materials: "Materials") -> int:
     """Run a cell here and print which functions took most time; the exit code."""
-    from rankbench.cli.lines import show
     from rankbench.cli.printer import show_sheet
+    from rankbench.core.lines import show
     from rankbench.execution.debugging import profiled
     from rankbench.report.render.tables import Sheet
 
@@ -110,7 +144,7 @@ def _profile(cell: "Cell", materials: "Materials") -> int:
     headings = ("function", "calls", "own seconds", "with its calls")
     show_sheet(cell.label, Sheet(headings, (False, True, True, True), lines, frozenset()))
     show(_ended(cell, points[-1].values[0], points[-1].step, points[-1].seconds))
-    return 0
+    return OK
 
 
 def _debug(cell: "Cell", materials: "Materials") -> int:
@@ -118,7 +152,7 @@ def _debug(cell: "Cell", materials: "Materials") -> int:
     import pdb
     import traceback
 
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
     from rankbench.execution.debugging import run_here
     from rankbench.names.user_lines import with_own_line
 
@@ -128,9 +162,9 @@ def _debug(cell: "Cell", materials: "Materials") -> int:
         traceback.print_exc()
         show(with_own_line(error))
         pdb.post_mortem(error.__traceback__)
-        return 2
+        return FAILED
     show(_ended(cell, points[-1].values[0], points[-1].step, points[-1].seconds))
-    return 0
+    return OK
 
 
 def _ended(cell: "Cell", value: float, step: int, seconds: float) -> str:

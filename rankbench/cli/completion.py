@@ -41,8 +41,8 @@ def metrics(incomplete: str) -> list[str]:
 
 
 def checkable(incomplete: str) -> list[str]:
-    """The names of solvers, and of metrics that are not the package's own, that start so."""
-    return _fitting([*_solvers(), *_plug_ins("rankbench.metrics")], incomplete)
+    """The names of solvers, of metrics that are not the package's own, and of data sets that start so."""
+    return _fitting([*_solvers(), *_plug_ins("rankbench.metrics"), *_data_sets()], incomplete)
 
 
 def everything(incomplete: str) -> list[str]:
@@ -50,9 +50,9 @@ def everything(incomplete: str) -> list[str]:
     return _fitting([*_experiments(), *_solvers(), *_data_sets(), *_splits(), *_metrics()], incomplete)
 
 
-def kinds(incomplete: str) -> list[str]:
-    """The kinds of names that start so."""
-    return _fitting(KINDS, incomplete)
+def listed(incomplete: str) -> list[str]:
+    """The kinds of names, and names of any kind, that start so."""
+    return _fitting([*KINDS, *everything("")], incomplete)
 
 
 def stored(incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The commands for data sets: where the files are, downloading, importing and verifying them."""
+"""The commands for data sets: where the files are, downloading, importing, verifying and exporting them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,12 +6,15 @@ from typing import Annotated
 import typer
 
 from rankbench.cli import completion
+from rankbench.cli.exit_codes import FAILED
+from rankbench.cli.options import Seed, option
+from rankbench.core.errors import UserError
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
 app = typer.Typer(
-    help="Find, download, import and verify data sets.\n\nExample: rankbench data fetch insteval",
+    help="Find, download, import, verify and export data sets.\n\nExample: rankbench data fetch insteval",
     rich_markup_mode=None,
 )
 
@@ -25,7 +28,7 @@ def where(
     Example: rankbench data where ml-1m
     """
     from rankbench.cli.describe import data_folders, locations
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
 
     show(locations(name) if name else data_folders())
 
@@ -37,8 +40,8 @@ def fetch(name: Annotated[str, typer.Argument(metavar="DATA", autocompletion=com
     Example: rankbench data fetch ml-100k
     """
     from rankbench.cli.describe import counted
-    from rankbench.cli.lines import show
     from rankbench.cli.printer import downloads
+    from rankbench.core.lines import show
     from rankbench.data import DATASETS
 
     with downloads() as tell:
@@ -56,7 +59,7 @@ def import_copy(
     Example: rankbench data import netflix nf_prize_dataset.tar.gz
     """
     from rankbench.cli.describe import counted
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
     from rankbench.data import DATASETS
     from rankbench.data.files import folders
     from rankbench.data.importing import take
@@ -78,7 +81,7 @@ def verify(
     Example: rankbench data verify
     """
     from rankbench.cli.describe import verified
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
     from rankbench.data import DATASETS
 
     if name:
@@ -86,4 +89,31 @@ def verify(
     lines, good = verified([name] if name else DATASETS.whole_names())
     show("\n".join(lines))
     if not good:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def export(
+    data: Annotated[str, typer.Argument(metavar="DATA", autocompletion=completion.data_sets)],
+    split: Annotated[str, typer.Argument(metavar="SPLIT", autocompletion=completion.splits)],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
+    seed: Seed = 0,
+    repetition: Annotated[int, option("--repetition", "N", "Counted from 0.")] = 0,
+) -> None:
+    """Write a split as CSV files, with the published ids and the split's hash.
+
+    Example: rankbench data export ml-100k given-folds --repetition 2 --to fold3
+    """
+    from rankbench.core.lines import show
+    from rankbench.data import DATASETS
+    from rankbench.data.export import export as write_out
+    from rankbench.data.splits import SPLITS
+    from rankbench.planning.materials import Materials
+    from rankbench.records.cells import Place
+
+    if repetition < 0:
+        raise UserError(f"--repetition {repetition} is out of range: must be at least 0")
+    parts = Materials(seed).split(Place(DATASETS.resolve(data), SPLITS.resolve(split), repetition))
+    record = write_out(parts, to, data=data, split=split, seed=seed, repetition=repetition)
+    sizes = ", ".join(f"{part} {about['rows']} rows" for part, about in record["parts"].items())
+    show(f"{to}: {sizes}; hash {parts.hash}")

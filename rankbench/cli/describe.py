@@ -1,4 +1,4 @@
-"""Descriptions for `rankbench list`, `info`, `doctor` and `data`: solvers, data sets, metrics and the machine."""
+"""Descriptions for `rankbench list`, `doctor` and `data`: solvers, data sets, metrics and the machine."""
 
 import hashlib
 import inspect
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from rankbench import data as data_sets
 from rankbench import experiments
+from rankbench.cli.completion import KINDS
 from rankbench.core.contract import Solver
 from rankbench.core.errors import unknown
 from rankbench.data.cache import cache_folder
@@ -94,7 +95,8 @@ def describe(name: str) -> str:
         return "\n".join(f"{one}: {experiments.load(one).title}" for one in several)
     if ".py:" in base:
         return _metric(base) if OWN_METRICS.fits(base) else _solver(base)
-    raise unknown("name", base, [one for known, _ in describers for one in known], "rankbench list")
+    names = [one for known, _ in describers for one in known]
+    raise unknown("name", base, [*KINDS, *names], "rankbench list")
 
 
 def diagnosis() -> str:
@@ -234,7 +236,7 @@ def _own_file(name: str) -> str:
         return ""
     return (
         "\nStored results identify it by the content of its file: an edited file makes new results. Other files of "
-        "yours that it imports are not checked; after changing one, raise the version, or run with --force."
+        "yours that it imports are not checked; after changing one, raise the version, or run with --rerun all."
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands that train nothing: list, info, status, table, plot, report, export and doctor."""
+"""The commands that train nothing: list, status, table, compare, report and doctor."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankbench.cli import completion
+from rankbench.cli.exit_codes import FAILED
 from rankbench.cli.opening import is_archive, made_by, named, stored_in
-from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Seed, Stored, option
+from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Stored, option
 from rankbench.core.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -21,103 +22,92 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415
 
 
+PARTS = ("results", "trials", "by-trials", "costs", "peaks")
+
+
+def _parts(incomplete: str) -> list[str]:
+    """The parts of a table that start so."""
+    return [part for part in PARTS if part.startswith(incomplete)]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.command("list")(list_names)
-    for verb in (info, status, report, table, compare, plot, export, doctor):
+    for verb in (status, report, table, compare, doctor):
         app.command()(verb)
 
 
 def list_names(
-    kind: Annotated[
-        str, typer.Argument(metavar=f"[{'|'.join(completion.KINDS)}]", autocompletion=completion.kinds)
+    name: Annotated[
+        str, typer.Argument(metavar=f"[{'|'.join(completion.KINDS)}|NAME]", autocompletion=completion.listed)
     ] = "experiments",
 ) -> None:
-    """List the experiments, solvers, data sets, splits or metrics, one per line with a short description.
+    """List the experiments, solvers, data sets, splits or metrics, one per line; or describe the one with this name.
 
     Example: rankbench list solvers
+
+    Example: rankbench list sgd
     """
-    from rankbench.cli.describe import everything
-    from rankbench.cli.lines import show
+    from rankbench.cli.describe import describe, everything
+    from rankbench.core.lines import show
 
-    kinds = everything()
-    if kind not in kinds:
-        raise unknown("kind", kind, kinds)
-    width = max(map(len, kinds[kind]))
-    for name, about in kinds[kind].items():
-        show(f"{name:<{width}}  {about}")
-
-
-def info(name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.everything)]) -> None:
-    """Describe an experiment, solver, data set, split or metric.
-
-    Example: rankbench info sgd
-    """
-    from rankbench.cli.describe import describe
-    from rankbench.cli.lines import show
-
-    show(describe(name))
-
-
-def export(
-    data: Annotated[str, typer.Argument(metavar="DATA", autocompletion=completion.data_sets)],
-    split: Annotated[str, typer.Argument(metavar="SPLIT", autocompletion=completion.splits)],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
-    seed: Seed = 0,
-    repetition: Annotated[int, option("--repetition", "N", "Counted from 0.")] = 0,
-) -> None:
-    """Write a split as CSV files, with the published ids and the split's hash.
-
-    Example: rankbench export ml-100k given-folds --repetition 2 --to fold3
-    """
-    from rankbench.cli.lines import show
-    from rankbench.data import DATASETS
-    from rankbench.data.export import export as write_out
-    from rankbench.data.splits import SPLITS
-    from rankbench.planning.materials import Materials
-    from rankbench.records.cells import Place
-
-    if repetition < 0:
-        raise UserError(f"--repetition {repetition} is out of range: must be at least 0")
-    parts = Materials(seed).split(Place(DATASETS.resolve(data), SPLITS.resolve(split), repetition))
-    record = write_out(parts, to, data=data, split=split, seed=seed, repetition=repetition)
-    sizes = ", ".join(f"{part} {about['rows']} rows" for part, about in record["parts"].items())
-    show(f"{to}: {sizes}; hash {parts.hash}")
+    if name not in completion.KINDS:
+        return show(describe(name))
+    found = everything()[name]
+    width = max(map(len, found))
+    return show("\n".join(f"{one:<{width}}  {about}" for one, about in found.items()))
 
 
 def report(
+    name: Annotated[
+        str, typer.Argument(metavar="[EXPERIMENT|FILE]", help="Only its figures.", autocompletion=completion.stored)
+    ] = "",
     out: Stored = RESULTS,
     to: Annotated[
-        Path | None, option("--to", "DIR", "Where the report goes; by default OUT/report, of an archive FILE-report.")
+        Path | None, option("--to", "DIR", "By default OUT/report, of an archive FILE-report; for figures, here.")
     ] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write the HTML page.")] = True,
+    columns: Annotated[str, option("--columns", "1,2,...", "The basic functions in a figure of them.")] = "",
+    seed: OfSeed = None,
+    full: OfFull = None,
 ) -> None:
-    """Write tables, figures and the page from stored results.
+    """Write tables, figures and the page from stored results; or of one experiment its figures, as PDF and PNG.
 
     Example: rankbench report --out results
+
+    Example: rankbench report parkzhang2014-fig1 --to figures
     """
-    from rankbench.cli.lines import complain, show
+    from rankbench.core.lines import complain, show
     from rankbench.report.writing import write_report
 
+    if name:
+        return _draw(stored_study(out, name, seed, full), columns, to or Path(), out)
+    if columns or seed is not None or full is not None:
+        raise UserError("--columns, --seed, --full and --quick are for the figures of one experiment: name it")
     if is_archive(out):
         to = to or out.with_name(f"{out.stem}-report")
-    show(f"report: {write_report(stored_in(out), complain, to, page).resolve()}")
+    return show(f"report: {write_report(stored_in(out), complain, to, page).resolve()}")
+
+
+def _draw(found: "Study", columns: str, to: Path, out: Path) -> None:
+    """Draw the figures of a study and print their paths: its own, that of its ranks, and its basic functions."""
+    from rankbench.core.lines import show
+
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        files = [*_draw_figure(found, to, out), *_draw_bases(found, columns, to)]
+    except OSError as error:
+        raise UserError(f"cannot write to {to}: {error.strerror}") from None
+    show("\n".join(f"{to / file}.{ending}" for file in files for ending in ("pdf", "png")))
 
 
 def table(
     name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE", autocompletion=completion.stored)],
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
-    of_trials: Annotated[bool, typer.Option("--trials", help="The trials of the tuning, one per line.")] = False,
-    by_trials: Annotated[
-        bool, typer.Option("--by-trials", help="Which solver leads after 1, 2, ... trials of each.")
-    ] = False,
-    of_peaks: Annotated[
-        bool, typer.Option("--peaks", help="The peak memory of each stage, one result per line.")
-    ] = False,
-    of_costs: Annotated[
-        bool, typer.Option("--costs", help="How the cost of each solver grows, or compares with its rivals'.")
-    ] = False,
+    what: Annotated[
+        str, option("--what", "|".join(PARTS), "Trials; leaders by their number; growth of costs; peak memory.", _parts)
+    ] = "results",
     seed: OfSeed = None,
     full: OfFull = None,
     machine: Machine = "",
@@ -126,6 +116,8 @@ def table(
     """Print an experiment's table from stored results; EXPERIMENT may be an archive.
 
     Example: rankbench table park2015-table1 --csv
+
+    Example: rankbench table peers-ratings --what trials
     """
     from rankbench.report.analysis.by_trials import by_trials_sheet, standings
     from rankbench.report.analysis.costs import cost_tables
@@ -134,34 +126,36 @@ def table(
     from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
     from rankbench.report.rows import rows
 
-    _refuse_both({"--csv": as_csv, "--latex": as_latex})
-    _refuse_both({"--peaks": of_peaks, "--trials": of_trials, "--by-trials": by_trials, "--costs": of_costs})
-    if by_trials and as_csv:
-        raise UserError("--by-trials has no CSV: --trials --csv has the values that it is made from")
+    if what not in PARTS:
+        raise unknown("part of a table", what, PARTS)
+    if as_csv and as_latex:
+        raise UserError("--csv and --latex exclude each other: choose one")
+    if what == "by-trials" and as_csv:
+        raise UserError("--what by-trials has no CSV: --what trials --csv has the values that it is made from")
     found = stored_study(out, name, seed, full, machine)
-    if (of_trials or by_trials) and not found.trials:
+    if what in ("trials", "by-trials") and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
-    if of_costs:
+    if what == "costs":
         return _print_costs(cost_tables(found), found, as_csv, as_latex)
     if as_csv:
-        plain = trials_to_csv(trials(found)) if of_trials else to_csv(rows(found))
-        sys.stdout.write(peaks_to_csv(found) if of_peaks else plain)
+        writers = {
+            "results": lambda: to_csv(rows(found)),
+            "trials": lambda: trials_to_csv(trials(found)),
+            "peaks": lambda: peaks_to_csv(found),
+        }
+        sys.stdout.write(writers[what]())
         return
-    if by_trials:
-        wanted = by_trials_sheet(standings(found))
-    else:
-        wanted = peak_sheet(found) if of_peaks else trial_sheet(trials(found)) if of_trials else sheet(found)
+    sheets = {
+        "results": lambda: sheet(found),
+        "trials": lambda: trial_sheet(trials(found)),
+        "by-trials": lambda: by_trials_sheet(standings(found)),
+        "peaks": lambda: peak_sheet(found),
+    }
+    wanted = sheets[what]()
     if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:
         sys.stdout.write("\n".join([to_markdown(wanted), *failures(found), *notes(found), *definitions(found), ""]))
-
-
-def _refuse_both(options: dict[str, bool]) -> None:
-    """Refuse more than one of some options."""
-    if sum(options.values()) > 1:
-        *others, last = options
-        raise UserError(f"{', '.join(others)} and {last} exclude each other: choose one")
 
 
 def _print_costs(tables: "list[CostTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
@@ -222,7 +216,7 @@ def compare(
     else:
         show_sheet(title, sheet_of(found))
     if fail_if_worse and any(line.verdict == WORSE for line in found):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _studies(results: "ResultsFolder", experiment: str, seed: int | None, full: bool | None) -> dict[str, "Study"]:
@@ -243,36 +237,6 @@ def _beside(one: dict[str, "Study"], other: dict[str, "Study"], names: tuple[str
     return [line for name in common for line in between(one[name], other[name], names)]
 
 
-def plot(
-    names: Annotated[list[str], typer.Argument(metavar="[basis] EXPERIMENT", autocompletion=completion.stored)],
-    columns: Annotated[str, typer.Option("--columns", metavar="1,2,...", help="Basic functions to draw.")] = "",
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the figure goes.")] = Path(),
-    seed: OfSeed = None,
-    full: OfFull = None,
-    out: Stored = RESULTS,
-) -> None:
-    """Draw an experiment's figure as PDF and PNG, over five data sets also ranks; with `basis`, its basic functions.
-
-    Example: rankbench plot parkzhang2014-fig1 --to figures
-
-    Example: rankbench plot basis cheng2018-table4 --columns 1,2
-    """
-    from rankbench.cli.lines import show
-
-    kind, name = (names[0], names[1]) if len(names) == 2 and names[0] == "basis" else ("figure", names[0])
-    if len(names) > 1 and kind == "figure":
-        raise UserError(f"cannot plot {' '.join(names)!r}: expected EXPERIMENT or basis EXPERIMENT")
-    if columns and kind == "figure":
-        raise UserError(f"--columns={columns} is only for basic functions: rankbench plot basis {name}")
-    found = stored_study(out, name, seed, full)
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-        files = _draw_bases(found, columns, to) if kind == "basis" else _draw_figure(found, to, out)
-    except OSError as error:
-        raise UserError(f"cannot write to {to}: {error.strerror}") from None
-    show("\n".join(f"{to / file}.{ending}" for file in files for ending in ("pdf", "png")))
-
-
 def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
     """Draw the study's figure, and that of its ranks if it has any; returns the file names without extension."""
     from rankbench.report.analysis.ranks import draw_ranks, ranks
@@ -289,13 +253,13 @@ def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
 
 
 def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
-    """Draw every solver's basic functions; returns the file names without extension."""
+    """Draw the basic functions of every solver that has them; returns the file names without extension."""
     from rankbench.report.render.ranking_functions import bases, draw_basis
 
-    if not (each := bases(found)):
-        raise UserError(
-            f"{found.name} has stored no basic functions of named features: run frsvm on data with named features"
-        )
+    each = bases(found)
+    if columns and not each:
+        problem = f"--columns={columns}: {found.name} has stored no basic functions of named features"
+        raise UserError(problem, remedy="run frsvm on data with named features")
     try:
         numbers = [int(part) for part in columns.split(",") if part]
     except ValueError:
@@ -312,7 +276,7 @@ def doctor() -> None:
     Example: rankbench doctor
     """
     from rankbench.cli.describe import diagnosis
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
 
     show(diagnosis())
 
@@ -325,8 +289,8 @@ def status(
 
     Example: rankbench status park2015-table1
     """
-    from rankbench.cli.lines import show
     from rankbench.cli.status import described
+    from rankbench.core.lines import show
 
     if name and is_archive(name):
         out, name = Path(name), None

@@ -38,17 +38,24 @@ def is_archive(name: str | Path) -> bool:
     return not str(name).endswith(".toml") and Path(name).is_file()
 
 
+def results_in(out: Path, untouched: bool = False, warn: "Warn | None" = None) -> "ResultsFolder":
+    """A folder of results; files in it that cannot be read are reported, on standard error unless `warn` is given.
+
+    They are also renamed, unless the folder is to be left `untouched`.
+    """
+    from rankbench.core.lines import complain
+    from rankbench.records.store import ResultsFolder
+
+    return ResultsFolder(out, warn or complain, untouched)
+
+
 def stored_in(path: Path, untouched: bool = False, warn: "Warn | None" = None) -> "ResultsFolder":
     """The results in a folder or an archive; see `results_in` for files in it that cannot be read."""
-    from rankbench.cli.lines import complain
-    from rankbench.cli.session import results_in
-
-    return results_in(_unpacked(path) if is_archive(path) else path, untouched, warn or complain)
+    return results_in(_unpacked(path) if is_archive(path) else path, untouched, warn)
 
 
 def made_by(path: Path, machine: str, experiment: str = "") -> "ResultsFolder":
     """The results in a folder or an archive that a machine or a commit has made; all of them if none is named."""
-    from rankbench.cli.session import results_in
     from rankbench.records.by_machine import select
 
     results = stored_in(path)
@@ -71,8 +78,7 @@ def named(text: str, out: Path, experiment: str = "") -> "ResultsFolder":
 
 def _unpacked(path: Path) -> Path:
     """The temporary folder with the results in an archive; says how many of its run are there."""
-    from rankbench.cli.lines import mention
-    from rankbench.cli.session import results_in
+    from rankbench.core.lines import mention
     from rankbench.records.archive import opened
     from rankbench.report.crate import there
 

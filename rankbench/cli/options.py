@@ -4,12 +4,18 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankbench.cli import completion
 from rankbench.core.errors import UserError
+
+if TYPE_CHECKING:
+    from rankbench.execution.run import Conditions
+
+# What runs cells is imported when it is needed, so that --help and completion stay fast.
+# ruff: noqa: PLC0415
 
 RESULTS = Path("results")
 _JOBS = 1024  # each job is a thread of this process, and three processes
@@ -51,21 +57,16 @@ Timeout = Annotated[str, option("--timeout", "10m", "Time limit of a cell: 30s, 
 Memory = Annotated[str, option("--memory", "8G", "Memory limit of a cell and its child processes: 500M, 8G, or none.")]
 Full = Annotated[bool, option("--full", None, "The papers' own sizes instead of the quick profile.")]
 DryRun = Annotated[bool, option("--dry-run", None, "Print the cells and an estimate, and run nothing.")]
-Force = Annotated[bool, option("--force", None, "Run again all cells that have results.")]
-RetryFailed = Annotated[bool, option("--retry-failed", None, "Run again the cells that did not end well.")]
-RetryDisturbed = Annotated[
-    bool, option("--retry-disturbed", None, "Run again the cells that were timed while other processes were busy.")
+Rerun = Annotated[
+    str,
+    option("--rerun", "KINDS", "Run again stored results: failed, disturbed, foreign (other kernels or CPUs), all."),
 ]
-Strict = Annotated[bool, option("--strict", None, "Run again results of other kernels, libraries or CPUs.")]
 Join = Annotated[
     bool,
     option("--join", None, "Run cells along with other drivers of this folder; end when they run all that are left."),
 ]
-WhenDone = Annotated[
-    bool,
-    option(
-        "--exit-when-done", None, "With --join: stay until the last cell has ended, to take over from dead drivers."
-    ),
+Wait = Annotated[
+    bool, option("--wait", None, "With --join: wait until the last cell has ended, to take over from dead drivers.")
 ]
 Scheduler = Annotated[
     str | None,
@@ -74,6 +75,7 @@ Scheduler = Annotated[
 Trials = Annotated[int | None, option("--trials", "N", "Trials of each solver in random search.")]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report at the end.")]
 Quiet = Annotated[bool, option("-q/--quiet", None, "Print results and nothing else.")]
+Verbose = Annotated[bool, option("-v/--verbose", None, "Where there is no terminal, print a line for each cell.")]
 OfSeed = Annotated[int | None, option("--seed", "N", "Show the run with this seed; by default the latest run.")]
 OfFull = Annotated[
     bool | None, typer.Option("--full/--quick", help="Show a run in this profile; by default the latest run.")
@@ -96,12 +98,27 @@ def jobs_of(jobs: int) -> int:
     return jobs
 
 
-def refuse_odd_joining(join: bool, exit_when_done: bool, dry_run: bool) -> None:
+def refuse_odd_joining(join: bool, wait: bool, dry_run: bool) -> None:
     """Refuse options that make no sense together with --join, or without it."""
-    if exit_when_done and not join:
-        raise UserError("--exit-when-done is for one of several drivers: give it together with --join")
+    if wait and not join:
+        raise UserError("--wait is for one of several drivers: give it together with --join")
     if join and dry_run:
         raise UserError("--dry-run runs nothing, so it cannot --join: give one of them")
+
+
+def conditions_of(
+    jobs: int, timeout: str, memory: str = "none", rerun: str = "", join: bool = False, wait: bool = False
+) -> "Conditions":
+    """The conditions of a run that these options ask for; a driver that runs alone always waits."""
+    from rankbench.execution.isolation import Caps
+    from rankbench.execution.run import Conditions, reruns
+
+    caps = Caps(seconds_of(timeout), bytes_of(memory))
+    try:
+        kinds = reruns(rerun if rerun else ())
+    except UserError as error:
+        raise UserError(f"--rerun {rerun[:60]}: {error}") from None
+    return Conditions(jobs_of(jobs), caps, kinds, join, wait or not join)
 
 
 def seconds_of(text: str, name: str = "--timeout") -> float | None:

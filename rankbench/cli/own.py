@@ -1,4 +1,4 @@
-"""The commands for a user's own data: audit it, compare solvers on it, and write the experiment file of that."""
+"""The commands for a user's own data: compare solvers on it, and write the experiment file of that."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,11 +8,13 @@ import typer
 from rankbench.cli import completion
 from rankbench.cli.options import (
     RESULTS,
+    Jobs,
     Out,
     Quiet,
     Report,
     Seed,
     Threads,
+    Verbose,
     as_options,
     bytes_of,
     jobs_of,
@@ -22,7 +24,7 @@ from rankbench.cli.options import (
 from rankbench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from rankbench.own_data.choosing import Choice, Wishes
+    from rankbench.own_data.choosing import Wishes
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -52,12 +54,11 @@ HowSplit = Annotated[str, option("--split", "SPLIT", "How to split off the test 
 Time = Annotated[str, option("--time", "5m", "Time for everything, divided equally: 30s, 5m, 2h; none: 20 steps each.")]
 Tried = Annotated[int | None, option("--trials", "N", "Trials of each solver that is tuned.")]
 Repeated = Annotated[int, option("-r/--repetitions", "REPS", "How often the data is split anew.")]
-Cores = Annotated[int | None, option("-j/--jobs", "JOBS", "Trainings at a time; by default one for each core.")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for verb in (on, init, audit):
+    for verb in (on, init):
         app.command()(verb)
 
 
@@ -70,7 +71,7 @@ def on(
     trials: Tried = None,
     repetitions: Repeated = 1,
     seed: Seed = 0,
-    jobs: Cores = None,
+    jobs: Jobs = 1,
     threads: Threads = 1,
     timeout: Annotated[
         str | None, option("--timeout", "10m", "Time limit of a training; with --time some times its share, else 10m.")
@@ -79,6 +80,7 @@ def on(
     report: Report = True,
     out: Out = RESULTS,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Compare solvers on your own data: a split and metrics that suit it, equal tuning, and a verdict with intervals.
 
@@ -88,18 +90,25 @@ def on(
     """
     from dataclasses import replace
 
-    from rankbench.cli.session import Session, results_in
+    from rankbench.api.session import Session
+    from rankbench.api.terminal import Terminal
+    from rankbench.cli.opening import results_in
+    from rankbench.cli.showing import answered
     from rankbench.execution.isolation import Caps
     from rankbench.execution.run import Conditions
+    from rankbench.own_data.fitting_choice import choice_for
+    from rankbench.planning.materials import Materials
     from rankbench.records.cells import Selection
 
     wishes = replace(_wishes(solver, metric, split, time, trials, repetitions, jobs), seed=seed)
     with as_options():
         selection = Selection(seed=seed, threads=threads)
-    choice = _chosen(file, wishes)
+    materials = Materials(seed)
+    choice = choice_for(file, wishes, materials)
     caps = Caps(choice.limit if timeout is None else seconds_of(timeout), bytes_of(memory))
-    session = Session(results_in(out), selection, Conditions(wishes.jobs, caps, retry_failed=True), quiet)
-    raise typer.Exit(session.answer(choice, report))
+    conditions, display = Conditions(wishes.jobs, caps, frozenset({"failed"})), Terminal(quiet, verbose)
+    session = Session(results_in(out), selection, conditions, display=display)
+    raise typer.Exit(answered(session, choice, materials, report))
 
 
 def init(
@@ -110,17 +119,18 @@ def init(
     time: Time = "none",
     trials: Tried = None,
     repetitions: Repeated = 1,
-    jobs: Cores = None,
+    jobs: Jobs = 1,
     to: Annotated[Path | None, option("--to", "FILE", "The file to write; by default on-NAME.toml here.")] = None,
 ) -> None:
     """Write the experiment file that `rankbench on` runs with the same options, commented, to change and run.
 
     Example: rankbench init ratings.csv --time 5m
     """
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
     from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
+    from rankbench.own_data.fitting_choice import choice_for
 
-    choice = _chosen(file, _wishes(solver, metric, split, time, trials, repetitions, jobs))
+    choice = choice_for(file, _wishes(solver, metric, split, time, trials, repetitions, jobs))
     experiment_of(choice)  # raises the errors of a wrong solver or metric before anything is written
     path = to or Path(f"{name_of(choice)}.toml")
     try:
@@ -133,24 +143,6 @@ def init(
     show(f"{path}: run it with rankbench run {path}")
 
 
-def audit(file: File, seed: Seed = 0) -> None:
-    """Look for what is often wrong with a file of ratings or pairs. Exit code 1 if anything is found.
-
-    Example: rankbench audit ratings.csv
-    """
-    from rankbench.cli.lines import show
-    from rankbench.cli.printer import show_findings, show_folded, show_sheet
-    from rankbench.own_data.auditing import audited, splits_sheet
-
-    found = audited(file, seed)
-    show_folded(found.about)
-    show_findings(found.findings)
-    if found.view is not None:
-        show("")
-        show_sheet("What each split keeps", splits_sheet(found.view, seed))
-    raise typer.Exit(1 if any(one.bad for one in found.findings) else 0)
-
-
 def _wishes(
     solvers: list[str] | None,
     metrics: list[str] | None,
@@ -158,10 +150,9 @@ def _wishes(
     time: str,
     trials: int | None,
     repetitions: int,
-    jobs: int | None,
+    jobs: int,
 ) -> "Wishes":
     """What the user has said, checked."""
-    from rankbench.core.system import usable_cores
     from rankbench.own_data.choosing import Wishes
 
     if trials is not None and trials < 1:
@@ -169,12 +160,4 @@ def _wishes(
     if repetitions < 1:
         raise UserError(f"--repetitions={repetitions} is out of range: must be at least 1")
     seconds = seconds_of(time, "--time")
-    at_once = usable_cores() if jobs is None else jobs_of(jobs)
-    return Wishes(tuple(solvers or ()), tuple(metrics or ()), split, seconds, trials, repetitions, at_once)
-
-
-def _chosen(file: str, wishes: "Wishes") -> "Choice":
-    """The comparison that suits a file, as far as the user has not said otherwise."""
-    from rankbench.own_data.fitting_choice import choice_for
-
-    return choice_for(file, wishes)
+    return Wishes(tuple(solvers or ()), tuple(metrics or ()), split, seconds, trials, repetitions, jobs_of(jobs))

@@ -10,7 +10,6 @@ from rankbench.cli.options import (
     RESULTS,
     Data,
     DryRun,
-    Force,
     Full,
     Jobs,
     Join,
@@ -22,23 +21,20 @@ from rankbench.cli.options import (
     Quiet,
     Repetitions,
     Report,
-    RetryDisturbed,
-    RetryFailed,
+    Rerun,
     Scheduler,
     Seed,
     Solvers,
     Stored,
-    Strict,
     Threads,
     Timeout,
     Trials,
-    WhenDone,
+    Verbose,
+    Wait,
     as_options,
-    bytes_of,
-    jobs_of,
+    conditions_of,
     option,
     refuse_odd_joining,
-    seconds_of,
 )
 from rankbench.core.errors import UserError
 
@@ -78,42 +74,38 @@ def run(
     trials: Trials = None,
     full: Full = False,
     dry_run: DryRun = False,
-    force: Force = False,
-    retry_failed: RetryFailed = False,
-    retry_disturbed: RetryDisturbed = False,
-    strict: Strict = False,
+    rerun: Rerun = "",
     join: Join = False,
-    exit_when_done: WhenDone = False,
+    wait: Wait = False,
     scheduler: Scheduler = None,
     report: Report = True,
     out: Out = RESULTS,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run experiments, reusing stored results, and write the report.
 
     Example: rankbench run park2015-table1 -s sgd[rank=20] -s global -r 5
 
-    Example: rankbench run park2015-table1 --out /shared/results --join --exit-when-done
+    Example: rankbench run park2015-table1 --out /shared/results --join --wait
 
     Example: rankbench run park2015-table1 --scheduler tcp://10.0.0.1:8786
     """
-    from rankbench.cli.session import Session, results_in, workplace_at
-    from rankbench.execution.isolation import Caps
-    from rankbench.execution.run import Conditions
+    from rankbench.api.session import Session
+    from rankbench.api.terminal import Terminal
+    from rankbench.cli.opening import results_in
+    from rankbench.cli.showing import preview_all, run_all
+    from rankbench.execution.workplace import workplace_at
     from rankbench.records.cells import Selection
 
     with as_options():
         selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
-    refuse_odd_joining(join, exit_when_done, dry_run)
-    again = {"retry_failed": retry_failed, "retry_disturbed": retry_disturbed, "strict": strict}
-    again |= {"join": join, "leave": join and not exit_when_done}
-    conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout), bytes_of(memory)), force, **again)
-    names = experiments or ["all"]
-    with workplace_at(None if dry_run else scheduler, conditions.jobs) as workplace:
-        session = Session(results_in(out), selection, conditions, quiet, workplace)
-        if join:
-            raise typer.Exit(session.join_all(names))
-        raise typer.Exit(session.preview_all(names) if dry_run else session.run_all(names, report))
+    refuse_odd_joining(join, wait, dry_run)
+    conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
+    names, display = experiments or ["all"], Terminal(quiet, verbose)
+    with workplace_at(None if dry_run else scheduler, conditions.jobs, display.complain) as workplace:
+        session = Session(results_in(out), selection, conditions, workplace, display)
+        raise typer.Exit(preview_all(session, names) if dry_run else run_all(session, names, report))
 
 
 def verify(
@@ -126,20 +118,23 @@ def verify(
     timeout: Timeout = "10m",
     out: Stored = RESULTS,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run stored cells again, and say which come out the same to the last byte. Exit code 1 if any does not.
 
     Example: rankbench verify gunasekar2016-table2 --sample 5
     """
-    from rankbench.cli.session import verified
-    from rankbench.execution.isolation import Caps
-    from rankbench.execution.run import Conditions
+    from rankbench.api.session import Session
+    from rankbench.api.terminal import Terminal
+    from rankbench.cli.opening import results_in
+    from rankbench.cli.showing import verified
 
     if sample < 1:
         raise UserError(f"--sample {sample} is out of range: must be at least 1")
     found = stored_study(out, name, seed, full)
-    conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout)))
-    raise typer.Exit(verified(found, None if every else sample, conditions, quiet))
+    conditions, display = conditions_of(jobs, timeout), Terminal(quiet, verbose)
+    session = Session(results_in(out), conditions=conditions, display=display)
+    raise typer.Exit(verified(session, found, None if every else sample))
 
 
 def tune(
@@ -165,10 +160,11 @@ def tune(
     jobs: Jobs = 1,
     threads: Threads = 1,
     timeout: Timeout = "10m",
-    force: Force = False,
-    retry_failed: RetryFailed = False,
+    memory: Memory = "none",
+    rerun: Rerun = "",
     out: Out = RESULTS,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Tune one solver on one data set, and print how to run it with the best settings.
 
@@ -176,9 +172,10 @@ def tune(
     """
     from dataclasses import replace
 
-    from rankbench.cli.session import Session, results_in
-    from rankbench.execution.isolation import Caps
-    from rankbench.execution.run import Conditions
+    from rankbench.api.session import Session
+    from rankbench.api.terminal import Terminal
+    from rankbench.cli.opening import results_in
+    from rankbench.cli.showing import tune_one
     from rankbench.experiments import Budget
     from rankbench.experiments.spaces import Tune, read_space
     from rankbench.planning.tuning import alone
@@ -190,5 +187,5 @@ def tune(
         spaces = {solver: read_space(space or ())}
         wanted = replace(kind, space=spaces, trials=trials, metric=metric, validation=validation)
         experiment = alone(solver, data, split, wanted, Budget(steps, patience=patience))
-    conditions = Conditions(jobs_of(jobs), Caps(seconds_of(timeout)), force, retry_failed)
-    raise typer.Exit(Session(results_in(out), selection, conditions, quiet).tune_one(experiment))
+    conditions, display = conditions_of(jobs, timeout, memory, rerun), Terminal(quiet, verbose)
+    raise typer.Exit(tune_one(Session(results_in(out), selection, conditions, display=display), experiment))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankbench.cli import completion
-from rankbench.cli.opening import is_archive, stored_in
+from rankbench.cli.exit_codes import FAILED
+from rankbench.cli.opening import is_archive, results_in, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
@@ -45,8 +46,7 @@ def merge(
 
     Example: rankbench merge laptop server.zip --out all
     """
-    from rankbench.cli.lines import complain, show
-    from rankbench.cli.session import results_in
+    from rankbench.core.lines import complain, show
     from rankbench.records.merge import carry_out, check_apart, survey
 
     check_apart(out, sources)
@@ -68,7 +68,7 @@ def merge(
     clashes = len({conflict.file for one in merges for conflict in one.conflicts})
     show(f"{out}: {clashes} conflicts, {len(told)} files left out" + (" (dry run: nothing written)" if dry_run else ""))
     if clashes or told:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _readable(source: Path, warn: "Callable[[str], None]") -> "ResultsFolder":
@@ -105,9 +105,8 @@ def archive(
 
     Example: rankbench archive park2015-table1 --to park.zip
     """
-    from rankbench.cli.lines import show
     from rankbench.cli.looking import stored_study
-    from rankbench.cli.session import results_in
+    from rankbench.core.lines import show
     from rankbench.records.archive import write
     from rankbench.report.crate import NO_LICENCE, files_of, there
     from rankbench.report.study import chosen_plan
@@ -153,7 +152,7 @@ def model(
 
     Example: rankbench model park2015-table1 --best -d low-rank --to best.npz
     """
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
     from rankbench.execution.retraining import remade
     from rankbench.fitted import save
     from rankbench.records.store import file_name
@@ -193,7 +192,7 @@ def recommend(
 
     Example: rankbench recommend best.npz --to everyone.csv
     """
-    from rankbench.cli.lines import show
+    from rankbench.core.lines import show
     from rankbench.fitted import load
 
     model = load(path)

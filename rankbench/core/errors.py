@@ -15,7 +15,7 @@ _UNSEEN = re.compile(
 
 
 class UserError(ValueError):
-    """A wrong name, value or file; the command line prints the error as one line and exits with code 1."""
+    """A wrong name, value or file; the command line prints the error as one line and exits with code 2."""
 
     def __init__(self, problem: str, *, subject: str = "", remedy: str = "") -> None:
         super().__init__(problem)

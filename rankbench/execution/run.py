@@ -10,21 +10,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from time import sleep
-from typing import Literal
+from typing import Literal, get_args
 from zlib import crc32
 
 from rankbench.arrays.npz import Arrays
-from rankbench.core.errors import MAKE_ROOM, writing_to
+from rankbench.core.errors import MAKE_ROOM, unknown, writing_to
 from rankbench.execution import machine
 from rankbench.execution.isolation import Caps, server
 from rankbench.execution.worker import Ended, Task
 from rankbench.execution.workplace import ThisMachine, Workplace
-from rankbench.experiments import Experiment
 from rankbench.planning.materials import Materials
-from rankbench.planning.plan import plan as plan_of
 from rankbench.planning.tuning import settled
 from rankbench.planning.warm_starts import Paths
-from rankbench.records.cells import Cell, Place, Selection
+from rankbench.records.cells import Cell, Place
 from rankbench.records.claims import Claims, Holder
 from rankbench.records.machines import Machine
 from rankbench.records.plans import Plan
@@ -36,18 +34,34 @@ _MOST = 512  # cells that a cluster may run at a time for one driver
 _WAIT = 0.5  # seconds between two looks at cells that another driver runs
 
 
+Rerun = Literal[
+    "failed",  # cells that did not end well
+    "disturbed",  # cells that were timed while other processes were busy
+    "foreign",  # results of other kernels, libraries or processors
+    "all",
+]
+RERUNS: tuple[Rerun, ...] = get_args(Rerun)
+
+
+def reruns(kinds: Iterable[str]) -> frozenset[Rerun]:
+    """These kinds of stored results, checked; a text with commas stands for several."""
+    parts = kinds.split(",") if isinstance(kinds, str) else kinds
+    found = [str(kind).strip() for kind in parts]
+    for kind in found:
+        if kind not in RERUNS:
+            raise unknown("kind of results to run again", kind, RERUNS)
+    return frozenset(kind for kind in RERUNS if kind in found)
+
+
 @dataclass(frozen=True)
 class Conditions:
     """The conditions under which a plan is run; they change the times, but no other number."""
 
     jobs: int = 1
     caps: Caps = field(default_factory=Caps)
-    force: bool = False  # run all cells again
-    retry_failed: bool = False  # run cells again that did not end well
-    retry_disturbed: bool = False  # run cells again that were timed while other processes were busy
-    strict: bool = False  # run cells again whose results come from other kernels, libraries or processors
+    rerun: frozenset[Rerun] = frozenset()  # which stored results are made again
     join: bool = False  # begin at another split than the other drivers of the folder
-    leave: bool = False  # end when other drivers run all cells that are left, and do not wait for their results
+    wait: bool = True  # for the results of cells that other drivers run
 
 
 @dataclass(frozen=True)
@@ -84,19 +98,6 @@ class Run:
         self._made: set[str] = set()  # keys of cells that this run has run
         self.paths = Paths((search for search in plan.searches if search.continuation is None), store.starts)
         self.plan = self._settled(plan)
-
-    @classmethod
-    def of(
-        cls,
-        experiment: Experiment,
-        selection: Selection,
-        store: Store,
-        conditions: Conditions,
-        workplace: Workplace | None = None,
-    ) -> "Run":
-        """A run of what is selected of an experiment, with the stored results already read."""
-        materials = Materials(selection.seed, store.scratch)
-        return cls(plan_of(experiment, selection, materials), store, conditions, materials, workplace)
 
     @property
     def pending_trials(self) -> tuple[Cell, ...]:
@@ -194,11 +195,11 @@ class Run:
             return result is None
         alone = asked.jobs == 1 and _timed(cell)
         return (
-            asked.force
-            or (asked.retry_failed and result.status != "ok")
+            "all" in asked.rerun
+            or ("failed" in asked.rerun and result.status != "ok")
             or (alone and result.contended)
-            or (alone and asked.retry_disturbed and result.disturbed)
-            or (asked.strict and result.machine.basis != self.machine.basis)
+            or (alone and "disturbed" in asked.rerun and result.disturbed)
+            or ("foreign" in asked.rerun and result.machine.basis != self.machine.basis)
         )
 
     def _execute(self, cells: tuple[Cell, ...], tell: Tell) -> None:
@@ -249,7 +250,7 @@ class _Runner:
             try:
                 elsewhere = self._start_all(pool, _from_own_place(cells) if self.conditions.join else cells)
                 told: set[str] = set()
-                while elsewhere and not self.conditions.leave:
+                while elsewhere and self.conditions.wait:
                     self._say_who(elsewhere, told)
                     sleep(_WAIT)
                     elsewhere = self._start_all(pool, elsewhere)

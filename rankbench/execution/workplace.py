@@ -1,10 +1,13 @@
 """Where the cells of a run are trained: on this machine, or on the workers of a cluster."""
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext
 from typing import Protocol
 
+from rankbench.core.errors import UserError
 from rankbench.execution.isolation import Caps, run_isolated
 from rankbench.execution.worker import Ended, Task
 from rankbench.records.machines import Machine
@@ -34,3 +37,22 @@ class ThisMachine:
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
         """Run one cell and wait for it."""
         return run_isolated(self.context, task, caps, stop), self.machine
+
+
+@contextmanager
+def workplace_at(scheduler: str | None, per_node: int, complain: Callable[[str], None]) -> Iterator[Workplace | None]:
+    """A context with the Dask cluster of this scheduler; without a scheduler it is None, which is this machine."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from rankbench.execution.cluster.driver import Cluster  # noqa: PLC0415  needs an extra, and is slow to import
+    except ImportError:
+        raise UserError(
+            "--scheduler needs Dask, which is not installed", remedy="pip install rankbench[dask]"
+        ) from None
+    cluster = Cluster(scheduler, per_node, complain)
+    try:
+        yield cluster
+    finally:
+        cluster.close()

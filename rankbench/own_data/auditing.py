@@ -90,13 +90,13 @@ def audited(text: str, seed: int = 0) -> Audit:
     return Audit(f"{data.written}: {subject.facts.text}", findings, subject.view)
 
 
-def hints(data: Named, seed: int) -> list[Finding]:
+def hints(data: Named, seed: int, view: View) -> list[Finding]:
     """The findings about a data set that failed, for those who did not ask for an audit.
 
     The rows of a large file are not looked at, which would take as long as reading it again.
     """
     large = any(held.path.stat().st_size > _LARGE for held in data.record.origin.held())
-    subject = Subject(data, None, load(data), seed) if large else _subject(data, seed)
+    subject = Subject(data, None if large else _rows(data), view, seed)
     return [finding for check in CHECKS if (finding := check(subject)).bad]
 
 
@@ -184,7 +184,7 @@ def few_rows(subject: Subject) -> Finding:
     single = int((facts.counts == 1).sum())
     seen = f"{single:,} of {facts.users:,} users have a single row"
     if single / max(1, facts.users) > _COMMON:
-        return failed("few rows", seen, "splits by user cannot test them (rankbench audit shows what each keeps)")
+        return failed("few rows", seen, "splits by user cannot test them (rankbench check shows what each keeps)")
     return passed("few rows", seen)
 
 
@@ -228,12 +228,15 @@ CHECKS: tuple[Check, ...] = (
 
 def _subject(data: Named, seed: int) -> Subject:
     """The rows and the view of a data set; repeated pairs do not stop the audit."""
+    rows = _rows(data)
+    repeated = rows is not None and isinstance(data.record, OwnRatings)
+    return Subject(data, rows, load(data.with_chosen((("repeats", "last"),)) if repeated else data), seed)
+
+
+def _rows(data: Named) -> Rows | None:
+    """The rows as they stand in a text file of the user's, or None if the data comes from elsewhere."""
     record: Any = data.record
-    if not isinstance(record, OwnRatings | OwnPairs):
-        return Subject(data, None, load(data), seed)
-    rows = record.rows()
-    view = load(data.with_chosen((("repeats", "last"),))) if isinstance(record, OwnRatings) else load(data)
-    return Subject(data, rows, view, seed)
+    return record.rows() if isinstance(record, OwnRatings | OwnPairs) else None
 
 
 def _layout(subject: Subject) -> str:

@@ -54,11 +54,11 @@ def _rows(choice: Choice) -> Iterator[str]:
     yield from _comment("`rankbench list datasets` has other kinds; settings in brackets say which column is which.")
     yield f"data = {_list([choice.data.written])}"
     yield ""
-    yield from _comment(f"{_sentence(choice.protocol.why)} Others: rankbench list splits, rankbench audit FILE.")
+    yield from _comment(f"{_sentence(choice.protocol.why)} Others: rankbench list splits, rankbench check FILE.")
     yield f"splits = {_list([choice.protocol.split])}"
     yield f"repetitions = {choice.repetitions}"
     yield ""
-    yield from _comment("The first one decides; `rankbench info METRIC` has the definition.")
+    yield from _comment("The first one decides; `rankbench list METRIC` has the definition.")
     yield f"metrics = {_list(choice.protocol.metrics)}"
 
 

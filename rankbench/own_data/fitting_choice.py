@@ -17,20 +17,20 @@ from rankbench.planning.materials import Materials
 from rankbench.records.cells import Place
 
 
-def choice_for(text: str, wishes: Wishes) -> Choice:
-    """The experiment that suits the data set or file that a user named."""
+def choice_for(text: str, wishes: Wishes, materials: Materials | None = None) -> Choice:
+    """The experiment that suits the data set or file that a user named; what is read and cut stays in the materials."""
+    kept = materials or Materials(wishes.seed)
     named = data_named(text)
     if remedy := named.record.origin.missing():
         raise UserError(remedy)
-    return _tried(choose(named, Facts.of(_loaded(named)), wishes), wishes)
+    return _tried(choose(named, Facts.of(_loaded(named, kept)), wishes), wishes, kept)
 
 
-def _tried(choice: Choice, wishes: Wishes) -> Choice:
+def _tried(choice: Choice, wishes: Wishes, materials: Materials) -> Choice:
     """The choice, without tuning if its validation part has nothing to measure; an error if the test part has not."""
-    materials = Materials(wishes.seed)
     place = Place(choice.data, SPLITS.resolve(choice.protocol.split), 0)
     if not _measurable(choice, materials.split(place)):
-        remedy = "give more ratings per user, or another --split (rankbench audit shows what each keeps)"
+        remedy = "give more ratings per user, or another --split (rankbench check shows what each keeps)"
         raise UserError(
             f"under {choice.protocol.split} no user of {choice.data.written} has an order to test", remedy=remedy
         )
@@ -61,10 +61,10 @@ def _untuned(choice: Choice, wishes: Wishes) -> Choice:
     return bare.within(wishes)
 
 
-def _loaded(named: Named) -> View:
+def _loaded(named: Named, materials: Materials) -> View:
     """The view of a data set; if only repeated pairs are in the way, the error says how to keep the last of each."""
     try:
-        return load(named)
+        return materials.view(named)
     except UserError as error:
         last = named.with_chosen((("repeats", "last"),))
         if named.setting("repeats") != "error" or not _loads(last):

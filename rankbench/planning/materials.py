@@ -36,7 +36,7 @@ class Materials:
         self._view: tuple[str, int, View] | None = None  # identity, repetition and data
         self._kept: dict[Place, Split] = {}
         self._size = 0
-        self._scratch = scratch
+        self.scratch = scratch
         self._folder: HeldFolder | None = None
         self._files: dict[Place, Path] = {}
         self._data_peaks: dict[str, Peak] = {}  # by the identity of the data set
@@ -117,8 +117,8 @@ class Materials:
         if self._size + size <= KEPT:
             self._kept[place] = found
             self._size += size
-        elif self._scratch is not None:
-            self._folder = self._folder or self._scratch()
+        elif self.scratch is not None:
+            self._folder = self._folder or self.scratch()
             path = Path(self._folder.name) / f"split-{len(self._files)}-{found.hash[:12]}.npz"
             with writing_to(path.parent, MAKE_ROOM):
                 write_split(path, found)

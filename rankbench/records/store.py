@@ -38,7 +38,7 @@ _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another d
 FORMAT = 3  # version of the file format
 BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
-_VALUES_REMEDY = "delete it, or run the experiment with --force"
+_VALUES_REMEDY = "delete it, or run the experiment with --rerun all"
 Warn = Callable[[str], None]
 
 

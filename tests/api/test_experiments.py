@@ -33,7 +33,7 @@ def test_a_run_gives_its_cells_and_runs_none_again(out):
     events = []
     found = rankbench.run(TINY, out=out, callback=events.append)
     assert events == [] and found.ok
-    rankbench.run(TINY, solvers="global", repetitions=1, out=out, force=True, timeout=None, callback=events.append)
+    rankbench.run(TINY, solver="global", repetitions=1, out=out, rerun="all", timeout=None, callback=events.append)
     assert [event.kind for event in events] == ["start", "end"]
     found = rankbench.run(TINY, out=out)
     table = found.results()
@@ -94,11 +94,11 @@ def test_what_cannot_run_is_shown_with_its_reason(tmp_path):
 
 def test_a_callback_is_told_of_each_cell_and_a_bar_goes_to_standard_error(tmp_path, capsys):
     events = []
-    rankbench.run(TINY, solvers="global", repetitions=1, out=tmp_path, callback=events.append)
+    rankbench.run(TINY, solver="global", repetitions=1, out=tmp_path, callback=events.append)
     assert [event.kind for event in events] == ["start", "end"]
-    rankbench.run(TINY, solvers=["sgd"], repetitions=1, out=tmp_path, progress=True)
+    rankbench.run(TINY, solver=["sgd"], repetitions=1, out=tmp_path, quiet=False)
     printed = capsys.readouterr()
-    assert printed.out == "" and "100%" in printed.err
+    assert printed.out == "" and "tiny: 1 of 1 cells ended well" in printed.err
 
 
 def test_tuning_gives_the_best_settings_as_a_name_that_fit_takes(tmp_path):
@@ -174,7 +174,7 @@ def test_results_are_written_as_parquet(out, tmp_path, monkeypatch):
 
 
 def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
-    rankbench.run(TINY, solvers="global", repetitions=1, out=tmp_path)
+    rankbench.run(TINY, solver="global", repetitions=1, out=tmp_path)
     (path,) = (tmp_path / "tiny" / "cells").glob("*.json")
     path.write_text("{")
     with pytest.warns(UserWarning, match="cannot be read"):
@@ -187,13 +187,13 @@ def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
     [
         (lambda out: rankbench.run("park2015-tabel1"), "unknown experiment 'park2015-tabel1'; did you mean 'park2015-"),
         (lambda out: rankbench.run(5), "the experiment is a int; pass a name (rankbench list experiments) or the path"),
-        (lambda out: rankbench.run(TINY, solvers=[rankbench.SGD()]),
+        (lambda out: rankbench.run(TINY, solver=[rankbench.SGD()]),
          "a SGD is no name; pass its name with its settings, such as 'sgd[rank=5]'"),
-        (lambda out: rankbench.run(TINY, solvers="sdg"), "unknown solver 'sdg'; did you mean 'sgd'?"),
+        (lambda out: rankbench.run(TINY, solver="sdg"), "unknown solver 'sdg'; did you mean 'sgd'?"),
         (lambda out: rankbench.run(TINY, jobs=0), "jobs=0 is not valid; give a whole number of at least 1"),
         (lambda out: rankbench.run(TINY, timeout=0), "timeout=0 is not valid; give seconds above 0, or None"),
         (lambda out: rankbench.run(TINY, timeout="10m"), "timeout='10m' is not valid; give seconds above 0, or None"),
-        (lambda out: rankbench.run(TINY, progress=True, callback=print), "progress and callback exclude each other"),
+        (lambda out: rankbench.run(TINY, quiet=False, callback=print), "quiet=False and callback exclude each other"),
         (lambda out: rankbench.tune("sgd", 5, {"lam": [1.0]}, out=out),
          "a int is no data; give a DataFrame, ratings, the path of a file or the name of a data set"),
         (lambda out: rankbench.tune("sgd", "gone.csv", {"lam": [1.0]}, out=out), "no file 'gone.csv'; check the path"),
@@ -223,7 +223,7 @@ def test_the_experiment_may_be_a_file(tmp_path, out):
     ]
     path = tmp_path / "mine.toml"
     path.write_text("\n".join([*lines, "repetitions = 1"]))
-    found = rankbench.run(str(path), solvers="global", out=tmp_path / "results")
+    found = rankbench.run(str(path), solver="global", out=tmp_path / "results")
     assert isinstance(found.study.experiment, Experiment) and found.ok
     again = rankbench.outcome(str(path), out=tmp_path / "results")
     pandas.testing.assert_frame_equal(again.results(), found.results())

@@ -18,11 +18,14 @@ import pytest
 from helpers import TINY, TUNE_TOML, absent_data, made_up, prepared, rankbench, tiny_toml, with_solver
 from rich.console import Console
 
+from rankbench.api.session import Session, chosen_experiments
+from rankbench.api.terminal import Terminal
 from rankbench.cli import options
-from rankbench.cli.printer import progress_of, show_sheet
-from rankbench.cli.session import Session, _using, chosen_experiments, workplace_at
+from rankbench.cli.printer import show_sheet
+from rankbench.cli.showing import _using
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import Conditions, Event, Run
+from rankbench.execution.workplace import workplace_at
 from rankbench.metrics import RULES
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
@@ -88,28 +91,27 @@ def results(tmp_path, monkeypatch, capsys):
         (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--split", "entires"], "did you mean 'entries'?"),
         (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--validation", "x"], "unknown split 'x'"),
         (["tune", "mprank", "-d", "low-rank", "--space", "C=1..2"], "mprank needs item features, the data has none"),
-        (["table", "tiny", "--trials", "--out", "empty"], "no results under empty"),
+        (["table", "tiny", "--what", "trials", "--out", "empty"], "no results under empty"),
         (["run", "park2015-table1", "--sed", "3"], "--seed"),
         (["run", "nowhere.toml"], "no experiment file 'nowhere.toml'"),
         (["rnu"], "'run'"),
         (["list", "solver"], "did you mean 'solvers'?"),
-        (["info", "sdg"], "did you mean 'sgd'?"),
+        (["list", "sdg"], "did you mean 'sgd'?"),
         (["table", "tiny", "--csv", "--latex"], "exclude each other"),
-        (["table", "tiny", "--peaks", "--trials"], "--peaks, --trials, --by-trials and --costs exclude each other"),
-        (["table", "tiny", "--by-trials", "--csv"], "--by-trials has no CSV: --trials --csv has the values"),
+        (["table", "tiny", "--what", "peeks"], "unknown part of a table 'peeks'; did you mean 'peaks'?"),
+        (["table", "tiny", "--what", "by-trials", "--csv"], "--what by-trials has no CSV: --what trials --csv has"),
         (["table", "tiny", "--out", "empty"], "no results under empty"),
         (["report", "--out", "empty"], "no results under empty"),
         (["status", "--out", "empty"], "no results under empty"),
-        (["plot", "tiny", "--out", "empty"], "no results under empty"),
-        (["plot", "basis", "tiny", "--out", "empty"], "no results under empty"),
-        (["plot", "one", "two"], "cannot plot 'one two': expected EXPERIMENT or basis EXPERIMENT"),
-        (["plot", "tiny", "--columns", "1"], "--columns=1 is only for basic functions: rankbench plot basis tiny"),
+        (["report", "tiny", "--out", "empty"], "no results under empty"),
+        (["report", "--columns", "1"], "are for the figures of one experiment: name it"),
+        (["run", "park2015-table1", "--rerun", "fialed"], "--rerun fialed: unknown kind of results to run again"),
         (["data", "fetch", "insteval2"], "did you mean 'insteval'?"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path, arguments, fragment):
+def test_a_mistake_is_one_line_and_exit_code_2(monkeypatch, capsys, tmp_path, arguments, fragment):
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, *arguments) == 1
+    assert rankbench(monkeypatch, *arguments) == 2
     printed = capsys.readouterr()
     assert fragment in printed.err
     assert printed.err.startswith("rankbench: ") and printed.err.count("\n") == 1
@@ -158,7 +160,7 @@ def test_a_mistake_is_one_line_and_exit_code_1(monkeypatch, capsys, tmp_path, ar
     ],
 )
 def test_a_mistake_in_an_experiment_names_file_key_and_nearest(monkeypatch, capsys, tmp_path, changes, fragment):
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **changes), "--out", str(tmp_path / "out")) == 1
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **changes), "--out", str(tmp_path / "out")) == 2
     error = capsys.readouterr().err
     assert fragment in error and error.count("\n") == 1
 
@@ -170,8 +172,9 @@ def asked(monkeypatch, tmp_path):
 
     def of(*arguments, code=0):
         calls = []
-        for verb in ("run_all", "join_all", "preview_all", "tune_one"):
-            monkeypatch.setattr(Session, verb, lambda *given, verb=verb: calls.append((verb, *given)) or code)
+        for verb in ("run_all", "preview_all", "tune_one"):
+            called = lambda *given, verb=verb: calls.append((verb, *given)) or code  # noqa: E731
+            monkeypatch.setattr(f"rankbench.cli.showing.{verb}", called)
         assert rankbench(monkeypatch, *arguments) == code
         ((verb, session, *given),) = calls
         return verb, session, given
@@ -194,10 +197,9 @@ def asked(monkeypatch, tmp_path):
         ("--timeout 2m", {}, {"caps": Caps(seconds=120.0)}),
         ("--timeout none", {}, {"caps": Caps(seconds=None)}),
         ("--memory 3M", {}, {"caps": Caps(memory=3 * 2**20)}),
-        ("--force", {}, {"force": True}),
-        ("--retry-failed", {}, {"retry_failed": True}),
-        ("--retry-disturbed", {}, {"retry_disturbed": True}),
-        ("--strict", {}, {"strict": True}),
+        ("--rerun all", {}, {"rerun": frozenset({"all"})}),
+        ("--rerun failed,disturbed", {}, {"rerun": frozenset({"failed", "disturbed"})}),
+        ("--rerun foreign", {}, {"rerun": frozenset({"foreign"})}),
     ],
 )
 def test_each_option_of_run_asks_for_one_thing(asked, arguments, selection, conditions):
@@ -205,22 +207,22 @@ def test_each_option_of_run_asks_for_one_thing(asked, arguments, selection, cond
     assert (verb, given) == ("run_all", [["all"], True])
     assert session.selection == Selection(**selection)
     assert session.conditions == Conditions(**conditions)
-    assert not session.quiet and session.results.out == options.RESULTS
+    assert session.display == Terminal() and session.results.out == options.RESULTS
 
 
-@pytest.mark.parametrize(("arguments", "leave"), [("--join", True), ("--join --exit-when-done", False)])
-def test_a_driver_that_joins_leaves_at_once_or_with_the_last_cell(asked, arguments, leave):
+@pytest.mark.parametrize(("arguments", "wait"), [("--join", False), ("--join --wait", True)])
+def test_a_driver_that_joins_leaves_at_once_or_with_the_last_cell(asked, arguments, wait):
     verb, session, given = asked("run", "a", *arguments.split())
-    assert (verb, given) == ("join_all", [["a"]])
-    assert session.conditions == Conditions(join=True, leave=leave)
+    assert (verb, given) == ("run_all", [["a"], True])
+    assert session.conditions == Conditions(join=True, wait=wait)
 
 
 @pytest.mark.parametrize(
     ("arguments", "fragment"),
-    [("--exit-when-done", "give it together with --join"), ("--join --dry-run", "--dry-run runs nothing")],
+    [("--wait", "give it together with --join"), ("--join --dry-run", "--dry-run runs nothing")],
 )
 def test_options_of_joining_that_make_no_sense_are_refused(monkeypatch, capsys, arguments, fragment):
-    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *arguments.split()) == 1
+    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *arguments.split()) == 2
     error = capsys.readouterr().err
     assert fragment in error and error.count("\n") == 1
 
@@ -231,8 +233,8 @@ def test_options_of_joining_that_make_no_sense_are_refused(monkeypatch, capsys, 
         ("", {}, {}),
         ("-j 7", {"jobs": 7}, {}),
         ("--timeout 30s", {"caps": Caps(seconds=30.0)}, {}),
-        ("--force", {"force": True}, {}),
-        ("--retry-failed", {"retry_failed": True}, {}),
+        ("--rerun all", {"rerun": frozenset({"all"})}, {}),
+        ("--rerun failed", {"rerun": frozenset({"failed"})}, {}),
         ("--steps 7", {}, {"steps": 7}),
         ("--split per-user", {}, {"split": "per-user"}),
         ("--trials 7", {}, {"trials": 7}),
@@ -242,7 +244,7 @@ def test_options_of_joining_that_make_no_sense_are_refused(monkeypatch, capsys, 
 )
 def test_each_option_of_tune_asks_for_one_thing(asked, arguments, conditions, changes):
     verb, session, (found,) = asked("tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", *arguments.split())
-    assert verb == "tune_one" and session.selection == Selection() and not session.quiet
+    assert verb == "tune_one" and session.selection == Selection() and session.display == Terminal()
     assert session.conditions == Conditions(**conditions) and session.results.out == options.RESULTS
     told = {"steps": found.budget.steps, "split": found.splits[0], "metric": found.metrics[0]}
     told |= {"trials": found.tune.trials, "validation": found.tune.validation}
@@ -254,7 +256,7 @@ def test_each_option_of_tune_asks_for_one_thing(asked, arguments, conditions, ch
 def test_run_and_tune_take_what_both_know(asked, verb):
     arguments = ["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2"] if verb == "tune" else ["run", "a", "b"]
     _, session, given = asked(*arguments, "-q", "--out", "here", "--seed", "3", "--threads", "2")
-    assert session.quiet and str(session.results.out) == "here"
+    assert session.display == Terminal(quiet=True) and str(session.results.out) == "here"
     assert session.selection == Selection(seed=3, threads=2)
     assert verb == "tune" or given == [["a", "b"], True]
     asked(*arguments, code=2)  # whatever the session ends with, the process does
@@ -283,19 +285,22 @@ def test_a_pipe_gets_plain_lines_and_is_told_where_the_report_is(monkeypatch, ca
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out")) == 0
     out = capsys.readouterr().out
     assert "\x1b" not in out
-    assert "tiny 1/4 ok: low-rank" in out
+    assert "tiny: 4 of 4 cells ended well; rankbench table tiny\n" in out and "tiny 1/4" not in out
+    again = ("--rerun", "all", "-v", "--no-report", "--out", str(tmp_path / "out"))
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), *again) == 0
+    assert "tiny 1/4 ok: low-rank" in capsys.readouterr().out
     assert f"report: {tmp_path / 'out' / 'report' / 'index.html'}" in out
     shown = (tmp_path / "out" / "report" / "index.html").read_text().lower()
     assert shown.startswith("<!doctype html>") and shown.rstrip().endswith("</html>") and "ndcg@5" in shown
 
 
-def test_a_failed_cell_is_exit_code_2_now_and_when_resumed(monkeypatch, capsys, tmp_path):
+def test_a_failed_cell_is_exit_code_1_now_and_when_resumed(monkeypatch, capsys, tmp_path):
     solver = with_solver(tmp_path, "raise ValueError('boom')")
     arguments = ["run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--out", str(tmp_path / "out"), "--no-report"]
     for _ in range(2):
-        assert rankbench(monkeypatch, *arguments) == 2
+        assert rankbench(monkeypatch, *arguments) == 1
         error = capsys.readouterr().err
-        assert "ValueError: boom (mine.py, line 18: raise ValueError('boom')) (--retry-failed runs it again)" in error
+        assert "ValueError: boom (mine.py, line 18: raise ValueError('boom')) (--rerun failed runs it again)" in error
 
 
 def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_path):
@@ -319,9 +324,9 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert "tiny: 8 of 8 cells (6 of them trials) to run, no estimate, 8 of unknown duration" in printed
     assert rankbench(monkeypatch, *arguments) == 0
     printed = capsys.readouterr().out
-    assert "tiny trials 6/6 ok" in printed and "tiny 2/2 ok" in printed
+    assert "tiny trials 6/6 ok" not in printed and "tiny: 2 of 2 cells ended well" in printed
     assert "| data | solver | chosen |" in printed
-    assert "trials: 6; rankbench table tiny --trials lists them" in printed
+    assert "trials: 6; rankbench table tiny --what trials lists them" in printed
     assert "but not part of this run" not in printed
     assert rankbench(monkeypatch, *arguments) == 0
     printed = capsys.readouterr().out
@@ -329,12 +334,12 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert "tiny: 2 of 2 cells are stored already" in printed
     assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
     assert "tiny: 0 of 8 cells (6 of them trials) to run" in capsys.readouterr().out
-    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(tmp_path / "out")) == 0
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--out", str(tmp_path / "out")) == 0
     assert capsys.readouterr().out.count("| chosen | ok |") == 2
-    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--csv", "--out", str(tmp_path / "out")) == 0
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--csv", "--out", str(tmp_path / "out")) == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [line["solver"] for line in lines] == ["global"] * 3 + ["sgd"] * 3
-    assert rankbench(monkeypatch, "table", "tiny", "--by-trials", "--out", str(tmp_path / "out")) == 0
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "by-trials", "--out", str(tmp_path / "out")) == 0
     printed = capsys.readouterr().out
     assert "| data | metric | trials | global | sgd | leader |" in printed and "| NDCG@5 | 3 | " in printed.upper()
 
@@ -358,8 +363,8 @@ def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(monk
 
 def test_a_line_says_the_cell_its_first_metric_and_its_training_seconds(capsys):
     first, second = plan(TINY, Selection(solvers=("sgd",))).cells
-    for quiet, said in ((True, ""), (False, SAID)):
-        with progress_of("tiny", 2, quiet) as tell:
+    for display, said in ((Terminal(quiet=True), ""), (Terminal(), ""), (Terminal(verbose=True), SAID)):
+        with display.progress("tiny", 2) as tell:
             tell(Event("start", first))
             tell(Event("end", first, made_up(first, 0.5)))
             tell(Event("end", second, made_up(second, float("nan"))))
@@ -378,10 +383,11 @@ SHOWN = "ValueError: \\x1b[31m[red]bo|om</b>\\x07\\nxxx"
 
 def test_what_a_solver_says_is_shown_as_text_and_cut(monkeypatch, capsys, tmp_path):
     arguments = ["run", tiny_toml(tmp_path), "-s", with_solver(tmp_path, HOSTILE), "-r", "1"]
-    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 1
     printed = capsys.readouterr()
+    assert SHOWN in printed.err
     for text in (printed.out, printed.err):
-        assert SHOWN in text and "\x1b" not in text and "\x07" not in text and len(text) < 12_000
+        assert "\x1b" not in text and "\x07" not in text and len(text) < 12_000
     (stored,) = (tmp_path / "out/tiny/cells").glob("mine*.json")
     assert 9000 < len(stored.read_text()) < 9000 + 3 * 4096  # all of it is there once
     html = (tmp_path / "out/report/index.html").read_text()
@@ -392,8 +398,9 @@ def test_nothing_that_a_terminal_shows_is_taken_for_markup(monkeypatch, capsys, 
     cell = plan(TINY, Selection(solvers=("sgd",))).cells[0]
     terminal = partial(Console, force_terminal=True, width=400)
     monkeypatch.setattr("rankbench.cli.printer.Console", terminal)
+    monkeypatch.setattr("rankbench.api.terminal.Console", terminal)
     failed = made_up(cell, 0.5, status="failed", reason="[red]boom[/red]\x1b[2J", curve=(), counted=())
-    with progress_of("[b]tiny", 1, quiet=False) as tell:
+    with Terminal().progress("[b]tiny", 1) as tell:
         tell(Event("end", cell, failed))
     sheet = Sheet(("a[b=c]", "\x1b[2J"), (False, False), (("[red]x\x1b]0;y\x07", "[/]"),), frozenset({(0, 1)}))
     show_sheet("[red]title", sheet)
@@ -411,8 +418,8 @@ def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
     command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--no-report"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, check=False)
-    assert done.returncode == 2 and b"Traceback" not in done.stderr
-    assert rb"gr\xf6\xdfe \u65e5\u672c" in done.stdout and done.stdout.isascii()
+    assert done.returncode == 1 and b"Traceback" not in done.stderr
+    assert rb"gr\xf6\xdfe \u65e5\u672c" in done.stderr and done.stderr.isascii()
 
 
 @pytest.mark.parametrize("named", ["csv:missing.csv", "netflix"])
@@ -421,11 +428,11 @@ def test_data_that_somebody_named_and_that_is_not_there_is_an_error(monkeypatch,
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, "run", "all", "-d", named, *more) == 1
+    assert rankbench(monkeypatch, "run", "all", "-d", named, *more) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.count("\n") == 1
     assert named.partition(":")[2] or named in printed.err
-    assert rankbench(monkeypatch, "run", "all", "-s", "nowhere.py:Mine", *more) == 1
+    assert rankbench(monkeypatch, "run", "all", "-s", "nowhere.py:Mine", *more) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -439,14 +446,14 @@ def test_what_was_forced_is_resumed_without_force(monkeypatch, capsys, tmp_path)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Run, "execute", stopped)
-    arguments = ["run", tiny_toml(tmp_path), "--force", "--out", str(tmp_path / "out"), "-s", "sgd[rank=2]"]
+    arguments = ["run", tiny_toml(tmp_path), "--rerun", "all", "--out", str(tmp_path / "out"), "-s", "sgd[rank=2]"]
     assert rankbench(monkeypatch, *arguments) == 130
-    resume = shlex.join(["rankbench", *(word for word in arguments if word != "--force")])
+    resume = shlex.join(["rankbench", *(word for word in arguments if word not in ("--rerun", "all"))])
     assert capsys.readouterr().err == f"rankbench: stopped; finished cells kept: 0; resume with: {resume}\n"
 
 
 def test_table_of_trials_needs_some(monkeypatch, capsys, results):
-    assert rankbench(monkeypatch, "table", "tiny", "--trials", "--out", str(results)) == 1
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--out", str(results)) == 2
     assert "tiny has no trials: it tunes nothing" in capsys.readouterr().err
 
 
@@ -461,7 +468,7 @@ def test_a_failed_solver_of_a_tuned_experiment_is_exit_code_2_and_failed_trials_
     assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
     assert solver.endswith("mine.py:Mine")
     toml["tune"] = toml["tune"].replace("'b'", "'c'")
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 2
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 1
     error = capsys.readouterr().err
     assert "none of its 2 trials ended well; the first: failed, ValueError: boom (mine.py, line" in error
 
@@ -484,7 +491,7 @@ def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(mo
 def test_a_tune_that_finds_nothing_is_exit_code_2(monkeypatch, capsys, tmp_path):
     solver = with_solver(tmp_path, "raise ValueError('boom')")
     arguments = ["tune", solver, "-d", "low-rank[users=20,items=60]", "--space", "mode=a|b", "--steps", "1"]
-    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 1
     assert "none of its 2 trials ended well" in capsys.readouterr().err
 
 
@@ -523,7 +530,7 @@ def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, ca
 def test_table_latex_and_plot_and_report_work_from_stored_results(monkeypatch, capsys, results, tmp_path):
     assert rankbench(monkeypatch, "table", "tiny", "--latex", "--out", str(results)) == 0
     assert capsys.readouterr().out.startswith(r"\begin{tabular}")
-    assert rankbench(monkeypatch, "plot", "tiny", "--to", str(tmp_path / "f"), "--out", str(results)) == 0
+    assert rankbench(monkeypatch, "report", "tiny", "--to", str(tmp_path / "f"), "--out", str(results)) == 0
     assert {path.name for path in (tmp_path / "f").iterdir()} == {"tiny.pdf", "tiny.png"}
     assert rankbench(monkeypatch, "report", "--out", str(results), "--to", str(tmp_path / "r"), "--no-page") == 0
     assert (tmp_path / "r" / "README.md").exists() and not (tmp_path / "r" / "index.html").exists()
@@ -547,9 +554,9 @@ def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys,
         assert rankbench(monkeypatch, "table", "tiny", *how) == 0
         lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| low-rank")]
         assert [line.split(" | ")[1] for line in lines] == [solver]
-        assert rankbench(monkeypatch, "plot", "tiny", *how) == 0
+        assert rankbench(monkeypatch, "report", "tiny", *how) == 0
         assert drawn.pop().panels[0].lines[0].y[-1] == pytest.approx(float(lines[0].split(" | ")[2]), abs=1e-4)
-    assert rankbench(monkeypatch, "table", "tiny", "--seed", "1", "--full") == 1
+    assert rankbench(monkeypatch, "table", "tiny", "--seed", "1", "--full") == 2
     assert "tiny has no such run; rankbench status tiny --out results lists its runs" in capsys.readouterr().err
 
 
@@ -572,7 +579,7 @@ def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_wa
     (tmp_path / "elsewhere" / "mine.py").rename(tmp_path / "mine.py")
     with_solver(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
     assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0
-    assert "tiny 1/1 ok" in capsys.readouterr().out
+    assert "stored already" not in capsys.readouterr().out
     assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", "out") == 0
     rows = [row for row in csv.DictReader(io.StringIO(capsys.readouterr().out)) if row["solver"] == "mine.py:Mine"]
     assert [row["metric"] for row in rows] == ["pairwise-error", "ndcg@5"]  # the edited file's, and no older ones
@@ -580,7 +587,7 @@ def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_wa
 
 
 def test_a_table_that_is_not_there_names_the_nearest_one(monkeypatch, capsys, results):
-    assert rankbench(monkeypatch, "table", "tinny", "--out", str(results)) == 1
+    assert rankbench(monkeypatch, "table", "tinny", "--out", str(results)) == 2
     assert "did you mean 'tiny'?" in capsys.readouterr().err
 
 
@@ -591,7 +598,7 @@ def test_everything_listed_can_be_told_about(monkeypatch, capsys, kind):
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names
     for name in names:
-        assert rankbench(monkeypatch, "info", name) == 0
+        assert rankbench(monkeypatch, "list", name) == 0
         assert capsys.readouterr().out.startswith(f"{name}: ")
 
 
@@ -600,7 +607,7 @@ def test_info_says_how_an_experiment_is_tuned(monkeypatch, capsys):
         ("park2015-table1", "4 grid trials for each solver"),
         ("parkzhang2014-choices", "none: solvers run"),
     ):
-        assert rankbench(monkeypatch, "info", name) == 0
+        assert rankbench(monkeypatch, "list", name) == 0
         assert f"tuning       {told}" in capsys.readouterr().out
 
 
@@ -633,13 +640,13 @@ def test_data_where_tells_the_files_of_one_data_set_or_how_to_get_them(monkeypat
 
 
 def test_info_tells_the_settings_of_what_has_some_without_defaults(monkeypatch, capsys):
-    assert rankbench(monkeypatch, "info", "csv:PATH") == 0
+    assert rankbench(monkeypatch, "list", "csv:PATH") == 0
     out = capsys.readouterr().out
     assert "  path = (must be given)" in out and "  separator = auto" in out
 
 
 def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
-    commands = ["run", "tune", "list", "info", "status", "report", "table", "plot", "export", "doctor", "data"]
+    commands = ["run", "tune", "list", "status", "report", "table", "compare", "verify", "doctor", "data"]
     for words in ([name] for name in commands):
         assert rankbench(monkeypatch, *words, "--help") == 0
         assert "Example: rankbench" in capsys.readouterr().out
@@ -696,15 +703,15 @@ def nothing_good(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("plot", "tiny", "--to", "figures"), "no cell of tiny has ended well yet: rankbench run tiny --out "),
-        (("plot", "basis", "tiny", "--to", "figures"), "tiny has stored no basic functions of named features: "),
+        (("report", "tiny", "--to", "figures"), "no cell of tiny has ended well yet: rankbench run tiny --out "),
+        (("report", "tiny", "--columns", "1", "--to", "figures"), "no cell of tiny has ended well yet: "),
         (("verify", "tiny"), "no cell of tiny has ended well, so there is nothing to verify"),
         (("status", "tyni"), "unknown experiment in this folder of results: 'tyni'; did you mean 'tiny'?"),
     ],
 )
 def test_results_that_lack_what_is_asked_for_are_one_line(monkeypatch, capsys, tmp_path, nothing_good, arguments, line):
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, *arguments, "--out", nothing_good) == 1
+    assert rankbench(monkeypatch, *arguments, "--out", nothing_good) == 2
     said = capsys.readouterr().err
     assert line in said and said.count("\n") == 1
 
@@ -715,13 +722,13 @@ def test_a_figure_cannot_be_written_below_a_file(monkeypatch, capsys, tmp_path):
     for cell in run.plan.cells:
         run.keep(made_up(cell, 0.5), {})
     (tmp_path / "file").write_text("")
-    assert rankbench(monkeypatch, "plot", "tiny", "--to", str(tmp_path / "file"), "--out", str(tmp_path / "out")) == 1
+    assert rankbench(monkeypatch, "report", "tiny", "--to", str(tmp_path / "file"), "--out", str(tmp_path / "out")) == 2
     assert f"cannot write to {tmp_path}/file: File exists" in capsys.readouterr().err
 
 
 def test_without_dask_a_scheduler_is_refused_with_the_command_that_installs_it(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "rankbench.execution.cluster.driver", None)
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:1", "-q") == 1
+    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:1", "-q") == 2
     assert "--scheduler needs Dask, which is not installed" in capsys.readouterr().err
 
 
@@ -732,7 +739,7 @@ def test_what_needs_no_fetching_is_counted(monkeypatch, capsys):
 
 def test_info_tells_of_data_with_its_argument_and_without(monkeypatch, capsys):
     for name, said in (("csv:gone.csv", "csv:gone.csv: A text file"), ("csv", "csv:PATH: A text file")):
-        assert rankbench(monkeypatch, "info", name) == 0
+        assert rankbench(monkeypatch, "list", name) == 0
         assert capsys.readouterr().out.startswith(said)
 
 
@@ -762,23 +769,23 @@ def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(monkeyp
 
 
 def test_without_a_scheduler_cells_run_on_this_machine():
-    with workplace_at(None, 1) as workplace:
+    with workplace_at(None, 1, print) as workplace:
         assert workplace is None
 
 
 def test_an_error_of_rankbench_in_one_experiment_does_not_stop_the_others(monkeypatch, capsys, tmp_path):
     first = tiny_toml(tmp_path)
     (tmp_path / "other.toml").write_text((tmp_path / "tiny.toml").read_text())
-    execute = Session._execute
+    execute = Session.execute
 
     def broken(self, run):
         if run.plan.experiment.name == "tiny":
             raise RuntimeError("a defect")
-        execute(self, run)
+        return execute(self, run)
 
-    monkeypatch.setattr(Session, "_execute", broken)
+    monkeypatch.setattr(Session, "execute", broken)
     out = str(tmp_path / "out")
-    assert rankbench(monkeypatch, "run", first, str(tmp_path / "other.toml"), "--out", out, "--no-report") == 2
+    assert rankbench(monkeypatch, "run", first, str(tmp_path / "other.toml"), "--out", out, "--no-report") == 1
     told = capsys.readouterr()
     assert "tiny stopped: RuntimeError: a defect; all other experiments continue" in told.err
     assert list((tmp_path / "out" / "other" / "cells").glob("*.json"))
@@ -788,7 +795,7 @@ def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(monkeypatch, 
     def stopped(self, chosen):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Session, "_run_in_brief", stopped)
+    monkeypatch.setattr(Session, "run_each", stopped)
     code = rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--join", "--out", str(tmp_path / "out"))
     assert (code, "--join" in capsys.readouterr().err) == (130, True)
 
@@ -796,7 +803,7 @@ def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(monkeypatch, 
 def test_the_best_solver_for_which_no_experiment_has_a_place_is_only_named(monkeypatch, tmp_path):
     cell = prepared(tmp_path, TINY).plan.cells[0]
     assert _using(cell).startswith("to use it: rankbench run ")
-    monkeypatch.setattr("rankbench.cli.session.experiments.names", lambda: [])
+    monkeypatch.setattr("rankbench.cli.showing.experiments.names", lambda: [])
     assert _using(cell) == f"the best: {cell.solver_text}"
 
 
@@ -815,7 +822,7 @@ def test_what_is_skipped_is_said_with_the_command_that_gets_it(monkeypatch, caps
 
 def test_an_export_tells_its_rows_and_hash(monkeypatch, capsys, tmp_path):
     data = "low-rank[users=20,items=30,per_user=20]"
-    assert rankbench(monkeypatch, "export", data, "n-per-user[n=8,least=5]", "--to", str(tmp_path / "cut")) == 0
+    assert rankbench(monkeypatch, "data", "export", data, "n-per-user[n=8,least=5]", "--to", str(tmp_path / "cut")) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"{tmp_path / 'cut'}: ") and "train 160 rows" in said and "; hash " in said
 
@@ -830,6 +837,6 @@ def test_files_with_other_bytes_than_the_published_ones_are_exit_code_1(monkeypa
 
 def test_a_folder_is_no_experiment_file(monkeypatch, capsys, tmp_path):
     (tmp_path / "folder.toml").mkdir()
-    assert rankbench(monkeypatch, "run", str(tmp_path / "folder.toml")) == 1
+    assert rankbench(monkeypatch, "run", str(tmp_path / "folder.toml")) == 2
     said = capsys.readouterr().err
     assert "folder.toml" in said and said.count("\n") == 1

@@ -6,6 +6,7 @@ import pytest
 from helpers import made_up, tiny
 from rich.console import Console
 
+from rankbench.api.terminal import Terminal
 from rankbench.cli import printer
 from rankbench.execution.run import Event
 from rankbench.planning.plan import plan
@@ -23,6 +24,7 @@ def terminal(monkeypatch):
         return Console(file=text, force_terminal=True, width=300, color_system=None)
 
     monkeypatch.setattr(printer, "Console", console)
+    monkeypatch.setattr("rankbench.api.terminal.Console", console)
     return text
 
 
@@ -38,7 +40,7 @@ def test_a_table_is_drawn_with_all_its_cells(terminal, capsys):
 def test_a_bar_counts_the_cells_and_a_failure_stays_on_a_line(terminal):
     cells = plan(tiny(repetitions=1), Selection()).cells
     failed = made_up(cells[1], 0.5, status="failed", reason="it had [no] luck")
-    with printer.progress_of("tiny", 2, quiet=False) as tell:
+    with Terminal().progress("tiny", 2) as tell:
         tell(Event("start", cells[0]))
         tell(Event("end", cells[0], made_up(cells[0], 0.5)))
         tell(Event("wait", cells[1], holder=Holder("far", 7, "")))
@@ -51,7 +53,7 @@ def test_a_bar_counts_the_cells_and_a_failure_stays_on_a_line(terminal):
 
 def test_a_quiet_run_says_nothing_on_a_terminal(terminal):
     (cell, *_) = plan(tiny(repetitions=1), Selection()).cells
-    with printer.progress_of("tiny", 1, quiet=True) as tell:
+    with Terminal(quiet=True).progress("tiny", 1) as tell:
         tell(Event("start", cell))
     assert terminal.getvalue() == ""
 

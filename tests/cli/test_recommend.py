@@ -53,7 +53,7 @@ def test_all_users_go_to_a_new_file(call, tmp_path):
     ]  # fmt: skip
     before = (tmp_path / "all.csv").read_text()
     code, _, said = call("m.npz", "--to", "all.csv")
-    assert code == 1 and "all.csv exists already: choose another file with --to" in said
+    assert code == 2 and "all.csv exists already: choose another file with --to" in said
     assert (tmp_path / "all.csv").read_text() == before
     assert "cannot write nowhere/all.csv: No such file" in call("m.npz", "--to", "nowhere/all.csv")[2]
 
@@ -69,4 +69,4 @@ def test_all_users_go_to_a_new_file(call, tmp_path):
 )
 def test_wrong_use_is_answered_in_one_line(call, words, message):
     code, said, errors = call(*words)
-    assert (code, said) == (1, "") and errors == f"rankbench: {message}\n"
+    assert (code, said) == (2, "") and errors == f"rankbench: {message}\n"

@@ -165,7 +165,7 @@ def test_every_verb_takes_an_archive(call, real):
     assert code == 0 and "same values" in said
     assert call("compare", path)[0] == 0
     assert call("compare", path, real / "results")[0] == 0
-    assert call("plot", path, "--to", "figures")[0] == 0
+    assert call("report", path, "--to", "figures")[0] == 0
     code, said, _ = call("report", "--out", path, "--to", "shown")
     assert code == 0 and "shown/index.html" in said
     copy = shutil.copy(path, "copy.zip")
@@ -176,15 +176,15 @@ def test_every_verb_takes_an_archive(call, real):
 
 def test_a_run_does_not_write_into_an_archive(call, real, tmp_path):
     code, _, said = call("run", tiny_toml(tmp_path), "--out", real / "tiny.zip", "-q")
-    assert code == 1 and said.count("\n") == 1
+    assert code == 2 and said.count("\n") == 1
 
 
-@pytest.mark.parametrize("verb", ["table", "verify", "compare", "status", "plot"])
+@pytest.mark.parametrize("verb", ["table", "verify", "compare", "status", "report"])
 def test_a_damaged_archive_is_one_line(call, real, tmp_path, verb):
     path = tmp_path / "bad.zip"
     path.write_bytes((real / "tiny.zip").read_bytes()[:-500])
     code, out, said = call(verb, path)
-    assert (code, out, said.count("\n")) == (1, "", 1) and "bad.zip is damaged" in said
+    assert (code, out, said.count("\n")) == (2, "", 1) and "bad.zip is damaged" in said
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_damaged_archive_is_one_line(call, real, tmp_path, verb):
 )  # fmt: skip
 def test_wrong_use_is_one_line_and_writes_nothing(call, real, tmp_path, words, line):
     code, _, said = call(*(word.format(real=real) for word in words))
-    assert code == 1 and line.format(real=real) in said
+    assert code == 2 and line.format(real=real) in said
     assert said.count("\n") == 1 and said.startswith("rankbench: ")
     assert not list((tmp_path / "place").iterdir())
 
@@ -223,7 +223,7 @@ def test_the_trials_of_a_tuned_experiment_are_in_its_archive(call, tmp_path):
     ran(tmp_path / "r", tuned(repetitions=1))
     code, said, _ = call("archive", "tiny", "--out", tmp_path / "r")
     assert code == 0 and said.startswith("tiny.zip: 8 of 8 results of tiny")
-    for options in ((), ("--trials",), ("--trials", "--csv")):
+    for options in ((), ("--what", "trials"), ("--what", "trials", "--csv")):
         folders = call("table", "tiny", *options, "--out", tmp_path / "r")[1]
         assert call("table", "tiny.zip", *options)[1] == folders != ""
 
@@ -239,7 +239,7 @@ def test_an_experiment_of_the_users_own_file_is_archived(call, tmp_path):
 def test_a_run_without_a_result_has_no_archive(call, tmp_path):
     prepared(tmp_path / "r", TINY).open()
     code, _, said = call("archive", "tiny", "--out", tmp_path / "r")
-    assert (code, said) == (1, "rankbench: no cell of tiny has a result yet: rankbench run tiny\n")
+    assert (code, said) == (2, "rankbench: no cell of tiny has a result yet: rankbench run tiny\n")
 
 
 def test_of_own_data_an_archive_tells_the_hash_and_nothing_else(call, tmp_path):
@@ -268,7 +268,7 @@ def test_two_machines_are_merged_and_shown(call, tmp_path):
     kept(tmp_path / "b", machine=OTHER)
     code, said, _ = call("merge", tmp_path / "a", tmp_path / "b", "--out", "all", "--dry-run")
     assert code == 0 and "4 results would be added, 2 measurements would be kept beside" in said and "dry run" in said
-    assert call("status", "--out", "all")[0] == 1  # nothing was written
+    assert call("status", "--out", "all")[0] == 2  # nothing was written
     code, said, _ = call("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
     assert code == 0
     assert said.splitlines() == [
@@ -359,7 +359,7 @@ def test_two_commits_in_one_folder_are_compared(call, tmp_path):
     assert code == 0 and "same values" in said and "in def456: 0.5000" in said
     code, _, said = call("compare", "abc123", "0000000", "--out", "all")
     assert (
-        code == 1 and f"there are results of {MACHINE.fingerprint}, abc123, {OTHER.fingerprint}, def4567890ab" in said
+        code == 2 and f"there are results of {MACHINE.fingerprint}, abc123, {OTHER.fingerprint}, def4567890ab" in said
     )
 
 
@@ -408,7 +408,7 @@ def test_sets_without_a_common_split_or_the_same_users_are_refused(call, tmp_pat
     for name, line in (("seed", "no split in common"), ("users", "values of 38 users and the other of 40"),
                        ("rows", "no split of tiny in common")):  # fmt: skip
         code, _, said = call("compare", tmp_path / "a", tmp_path / name)
-        assert (code, said.count("\n")) == (1, 1) and (line in said or "values of 19 users" in said), said
+        assert (code, said.count("\n")) == (2, 1) and (line in said or "values of 19 users" in said), said
 
 
 # --- model
@@ -438,19 +438,19 @@ def test_the_best_solver_of_an_experiment_or_archive(call, real):
 def test_several_data_sets_need_a_choice(call, tmp_path):
     kept(tmp_path / "a", tiny(data=(*TINY.data, "low-rank[users=24,items=30,per_user=20]")))
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
-    assert code == 1 and "choose one with -d" in said and "users=24" in said
+    assert code == 2 and "choose one with -d" in said and "users=24" in said
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "-d", TINY.data[0])
-    assert code == 1 and "is not the stored one" in said  # the results are made up, and have no hash
+    assert code == 2 and "is not the stored one" in said  # the results are made up, and have no hash
 
 
 def test_several_splits_need_a_choice(call, tmp_path):
     kept(tmp_path / "a", tiny(splits=(*TINY.splits, "entries[test=0.2]")))
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
-    assert code == 1 and "entries[test=0.2], n-per-user[n=8,least=5]; choose one with --split" in said
+    assert code == 2 and "entries[test=0.2], n-per-user[n=8,least=5]; choose one with --split" in said
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entries")
-    assert code == 1 and "is not the stored one" in said  # the results are made up, and have no hash
+    assert code == 2 and "is not the stored one" in said  # the results are made up, and have no hash
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entires")
-    assert code == 1 and "unknown split of tiny 'entires'" in said
+    assert code == 2 and "unknown split of tiny 'entires'" in said
 
 
 def test_an_ambiguous_key_lists_the_cells(tmp_path):
@@ -477,14 +477,14 @@ def test_another_model_is_not_written_unless_asked_for(call, real, tmp_path):
     shutil.copytree(real / "results", tmp_path / "r")
     key = changed(tmp_path / "r", model="0" * 64)
     code, _, said = call("model", key, "--out", tmp_path / "r", "--to", "m.npz")
-    assert code == 1 and "it has other bytes on the same kernels, libraries and processor; nothing was written" in said
+    assert code == 2 and "it has other bytes on the same kernels, libraries and processor; nothing was written" in said
     assert not list((tmp_path / "place").iterdir())
     code, said, _ = call("model", key, "--out", tmp_path / "r", "--to", "m.npz", "--anyway")
     assert code == 0 and "not the stored model" in said and models.load("m.npz")
     machine = study(ResultsFolder(tmp_path / "r", silent), "tiny").results[0].machine
     changed(tmp_path / "r", machine=replace(machine, cpu="an older one"))
     code, _, said = call("model", key, "--out", tmp_path / "r")
-    assert code == 1 and "it has other bytes: processor an older one then, " in said
+    assert code == 2 and "it has other bytes: processor an older one then, " in said
     changed(tmp_path / "r", model="")
     assert "older than hashes of models" in call("model", key, "--out", tmp_path / "r")[2]
     changed(tmp_path / "r", status="timeout", reason="slow")
@@ -495,7 +495,7 @@ def test_racing_threads_are_named(call, tmp_path):
     ran(tmp_path / "r", tiny(solvers=("sgd[rank=2,schedule=hogwild]",), repetitions=1), Selection(threads=2))
     changed(tmp_path / "r", model="0" * 64)
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "r")
-    assert code == 1 and "its threads race, so each training gives another model" in said
+    assert code == 2 and "its threads race, so each training gives another model" in said
 
 
 def test_a_budget_in_seconds_is_made_again_by_its_steps(call, tmp_path):
@@ -514,7 +514,7 @@ def test_a_model_of_the_users_own_cannot_be_saved(call, tmp_path):
     )
     ran(tmp_path / "r", tiny(solvers=(solver,), repetitions=1))
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "r")
-    assert code == 1 and "makes a Plain, which no file of rankbench holds" in said
+    assert code == 2 and "makes a Plain, which no file of rankbench holds" in said
 
 
 def test_a_users_own_ids_come_along(call, tmp_path):
@@ -541,10 +541,10 @@ def test_a_model_is_never_written_over_another_file_or_where_nothing_can_be(call
     (tmp_path / "there.npz").write_text("mine")
     asked = ("model", entry.cell.key, "--out", real / "results", "--to")
     code, _, said = call(*asked, tmp_path / "there.npz")
-    assert (code, "there.npz exists already: choose another file with --to, or remove it first" in said) == (1, True)
+    assert (code, "there.npz exists already: choose another file with --to, or remove it first" in said) == (2, True)
     assert (tmp_path / "there.npz").read_text() == "mine"
     code, _, said = call(*asked, tmp_path / "nowhere" / "model.npz")
-    assert (code, "model.npz: No such file or directory; choose another file with --to" in said) == (1, True)
+    assert (code, "model.npz: No such file or directory; choose another file with --to" in said) == (2, True)
 
 
 def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(call, real, tmp_path, monkeypatch):
@@ -558,14 +558,14 @@ def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(c
     with monkeypatch.context() as patch:
         patch.setattr(Materials, "split", other)
         code, _, said = call("model", entry.cell.key, "--out", out, "--to", "model.npz")
-    assert code == 1 and "the data at hand gives another split of " in said
+    assert code == 2 and "the data at hand gives another split of " in said
     path = ResultsFolder(out, silent).store("tiny").path(entry.cell)
     path.write_text("{")
     code, _, said = call("model", entry.cell.key, "--out", out, "--to", "model.npz")
-    assert code == 1 and f"{path} cannot be read: " in said
+    assert code == 2 and f"{path} cannot be read: " in said
 
 
 def test_the_best_of_cells_none_of_which_ended_well_is_none(call, tmp_path):
     kept(tmp_path / "a", arrays=lambda cell, value: {}, status="failed", reason="broken", curve=())
     code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
-    assert code == 1 and "no cell that was asked for has ended well with a value of pairwise-error" in said
+    assert code == 2 and "no cell that was asked for has ended well with a value of pairwise-error" in said

@@ -40,9 +40,9 @@ def test_every_name_is_found_without_an_import():
     assert completion.data_sets("") == sorted(DATASETS.entries)
     assert completion.splits("") == sorted(SPLITS.entries)
     assert completion.metrics("") == sorted(METRICS)
-    assert completion.checkable("") == completion.solvers("")
+    assert completion.checkable("") == sorted({*completion.solvers(""), *completion.data_sets("")})
     assert {"all", "altsvm", "auc"} & set(completion.everything("a")) == {"altsvm", "auc"}
-    assert completion.kinds("") == sorted(everything())
+    assert set(everything()) <= set(completion.listed(""))
 
 
 def test_names_of_plug_ins_are_offered(monkeypatch):
@@ -78,8 +78,8 @@ def test_each_shell_gets_the_names_that_go_on(monkeypatch, capsys, shell):
         ("rankbench tune sg", "sgd"),
         ("rankbench check sg", "sgd"),
         ("rankbench list so", "solvers"),
-        ("rankbench info n-p", "n-per-user"),
-        ("rankbench export jes", "jester"),
+        ("rankbench list n-p", "n-per-user"),
+        ("rankbench data export jes", "jester"),
         ("rankbench data where jes", "jester"),
         ("rankbench table mi", "mine"),
     ],
@@ -97,7 +97,7 @@ def test_what_is_no_name_is_left_to_the_shell(monkeypatch, capsys):
 
 def test_a_completion_imports_nothing_that_takes_time():
     command = [sys.executable, "-X", "importtime", "-c", PROGRAM]
-    environment = {**os.environ, **asking("bash", "rankbench info alts")}
+    environment = {**os.environ, **asking("bash", "rankbench list alts")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "altsvm\n"
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}

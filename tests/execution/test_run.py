@@ -129,7 +129,7 @@ def test_what_is_there_is_not_run_again(tmp_path):
     assert prepared(tmp_path, TINY).pending == ()
     ran(tmp_path)
     assert stamps(tmp_path) == before and len(before) == 4
-    forced = prepared(tmp_path, TINY, force=True)
+    forced = prepared(tmp_path, TINY, rerun="all")
     assert forced.pending == forced.plan.cells
 
 
@@ -137,7 +137,7 @@ def test_force_runs_each_cell_once(tmp_path):
     experiment = tuned(Tune(SPACES, trials=2))
     ran(tmp_path, experiment, ONCE)
     ended = []
-    run = ran(tmp_path, experiment, ONCE, tell=lambda event: ended.append((event.kind, event.cell.key)), force=True)
+    run = ran(tmp_path, experiment, ONCE, tell=lambda event: ended.append((event.kind, event.cell.key)), rerun="all")
     keys = [cell.key for cell in (*run.plan.trials, *run.plan.cells)]
     assert Counter(ended) == Counter((kind, key) for kind in ("start", "end") for key in keys)
     assert run.pending_trials == run.pending == ()
@@ -202,22 +202,22 @@ def stored(out, experiment=TINY, **changes):
 def test_cells_timed_while_others_were_busy_are_run_again_on_request(tmp_path):
     cells = stored(tmp_path, load=1.0)
     assert prepared(tmp_path, TINY).pending == ()
-    assert prepared(tmp_path, TINY, retry_disturbed=True).pending == cells
-    assert prepared(tmp_path, TINY, retry_disturbed=True, jobs=2).pending == ()  # side by side nothing is timed
+    assert prepared(tmp_path, TINY, rerun="disturbed").pending == cells
+    assert prepared(tmp_path, TINY, rerun="disturbed", jobs=2).pending == ()  # side by side nothing is timed
     stored(tmp_path, load=0.1)
-    assert prepared(tmp_path, TINY, retry_disturbed=True).pending == ()
+    assert prepared(tmp_path, TINY, rerun="disturbed").pending == ()
 
 
 def test_results_made_on_another_basis_are_counted_and_run_again_on_request(tmp_path):
     cells = stored(tmp_path, machine=MACHINE)
     assert prepared(tmp_path, TINY).pending == ()
     assert prepared(tmp_path, TINY).reused() == 4
-    strict = prepared(tmp_path, TINY, strict=True)
+    strict = prepared(tmp_path, TINY, rerun="foreign")
     assert strict.pending == cells
     strict.open()
     strict.execute(lambda event: None)
     assert strict.reused() == prepared(tmp_path, TINY).reused() == 0
-    assert prepared(tmp_path, TINY, strict=True).pending == ()
+    assert prepared(tmp_path, TINY, rerun="foreign").pending == ()
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_results_made_on_another_basis_are_counted_and_run_again_on_request(tmp_
 )
 def test_what_may_change_the_last_digits_makes_another_basis(tmp_path, change, again):
     stored(tmp_path, machine=replace(prepared(tmp_path, TINY).machine, **change))
-    assert len(prepared(tmp_path, TINY, strict=True).pending) == prepared(tmp_path, TINY).reused() == again
+    assert len(prepared(tmp_path, TINY, rerun="foreign").pending) == prepared(tmp_path, TINY).reused() == again
 
 
 _BOOM = "ValueError: boom (mine.py, line 18: raise ValueError('boom'))"
@@ -245,7 +245,7 @@ def test_a_failed_cell_stops_nobody_and_is_retried_on_request(tmp_path):
     assert (failed.status, failed.reason, good.status) == ("failed", _BOOM, "ok")
     assert "boom" in failed.trace
     assert prepared(tmp_path, TINY, selection).pending == ()
-    assert prepared(tmp_path, TINY, selection, retry_failed=True).pending == run.plan.cells[:1]
+    assert prepared(tmp_path, TINY, selection, rerun="failed").pending == run.plan.cells[:1]
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_what_another_machine_left_behind_goes_once_it_is_forgotten(tmp_path, mo
 def test_an_estimate_comes_from_what_is_stored(tmp_path):
     assert prepared(tmp_path, TINY).estimate() == (0, 4)
     results = results_of(ran(tmp_path))
-    seconds, unknown = prepared(tmp_path, TINY, force=True).estimate()
+    seconds, unknown = prepared(tmp_path, TINY, rerun="all").estimate()
     assert unknown == 0
     assert 0 < seconds < 4 * max(result.wall for result in results)
     assert prepared(tmp_path, TINY).estimate() == (0, 0)
@@ -789,7 +789,7 @@ def test_of_drivers_that_join_one_is_killed_one_leaves_and_one_stays_for_the_las
     doomed = driver(tmp_path, solver, "--join", slow=True)
     until(lambda: trainings(tmp_path) == 1)
     leaving = driver(tmp_path, solver, "--join", "--timeout", "5s")
-    staying = driver(tmp_path, solver, "--join", "--exit-when-done")
+    staying = driver(tmp_path, solver, "--join", "--wait")
     code, said = ended(leaving)
     assert code == 0 and "|" not in said, said  # no table, no scoreboard
     until(lambda: trainings(tmp_path) == 6)
@@ -866,7 +866,7 @@ def test_whatever_did_not_end_well_is_run_again_on_request(tmp_path, status):
     for cell in others:
         run.keep(made_up(cell, 0.5), {})
     assert prepared(tmp_path, TINY, ONCE).pending == ()
-    assert prepared(tmp_path, TINY, ONCE, retry_failed=True).pending == (first,)
+    assert prepared(tmp_path, TINY, ONCE, rerun="failed").pending == (first,)
 
 
 @pytest.mark.parametrize(
@@ -880,7 +880,7 @@ def test_a_cell_beside_others_is_contended_unless_their_load_is_known_to_be_smal
 
 def test_what_somebody_made_anew_since_is_taken_even_under_force(tmp_path):
     ran(tmp_path, TINY, ONCE)
-    run = prepared(tmp_path, TINY, ONCE, force=True)
+    run = prepared(tmp_path, TINY, ONCE, rerun="all")
     cell, *others = run.plan.cells
     run.store.save(made_up(cell, 0.25, finished="2026-02-03T04:05:06+00:00"), {})  # another driver, after we looked
     started = []
@@ -954,7 +954,7 @@ def test_a_time_limit_shorter_than_the_heartbeat_ends_a_cell_and_frees_it_for_ot
     (cell,) = first.plan.cells
     assert first.result(cell).status == "timeout" and not list((tmp_path / "out").rglob("*.claim"))
     (tmp_path / "go").touch()
-    second = ran(tmp_path / "out", tiny(), selection, retry_failed=True, join=True, leave=True)
+    second = ran(tmp_path / "out", tiny(), selection, rerun="failed", join=True, wait=False)
     assert second.result(cell).status == "ok"
 
 
@@ -967,8 +967,8 @@ def test_drivers_on_nodes_whose_clocks_are_minutes_apart_share_a_plan_and_its_re
 
     with monkeypatch.context() as there:
         there.setattr("rankbench.execution.run.datetime", Clock)
-        ran(tmp_path, selection=Selection(solvers=("global[lam=10]",)), join=True, leave=True)
-    ran(tmp_path, selection=Selection(solvers=("sgd[rank=2]",)), join=True, leave=True)
+        ran(tmp_path, selection=Selection(solvers=("global[lam=10]",)), join=True, wait=False)
+    ran(tmp_path, selection=Selection(solvers=("sgd[rank=2]",)), join=True, wait=False)
     found = study(ResultsFolder(tmp_path, print), "tiny")
     assert sorted((entry.cell.solver.name, entry.status) for entry in found.entries) == [
         *[("global", "ok")] * 2,

@@ -34,7 +34,7 @@ def outcome(folder, *lines, options=()):
 def test_a_solver_that_was_stopped_ends_by_its_limit(tmp_path, number):
     lines = (f"os.kill(os.getpid(), signal.{number})", "time.sleep(600)")
     code, status, reason, _ = outcome(tmp_path, *lines, options=("--timeout", "1s"))
-    assert (code, status, reason) == (2, "timeout", "took longer than 1 s")
+    assert (code, status, reason) == (1, "timeout", "took longer than 1 s")
 
 
 def test_a_solver_that_gets_no_more_memory_is_out_of_memory(tmp_path):
@@ -45,7 +45,7 @@ def test_a_solver_that_gets_no_more_memory_is_out_of_memory(tmp_path):
         "kept = [np.ones(2**20) for _ in range(1000)]",
     )
     code, status, reason, _ = outcome(tmp_path, *lines)
-    assert (code, status, reason) == (2, "memory", "out of memory")
+    assert (code, status, reason) == (1, "memory", "out of memory")
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_solver_that_gets_no_more_memory_is_out_of_memory(tmp_path):
 )
 def test_a_solver_that_dies_and_leaves_a_child_with_its_pipes_holds_nobody_up(tmp_path, end, status, reason):
     code, found, why, _ = outcome(tmp_path, *HOLDING, end, options=("--timeout", f"{PATIENCE:g}s"))
-    assert (code, found) == (2, status) and reason in why
+    assert (code, found) == (1, status) and reason in why
 
 
 def test_a_supervisor_that_was_killed_costs_its_cell_alone(tmp_path):
     lines = (*HOLDING, "os.kill(os.getppid(), signal.SIGKILL)", "time.sleep(600)")
     code, status, reason, _ = outcome(tmp_path, *lines)
-    assert (code, status, reason) == (2, "failed", "the process that watches over the cell was killed")
+    assert (code, status, reason) == (1, "failed", "the process that watches over the cell was killed")

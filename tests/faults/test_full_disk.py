@@ -115,7 +115,7 @@ def check(code: int, said: str, out: Path, expected: dict[str, object]) -> None:
     """What a run says that has failed, and what it has kept."""
     assert "Traceback" not in said
     if code:
-        assert (code, said.count("\n")) == (1, 1) and "No space left on device" in said, said
+        assert (code, said.count("\n")) == (2, 1) and "No space left on device" in said, said
         assert "make room" in said or "choose another folder" in said, said
     assert table(out).items() <= expected.items()
 
@@ -178,7 +178,7 @@ def fill(disk, folder: Path, size: str, capsys, expected) -> bool:
     resize(PLENTY)
     run_again(folder, path / "out", expected)
     shutil.rmtree(path / "out")
-    return code == 1
+    return code == 2
 
 
 def test_a_small_disk_of_some_sizes(tmp_path, capsys, writes, disk):

@@ -215,7 +215,12 @@ def test_no_dictionary_of_just_anything_goes_from_function_to_function(module):
 
 def test_a_store_has_one_maker_and_so_has_a_folder_of_results():
     assert calls_of("Store") == ["records/store.py"]
-    assert sorted(calls_of("ResultsFolder")) == ["api/experiments.py", "cli/session.py", "own_data/comparing.py"]
+    assert sorted(calls_of("ResultsFolder")) == [
+        "api/comparing.py",
+        "api/experiments.py",
+        "api/session.py",
+        "cli/opening.py",
+    ]
 
 
 READERS = {  # who takes a text apart that names something: where the text comes from a person, and nowhere else

@@ -104,7 +104,7 @@ def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys)
     assert "| First |" in capsys.readouterr().out
     assert "first.py:First[places=2]" in (tmp_path / "results/report/index.html").read_text()
     assert "held-out items by score" in (tmp_path / "results/report/index.html").read_text()
-    assert rankbench(monkeypatch, "info", "first.py:First") == 0
+    assert rankbench(monkeypatch, "list", "first.py:First") == 0
     assert "higher is better" in capsys.readouterr().out
     shutil.move("first.py", "second.py")
     assert rankbench(monkeypatch, "table", "mine") == 0  # what was measured is known without the file

@@ -8,10 +8,11 @@ import pytest
 from helpers import rankbench
 from rich.console import Console
 
+from rankbench.api.comparing import audit
 from rankbench.checks.findings import failed, passed
 from rankbench.cli.printer import show_findings
+from rankbench.data import load
 from rankbench.own_data.auditing import CHECKS, _is_time, _subject, audited, hints, splits_sheet
-from rankbench.own_data.comparing import audit
 from rankbench.own_data.naming import data_named
 
 HEADER = "user,item,rating\n"
@@ -130,11 +131,12 @@ def test_rows_of_a_large_file_are_looked_at_only_if_asked(tmp_path, monkeypatch)
     path = tmp_path / "own.csv"
     path.write_text(HEADER + GOOD.replace("\n1,", "\nann,").replace("\n2,", "\nAnn,"))
     data = data_named(str(path))
-    assert [one.name for one in hints(data, 0)] == ["spellings"]
+    assert [one.name for one in hints(data, 0, load(data))] == ["spellings"]
     monkeypatch.setattr("rankbench.own_data.auditing._LARGE", 100)
-    assert hints(data, 0) == []
+    assert hints(data, 0, load(data)) == []
     path.write_text(in_time())
-    assert [one.name for one in hints(data_named(str(path)), 0)] == ["time"]
+    again = data_named(str(path))
+    assert [one.name for one in hints(again, 0, load(again))] == ["time"]
 
 
 def test_a_data_frame_is_audited_from_python(tmp_path):
@@ -188,14 +190,14 @@ def test_the_command_prints_marks_and_the_table_and_its_exit_code_says_if_anythi
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.csv").write_text(HEADER + GOOD)
-    assert rankbench(monkeypatch, "audit", "own.csv") == 0
+    assert rankbench(monkeypatch, "check", "own.csv") == 0
     shown = capsys.readouterr().out
     assert "ok     duplicates: every pair of a user and an item occurs once" in shown
     assert "-      time: there is no column of times, or" in shown and "| leave-one-out | 12 | 0 |" in shown
     (tmp_path / "own.csv").write_text(HEADER + GOOD + "1,1,1\n")
-    assert rankbench(monkeypatch, "audit", "own.csv") == 1
+    assert rankbench(monkeypatch, "check", "own.csv") == 1
     shown = capsys.readouterr().out
     assert "FAILED duplicates: 1 rows repeat a pair of a user and an item\n       keep the last of each:" in shown
     (tmp_path / "own.csv").write_text(HEADER + "1,1,good\n")
-    assert rankbench(monkeypatch, "audit", "own.csv") == 1
+    assert rankbench(monkeypatch, "check", "own.csv") == 1
     assert capsys.readouterr().out.splitlines()[1] == "FAILED readable: own.csv, line 2: rating 'good' is no number"

@@ -102,7 +102,7 @@ def test_a_run_of_halving_gives_results_and_is_complete_when_run_again(tmp_path)
     found = study(ResultsFolder(tmp_path, silent), "tiny")
     assert len(found.trials) == 26
     assert sorted(trial.chosen for trial in trials(found)) == [False] * 24 + [True] * 2
-    with pytest.raises(UserError, match="tiny tunes by halving: --by-trials compares trials of the same budget"):
+    with pytest.raises(UserError, match="tiny tunes by halving: by-trials compares trials of the same budget"):
         standings(found)
 
 

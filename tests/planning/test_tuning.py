@@ -376,7 +376,7 @@ def test_a_cell_that_is_written_twice_is_run_once(tmp_path):
 
 def test_trials_can_be_forced_again(done):
     out, run = done
-    forced = prepared(out, tuned(), force=True)
+    forced = prepared(out, tuned(), rerun="all")
     assert forced.pending_trials == forced.paths.ordered(forced.plan.trials)
     assert forced.pending == forced.plan.cells == run.plan.cells
 
@@ -446,7 +446,7 @@ def test_a_trial_that_succeeds_when_it_is_retried_may_take_the_cell(tmp_path):
     experiment = own(tmp_path, *lines)
     first = ran(tmp_path, experiment, ONCE)
     flag.touch()
-    second = ran(tmp_path, experiment, ONCE, retry_failed=True)
+    second = ran(tmp_path, experiment, ONCE, rerun="failed")
     modes = [settings_of(cell)["mode"] for cell in (*first.plan.cells, *second.plan.cells)]
     assert modes == ["b", "a"]  # of equals the first
     (stored,) = store_in(tmp_path).plans()

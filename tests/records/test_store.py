@@ -465,7 +465,7 @@ def test_damaged_values_of_users_cost_no_result_and_are_replaced_when_it_is_made
     assert len(list(store_in(tmp_path / "out").summaries())) == 4
     with pytest.raises((UserError, OSError), match=path.stem):
         read_npz(path.with_suffix(".npz"))
-    ran(tmp_path / "out", force=True)
+    ran(tmp_path / "out", rerun="all")
     assert np.nanmean(read_npz(path.with_suffix(".npz"))["ndcg@5"]) == run.result(cell).value("ndcg@5")
 
 

@@ -96,7 +96,7 @@ def test_seconds_in_doubt_have_a_mark_and_a_note_unless_their_runs_were_side_by_
         found = study(changes={0: changes})
         table = sheet(found)
         assert [line[table.headings.index("seconds")] for line in table.lines] == marks
-        assert any("--retry-disturbed" in line for line in notes(found)) is noted
+        assert any("--rerun disturbed" in line for line in notes(found)) is noted
 
 
 def test_a_failed_repetition_shows_and_is_not_averaged(study):

@@ -162,7 +162,7 @@ def test_a_copy_of_a_built_in_experiment_leaves_the_built_in_alone(run, printed,
 def test_status_of_an_empty_folder_is_one_line(monkeypatch, capsys, tmp_path, arguments, fragment):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
-    assert rankbench(monkeypatch, *arguments, "--out", "out") == 1
+    assert rankbench(monkeypatch, *arguments, "--out", "out") == 2
     error = capsys.readouterr().err
     assert fragment in error and error.count("\n") == 1
 
@@ -170,7 +170,7 @@ def test_status_of_an_empty_folder_is_one_line(monkeypatch, capsys, tmp_path, ar
 def test_status_of_an_unknown_experiment_names_the_nearest(run, monkeypatch, capsys, tmp_path):
     assert run(tiny_toml(tmp_path), "-s", "global", "-r", "1") == 0
     capsys.readouterr()
-    assert rankbench(monkeypatch, "status", "tinny", "--out", "out") == 1
+    assert rankbench(monkeypatch, "status", "tinny", "--out", "out") == 2
     error = capsys.readouterr().err
     assert "'tinny'; did you mean 'tiny'?" in error and error.count("\n") == 1
 
@@ -217,9 +217,9 @@ def test_results_of_other_kernels_are_reused_with_a_word_and_made_anew_if_asked(
     assert run("tiny.toml") == 0
     notes = [line for line in capsys.readouterr().out.splitlines() if "other kernels" in line]
     assert len(notes) == 1 and notes[0].startswith("note: tiny reuses 4 results made with other kernels")
-    assert run("tiny.toml", "--strict") == 0
+    assert run("tiny.toml", "--rerun", "foreign") == 0
     told = capsys.readouterr().out
-    assert "tiny 4/4 ok" in told and "other kernels" not in told
+    assert "tiny: 4 of 4 cells ended well" in told and "other kernels" not in told
     assert run("tiny.toml") == 0
     told = capsys.readouterr().out
     assert "4 of 4 cells are stored" in told and "other kernels" not in told
@@ -254,7 +254,7 @@ def test_results_without_a_noted_run_are_no_unknown_experiment(monkeypatch, caps
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "-r", "1", "--out", str(out), "-q", "--no-report") == 0
     shutil.rmtree(out / "tiny" / "plans")  # as an older version left its folders
     capsys.readouterr()
-    assert rankbench(monkeypatch, "table", "tiny", "--out", str(out)) == 1
+    assert rankbench(monkeypatch, "table", "tiny", "--out", str(out)) == 2
     assert f"rankbench run tiny --out {out} finds them again and reuses them" in capsys.readouterr().err
-    assert rankbench(monkeypatch, "report", "--out", str(out)) == 1
+    assert rankbench(monkeypatch, "report", "--out", str(out)) == 2
     assert "results, but no recorded run" in capsys.readouterr().err

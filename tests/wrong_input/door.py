@@ -1,11 +1,11 @@
-"""The door that wrong input comes through: the command line, which must answer with one line and exit code 1."""
+"""The door that wrong input comes through: the command line, which must answer with one line and exit code 2."""
 
 from helpers import rankbench
 
 
 def refused(monkeypatch, capsys, *arguments: str) -> str:
     """The one line with which the command line refuses these arguments."""
-    assert rankbench(monkeypatch, *arguments) == 1
+    assert rankbench(monkeypatch, *arguments) == 2
     printed = capsys.readouterr()
     assert "Traceback" not in printed.out + printed.err
     assert printed.err.startswith("rankbench: ") and printed.err.count("\n") == 1

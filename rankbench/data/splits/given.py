@@ -22,8 +22,8 @@ _PARTS = ("train", "test", "validation")
 class Given:
     """A split from a file, for the data set that it was made from; every repetition has the same parts.
 
-    `file` is the folder that `rankbench export` wrote, or its split.json: its parts are read again by the ids of the
-    data, and must have the hash that split.json says. Or it is a CSV file with the columns user, item and part, where
+    `file` is the folder that `rankbench data export` wrote, or its split.json: its parts are read again by the ids of
+    the data, and must have the hash that split.json says. Or it is a CSV file with the columns user, item and part, where
     part is train, test or validation, and ids are those of the data: each line puts a rating of the data into a part,
     and ratings without a line are in none. The content of split.json or of the CSV file is part of the split's
     identity.
@@ -42,7 +42,7 @@ class Given:
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """The parts that the file says; nothing is drawn."""
         if not self.file:
-            raise CannotCut("needs a file: write given[file=FOLDER], with a folder that rankbench export wrote")
+            raise CannotCut("needs a file: write given[file=FOLDER], with a folder that rankbench data export wrote")
         path = own_path(self.file)
         if not is_file(path):
             raise CannotCut(f"has no file {str(path)!r}: check the path")

@@ -35,7 +35,7 @@ class Standing:
 def standings(study: Study) -> list[Standing]:
     """The standing of each solver on each data set and split, in the order of the plan."""
     if any(entry.cell.rung for entry in study.trials):
-        raise UserError(f"{study.name} tunes by halving: --by-trials compares trials of the same budget")
+        raise UserError(f"{study.name} tunes by halving: by-trials compares trials of the same budget")
     by_solver: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials(study):
         by_solver.setdefault((*trial.shown, trial.solver), []).append(trial)

@@ -104,7 +104,7 @@ def timing_notes(study: Study) -> list[str]:
         return []
     return [
         f"{DISTURBED} Timed while other processes used more than a quarter of a core on average: "
-        "--retry-disturbed runs these cells again."
+        "--rerun disturbed runs these cells again."
     ]
 
 

@@ -147,7 +147,7 @@ def test_the_command_line_runs_on_a_cluster(tmp_path, shared):
     options = ["--scheduler", shared, "--out", str(tmp_path / "out")]
     found = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=120)
     assert found.returncode == 0, found.stderr
-    assert "tiny 4/4 ok" in found.stdout and found.stderr == ""
+    assert "tiny: 4 of 4 cells ended well" in found.stdout and found.stderr == ""
 
 
 def test_one_cell_per_node_is_the_default_and_is_timed(shared):
@@ -364,7 +364,7 @@ def test_a_cell_that_loses_its_workers_is_lost_and_run_again_on_request(tmp_path
     (cell,) = run.plan.cells
     assert (run.result(cell).status, run.result(cell).reason) == ("lost", "1 workers went away while they ran it")
     assert prepared(tmp_path / "out", tiny(), selection).pending == ()
-    again = ran(tmp_path / "out", tiny(), selection, retry_failed=True)
+    again = ran(tmp_path / "out", tiny(), selection, rerun="failed")
     assert again.result(cell).status == "ok"
 
 

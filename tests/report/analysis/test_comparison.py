@@ -151,7 +151,7 @@ def test_wrong_use_is_one_line(monkeypatch, capsys, tmp_path, words, line):
     kept(tmp_path / "bare", arrays=lambda cell, value: {})
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert compared(monkeypatch, *words) == 1
+    assert compared(monkeypatch, *words) == 2
     told = capsys.readouterr().err
     assert line in told and told.count("\n") == 1
 

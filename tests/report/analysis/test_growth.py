@@ -191,7 +191,7 @@ def test_the_report_and_the_command_have_the_table(study, tmp_path, monkeypatch,
     exact = (tmp_path / "report" / "tables" / "tiny-exponents.csv").read_text()
     assert exact == exponents_to_csv(stored(folder, "tiny"))
     for option, part in (("", "| solver | users |"), ("--csv", exact), ("--latex", "toprule")):
-        arguments = ["table", "tiny", "--costs", *filter(None, [option]), "--out", str(tmp_path)]
+        arguments = ["table", "tiny", "--what", "costs", *filter(None, [option]), "--out", str(tmp_path)]
         assert rankbench(monkeypatch, *arguments) == 0
         assert part in capsys.readouterr().out
 
@@ -199,7 +199,7 @@ def test_the_report_and_the_command_have_the_table(study, tmp_path, monkeypatch,
 def test_a_table_of_costs_is_only_for_experiments_that_compare_them(tmp_path, monkeypatch, capsys):
     run = prepared(tmp_path, tiny())
     run.open()
-    assert rankbench(monkeypatch, "table", "tiny", "--costs", "--out", str(tmp_path)) == 1
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "costs", "--out", str(tmp_path)) == 2
     assert "tiny compares no costs: its figure shows no growth, and it names no rivals" in capsys.readouterr().err
 
 
@@ -260,7 +260,7 @@ def test_the_first_word_of_names_stands_for_all_of_them():
 
 
 def test_info_of_a_first_word_lists_the_experiments(monkeypatch, capsys):
-    assert rankbench(monkeypatch, "info", "peers") == 0
+    assert rankbench(monkeypatch, "list", "peers") == 0
     assert capsys.readouterr().out.splitlines() == [
         "peers-ratings: Beside other packages: solvers that learn from ratings",
         "peers-recall: Beside other packages: solvers that learn what users have rated at all",

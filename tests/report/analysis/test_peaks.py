@@ -45,14 +45,14 @@ def test_the_table_has_a_line_for_each_result(tmp_path, monkeypatch, capsys):
     assert found
     (line, *others), number = peak_sheet(found).lines, len(found.results)
     assert line[5:] == ("812", "", "", "", "91", "") and len(others) == number - 1 and all(all(one) for one in others)
-    assert rankbench(monkeypatch, "table", "tiny", "--peaks", "--csv", "--out", str(tmp_path)) == 0
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "peaks", "--csv", "--out", str(tmp_path)) == 0
     written = capsys.readouterr().out
     assert written == peaks_to_csv(found)
     table = list(csv.DictReader(io.StringIO(written)))
     assert tuple(table[0]) == COLUMNS and len(table) == number
     assert (table[0]["data_mb"], table[0]["split"], table[0]["train_mb"]) == ("812.4", TINY.splits[0], "90.75")
-    assert rankbench(monkeypatch, "table", "tiny", "--peaks", "--out", str(tmp_path)) == 0
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "peaks", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr().out
     assert "evaluate MB" in shown and " 812 " in shown
-    assert rankbench(monkeypatch, "table", "tiny", "--peaks", "--latex", "--out", str(tmp_path)) == 0
+    assert rankbench(monkeypatch, "table", "tiny", "--what", "peaks", "--latex", "--out", str(tmp_path)) == 0
     assert "toprule" in capsys.readouterr().out

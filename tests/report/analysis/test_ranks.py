@@ -101,6 +101,6 @@ def test_the_report_has_the_diagram_as_files_a_sentence_and_equal_bytes(tmp_path
 
 def test_plot_draws_the_ranks_too(tmp_path, monkeypatch, capsys):
     studied(tmp_path, TWO, ("sgd", "global"))
-    assert rankbench(monkeypatch, "plot", "tiny", "--to", str(tmp_path / "f"), "--out", str(tmp_path)) == 0
+    assert rankbench(monkeypatch, "report", "tiny", "--to", str(tmp_path / "f"), "--out", str(tmp_path)) == 0
     assert str(tmp_path / "f" / "tiny-ranks.pdf") in capsys.readouterr().out
     assert (tmp_path / "f" / "tiny-ranks.png").stat().st_size > 1000

@@ -68,13 +68,14 @@ def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, caps
     out = str(tmp_path / "out")
     assert rankbench(monkeypatch, "run", str(tmp_path / "own.toml"), "--out", out, "--no-report", "--quiet") == 0
     capsys.readouterr()
-    assert rankbench(monkeypatch, "plot", "basis", "own", "--columns", "2", "--to", str(tmp_path), "--out", out) == 0
-    assert capsys.readouterr().out.splitlines() == [str(tmp_path / f"own-basis-1.{kind}") for kind in ("pdf", "png")]
+    assert rankbench(monkeypatch, "report", "own", "--columns", "2", "--to", str(tmp_path), "--out", out) == 0
+    drawn = [f"own{part}.{kind}" for part in ("", "-basis-1") for kind in ("pdf", "png")]
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in drawn]
     assert colours(tmp_path / "own-basis-1.png") > 10
-    assert rankbench(monkeypatch, "plot", "basis", "own", "--columns", "one", "--to", str(tmp_path), "--out", out) == 1
+    assert rankbench(monkeypatch, "report", "own", "--columns", "one", "--to", str(tmp_path), "--out", out) == 2
     assert "--columns=one: expected numbers like 1,2" in capsys.readouterr().err
     second = (tmp_path / "own-basis-1.png").read_bytes()
-    assert rankbench(monkeypatch, "plot", "basis", "own", "--to", str(tmp_path), "--out", out) == 0
+    assert rankbench(monkeypatch, "report", "own", "--to", str(tmp_path), "--out", out) == 0
     assert second != (tmp_path / "own-basis-1.png").read_bytes()  # of the first too
 
 

@@ -1,0 +1,181 @@
+"""Comparing solvers on one's own data from Python: `on(frame)` runs what `rankbench on` runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from rankbench.api.experiments import Outcome, conditions_of, display_of
+from rankbench.api.session import Session
+from rankbench.core.errors import UserError
+from rankbench.own_data.auditing import Audit, audited
+from rankbench.own_data.choosing import Wishes
+from rankbench.own_data.experiment_file import experiment_of, text_of
+from rankbench.own_data.fitting_choice import choice_for
+from rankbench.own_data.frames import handed
+from rankbench.planning.materials import Materials
+from rankbench.records.cells import Selection
+from rankbench.records.store import ResultsFolder
+from rankbench.report.render.answer import answer, answer_sheet, failures
+from rankbench.report.render.tables import Sheet, to_markdown
+
+if TYPE_CHECKING:
+    import pandas
+
+_RERUN = ("failed",)  # a solver that failed may have been mended since
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Outcome):
+    """Which solver is best on a data set, in words, with all results that this rests on."""
+
+    experiment: str  # the text of the experiment file, for `rankbench run`
+
+    def __repr__(self) -> str:
+        return "\n".join([to_markdown(self._sheet), f"{self.answer}.", *self.failures])
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<p>{escape(line)}</p>" for line in (f"{self.answer}.", *self.failures))
+        return f"{self.frame.to_html(index=False)}{told}"
+
+    @property
+    def answer(self) -> str:
+        """Which solver is best, how good it is, and from which others the users tell it."""
+        return answer(self.study)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A line for each solver that failed or does not suit the data."""
+        return tuple(failures(self.study))
+
+    @property
+    def frame(self) -> "pandas.DataFrame":
+        """The table as texts, from the best solver to the worst; `table()` has all digits."""
+        import pandas  # noqa: PLC0415  slow to import
+
+        return pandas.DataFrame(list(self._sheet.lines), columns=list(self._sheet.headings))
+
+    @property
+    def _sheet(self) -> Sheet:
+        return answer_sheet(self.study)
+
+
+def on(
+    data: Any,
+    *,
+    solver: str | list[str] | tuple[str, ...] = (),
+    metric: str | list[str] | tuple[str, ...] = (),
+    split: str = "",
+    time: float | None = None,
+    trials: int | None = None,
+    repetitions: int = 1,
+    seed: int = 0,
+    jobs: int = 1,
+    threads: int = 1,
+    timeout: float | None = None,
+    memory: int | None = None,
+    report: bool = False,
+    out: str | Path | None = None,
+    quiet: bool = True,
+) -> Answer:
+    """Compare solvers on a DataFrame, ratings, a file or a named data set: `on(frame, solver=["mine.py:Mine"])`.
+
+    What is not given is chosen from the data.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, Ratings, Comparisons, str or Path
+        Ratings or comparisons, or where they are.
+    solver : str or list of str
+        Names of solvers to compare with the floor; also `path/to/file.py:Class`.
+    metric : str or list of str
+        Names of metrics; the first one decides.
+    split : str
+        The name of the split.
+    time : float, optional
+        Seconds for the whole comparison, divided equally over all trainings.
+    trials : int, optional
+        Trials of each solver that is tuned.
+    repetitions : int
+        How often the data is split anew.
+    seed : int
+        Decides all random numbers.
+    jobs : int
+        How many trainings run at a time.
+    threads : int
+        Threads of each solver.
+    timeout : float, optional
+        Seconds that a training may take; by default some times its share of `time`, else ten minutes.
+    memory : int, optional
+        Bytes that a training may take.
+    report : bool
+        Write the report of the folder `out` at the end.
+    out : str or Path, optional
+        A folder in which results are kept and reused; without it they are removed at the end.
+    quiet : bool
+        With `quiet=False`, show the progress on standard error.
+
+    Returns
+    -------
+    Answer
+        An `Outcome` with the answer in words, `answer`, and the text of the experiment file, `experiment`.
+    """
+    solvers, metrics = _listed(solver), _listed(metric)
+    if report and out is None:
+        raise UserError("report=True needs a folder", remedy="give out, where results and report are kept")
+    wishes = Wishes(solvers, metrics, split, time, trials, repetitions, jobs, seed)
+    with _folder(out) as folder:
+        given, materials = handed(data, folder), Materials(seed)
+        with given.errors():
+            choice = choice_for(given.name, wishes, materials)
+        conditions = conditions_of(jobs, choice.limit if timeout is None else timeout, memory, _RERUN)
+        selection = Selection(seed=seed, threads=threads)
+        results = ResultsFolder(folder, lambda text: None)
+        session = Session(results, selection, conditions, display=display_of(quiet))
+        found = session.execute(session.prepared(experiment_of(choice), materials))
+        if report:
+            session.report()
+        return Answer(found, text_of(choice))
+
+
+def audit(data: Any, *, seed: int = 0) -> Audit:
+    """Look for what is often wrong with a DataFrame, ratings, a file or a named data set: `print(audit(frame))`.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, Ratings, Comparisons, str or Path
+        Ratings or comparisons, or where they are.
+    seed : int
+        Decides the random numbers of the splits that are tried.
+
+    Returns
+    -------
+    Audit
+        The findings, each with a remedy.
+    """
+    with _folder(None) as out:
+        given = handed(data, out)
+        found = audited(given.name, seed)
+        return replace(found, about=given.worded(found.about))
+
+
+def _listed(names: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    """One name, or several."""
+    given = (names,) if isinstance(names, str) else tuple(names)
+    for name in given:
+        if not isinstance(name, str):
+            raise UserError(f"{name!r:.60} is not a name", remedy='give names, such as "sgd[rank=5]" or "mine.py:Mine"')
+    return given
+
+
+@contextmanager
+def _folder(out: str | Path | None) -> Iterator[Path]:
+    """The folder of results: the one given, or one that is removed at the end."""
+    if out is not None:
+        yield Path(out)
+        return
+    with TemporaryDirectory(prefix="rankbench-on-") as folder:
+        yield Path(folder)

@@ -1,0 +1,170 @@
+"""A session: experiments are planned, run, verified and reported in one folder, by the command line and Python."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+import psutil
+
+from rankbench import experiments
+from rankbench.core.errors import UserError
+from rankbench.core.temporary import own_folder
+from rankbench.execution.run import Conditions, Run, Tell
+from rankbench.execution.verify import Check, sampled, verify
+from rankbench.execution.workplace import Workplace
+from rankbench.experiments import Experiment
+from rankbench.planning.materials import Materials
+from rankbench.planning.plan import check_named, plan
+from rankbench.records.cells import Cell, Selection
+from rankbench.records.store import ResultsFolder
+from rankbench.records.studies import Study
+from rankbench.report.writing import write_report
+
+
+class Display(Protocol):
+    """Shows somebody what a session does."""
+
+    def say(self, line: str) -> None:
+        """Take a line about the run."""
+        ...
+
+    def complain(self, line: str) -> None:
+        """Take a line about what went wrong."""
+        ...
+
+    def progress(self, name: str, total: int) -> AbstractContextManager[Tell]:
+        """A context with a function that is told of the events of `total` cells."""
+        ...
+
+
+@dataclass(frozen=True)
+class Listening:
+    """The display of a function that is called with each event, and of nobody who reads."""
+
+    tell: Tell = lambda event: None
+
+    def say(self, line: str) -> None:
+        """Take a line about the run."""
+
+    def complain(self, line: str) -> None:
+        """Take a line about what went wrong."""
+
+    def progress(self, name: str, total: int) -> AbstractContextManager[Tell]:
+        """A context with the function."""
+        return nullcontext(self.tell)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is asked for, the conditions under which it runs, and the folder for the results."""
+
+    results: ResultsFolder
+    selection: Selection = field(default_factory=Selection)
+    conditions: Conditions = field(default_factory=Conditions)
+    workplace: Workplace | None = None  # None: this machine
+    display: Display = field(default_factory=Listening)
+
+    def prepared(self, experiment: Experiment, materials: Materials | None = None) -> Run:
+        """A run of the experiment's plan, with the stored results already read; its data may have been read before."""
+        store = self.results.store(experiment.name)
+        found = materials or Materials(self.selection.seed)
+        found.scratch = store.scratch
+        return Run(plan(experiment, self.selection, found), store, self.conditions, found, self.workplace)
+
+    def execute(self, run: Run) -> Study:
+        """Run a plan: first its trials, then its cells."""
+        name = run.plan.experiment.name
+        run.open()
+        if (count := run.reused()) and "foreign" not in self.conditions.rerun:
+            self.display.say(
+                f"note: {name} reuses {count} results made with other kernels, library versions or on another "
+                "processor, whose last digits may differ (--rerun foreign runs them again)"
+            )
+        if run.plan.searches:
+            to_run = run.pending_trials
+            self._say_what_is_there(f"{name} trials", run.plan.trials, to_run)
+            coming = len(to_run) + sum(search.to_come for search in run.plan.searches)
+            with self.display.progress(f"{name} trials", coming if to_run else 0) as tell:
+                run.try_out(tell)
+        to_run = run.pending
+        self._say_what_is_there(name, run.plan.cells, to_run)
+        with self.display.progress(name, len(to_run)) as tell:
+            run.execute(tell)
+        found = run.study()
+        good = sum(1 for entry in found.entries if entry.good)
+        self.display.say(f"{name}: {good} of {len(found.entries)} cells ended well; rankbench table {name}")
+        return found
+
+    def run(self, experiment: Experiment) -> tuple[Run, Study]:
+        """Plan and run an experiment."""
+        run = self.prepared(experiment)
+        return run, self.execute(run)
+
+    def run_each(self, chosen: Sequence[Experiment]) -> Iterator[tuple[Run, Study] | None]:
+        """Run several experiments; one that stops with an error is complained of and None, and the others go on."""
+        for experiment in chosen:
+            try:
+                yield self.run(experiment)
+            except UserError as error:
+                self.display.complain(f"{experiment.name}: {error}")
+                yield None
+            except Exception as error:  # a data set, a solver or a metric of the user's may raise anything
+                problem = f"{type(error).__name__}: {error}; all other experiments continue"
+                self.display.complain(f"{experiment.name} stopped: {problem}")
+                yield None
+
+    def verify(self, found: Study, number: int | None) -> list[Check]:
+        """Run so many of the stored cells again, drawn at random, or all, and compare them with what is stored."""
+        cells = sampled(found, number)
+        if not cells:
+            raise UserError(f"no cell of {found.name} has ended well, so there is nothing to verify")
+        with (
+            TemporaryDirectory(dir=own_folder()) as folder,
+            self.display.progress(f"{found.name} again", len(cells)) as tell,
+        ):
+            afresh = ResultsFolder(Path(folder), self.display.complain)
+            return verify(found, cells, afresh, self.conditions, tell)
+
+    def report(self) -> Path:
+        """Write the report of everything in the folder; returns the path of its page."""
+        path = write_report(self.results, self.display.complain).resolve()
+        self.display.say(f"report: {path}")
+        return path
+
+    def refuse_namesakes(self, chosen: Sequence[Experiment]) -> None:
+        """Refuse to join a folder in which another experiment of the same name is run."""
+        for experiment in chosen:
+            asked = plan(experiment, self.selection)
+            for stored in self.results.store(experiment.name).plans():
+                own = (stored.profile, stored.seed) == (self.selection.profile, self.selection.seed)
+                if own and not stored.asks_as(asked):
+                    origin = stored.experiment.source or "the package"
+                    problem = f"{self.results.out} has a run of another {experiment.name}, from {origin}"
+                    raise UserError(problem, remedy="join it with the same file, or choose another folder with --out")
+
+    def note_threads(self, chosen: Sequence[Experiment]) -> None:
+        """Say so if more threads are asked for than there are cores."""
+        threads = max(self.selection.threads, *(number for own in chosen for number in own.threads), 1)
+        cores = psutil.cpu_count() or 1
+        if threads > cores:
+            same = "exact results stay the same, times will not improve"
+            self.display.say(f"note: {threads} threads on {cores} cores; {same}")
+
+    def _say_what_is_there(self, name: str, planned: tuple[Cell, ...], to_run: tuple[Cell, ...]) -> None:
+        keys = {cell.key for cell in to_run}
+        if there := sum(1 for cell in planned if cell.key not in keys):
+            again = "--rerun all runs them again"
+            self.display.say(f"{name}: {there} of {len(planned)} cells are stored already ({again})")
+
+
+def chosen_experiments(names: Sequence[str], selection: Selection) -> list[Experiment]:
+    """The experiments with these names; `all` means all, and the first word of several names means those."""
+    chosen = experiments.names() if "all" in names else [one for name in names for one in experiments.members(name)]
+    found = [experiments.load(name, selection.full) for name in dict.fromkeys(chosen)]
+    if selection.trials and not any(experiment.tune for experiment in found):
+        raise UserError(f"--trials={selection.trials}: none of {', '.join(chosen)} tunes anything")
+    check_named(found, selection)
+    return found

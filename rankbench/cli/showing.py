@@ -1,0 +1,280 @@
+"""What the commands that train print, and their exit codes."""
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from rankbench import experiments
+from rankbench.api.session import Session, chosen_experiments
+from rankbench.api.terminal import Terminal
+from rankbench.cli.exit_codes import FAILED, INTERRUPTED, OK
+from rankbench.cli.printer import folded, show_folded, show_sheet
+from rankbench.core.errors import UserError
+from rankbench.core.lines import complain, show
+from rankbench.data.splits import SPLITS
+from rankbench.execution.run import Run
+from rankbench.experiments import Experiment
+from rankbench.own_data.auditing import hints
+from rankbench.own_data.choosing import STEPS, Choice
+from rankbench.own_data.experiment_file import experiment_of
+from rankbench.own_data.users_kept import Kept
+from rankbench.planning.materials import Materials
+from rankbench.planning.plan import plan
+from rankbench.records.cells import Cell, Place, Selection, skip_lines
+from rankbench.records.studies import Study
+from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
+from rankbench.report.analysis.trials import best_first, trial_sheet, trials
+from rankbench.report.render.answer import answer, answer_sheet, failures
+from rankbench.report.render.tables import sheet, timing_notes, verdict_notes
+from rankbench.report.study import stored_beyond
+
+_WITH_VALUE = ("--seed", "--threads", "--timeout", "--memory", "--out")  # options of `on` that `init` does not take
+_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--report", "--no-report")
+
+
+def run_all(session: Session, names: Sequence[str], report: bool) -> int:
+    """Run every experiment, print its table or how it compares, and write the report; returns the exit code."""
+    chosen = chosen_experiments(names, session.selection)
+    session.note_threads(chosen)
+    if session.conditions.join:
+        session.refuse_namesakes(chosen)
+    try:
+        if len(chosen) > 1 or session.conditions.join:
+            good = _run_each(session, chosen)
+        else:
+            good = _show(session, *session.run(chosen[0]))
+        if report and not session.conditions.join:
+            session.report()
+    except KeyboardInterrupt:
+        return _say_how_to_resume(session, chosen)
+    return OK if good else FAILED
+
+
+def tune_one(session: Session, experiment: Experiment) -> int:
+    """Tune one solver, print its trials from best to worst and how to use the best; returns the exit code."""
+    session.note_threads([experiment])
+    run = session.prepared(experiment)
+    if run.plan.skips:
+        raise UserError(run.plan.skips[0].text)
+    try:
+        found = session.execute(run)
+    except KeyboardInterrupt:
+        return _say_how_to_resume(session, [experiment])
+    show_sheet(f"{experiment.title}: trials, best first", trial_sheet(best_first(trials(found))))
+    good = _show(session, run, found)
+    for cell in run.plan.cells:
+        show(_using(cell))
+    return OK if good else FAILED
+
+
+def answered(session: Session, choice: Choice, materials: Materials, report: bool) -> int:
+    """Compare solvers on a user's own data and print which is best; returns the exit code."""
+    experiment = experiment_of(choice)
+    session.note_threads([experiment])
+    run = session.prepared(experiment, materials)
+    _say_what_is_compared(session, choice, run)
+    try:
+        display = session.display if sys.stdout.isatty() else Terminal(quiet=True)
+        found = replace(session, display=display).execute(run)
+        show_sheet(f"{choice.data.written}, {choice.protocol.split}", answer_sheet(found))
+        show_folded(f"{answer(found)}.")
+        for line in failures(found):
+            complain(line)
+        if report:
+            session.report()
+    except KeyboardInterrupt:
+        return _say_how_to_resume(session, [experiment])
+    session.display.say(f"to change it: {_as_init()}")
+    return OK if found.entries and all(entry.good for entry in found.entries) else FAILED
+
+
+def preview_all(session: Session, names: Sequence[str]) -> int:
+    """Print every trial and cell, whether its result is stored, and a time estimate; write nothing."""
+    for experiment in chosen_experiments(names, session.selection):
+        run = session.prepared(experiment)
+        keys = {cell.key for cell in (*run.pending_trials, *run.pending)}
+        for cell in (*run.plan.trials, *run.plan.cells):
+            show(f"{'run ' if cell.key in keys else 'have'} {cell.label}")
+        for cell in run.plan.undecided:
+            show(f"run  {cell.label} · with the settings of its best trial")
+        for line in _skips(run):
+            show(line)
+        _show_estimate(run)
+    return OK
+
+
+def verified(session: Session, found: Study, number: int | None) -> int:
+    """Run a sample of stored cells again and say what differs; returns the exit code."""
+    checks = session.verify(found, number)
+    for check in checks:
+        if check.verdict != "same":
+            parts = f" in {', '.join(check.differing)}" if check.differing else ""
+            show(f"{check.verdict}: {check.cell.label}{parts}: {check.why}")
+    counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in ("same", "close")}
+    close = f", {counts['close']} close" if counts["close"] else ""
+    show(f"{found.name}: {counts['same']} of {len(checks)} cells came out the same to the last byte{close}")
+    return OK if sum(counts.values()) == len(checks) else FAILED
+
+
+def _run_each(session: Session, chosen: Sequence[Experiment]) -> bool:
+    """Run experiments, print what failed, and how all numbers compare with the published ones; tables are left out."""
+    found: list[Study] = []
+    good = True
+    for ran in session.run_each(chosen):
+        if ran is None:
+            good = False
+            continue
+        found.append(ran[1])
+        _show_notes(session, *ran)
+        good &= _complain_of_failures(ran[1])
+    if not session.conditions.join and (scores := scoreboard(found)):
+        show_sheet(in_words(scores), score_sheet(scores))
+    return good
+
+
+def _show(session: Session, run: Run, found: Study) -> bool:
+    """Print the table of this plan's cells and all failures; returns whether there were no failures."""
+    experiment = run.plan.experiment
+    if any(entry.result or entry.failure for entry in found.entries):
+        show_sheet(f"{experiment.name}: {experiment.title}", sheet(found))
+    for line in (*verdict_notes(found), *timing_notes(found)):
+        session.display.say(line)
+    _show_notes(session, run, found)
+    return _complain_of_failures(found)
+
+
+def _show_notes(session: Session, run: Run, found: Study) -> None:
+    """Print what was skipped, tried, imported and left out."""
+    for line in (*_skips(run), *_of_trials(found), *_of_imports(found), *_of_hidden(run, found)):
+        session.display.say(line)
+
+
+def _say_what_is_compared(session: Session, choice: Choice, run: Run) -> None:
+    """Print the data, the split with the users that it leaves out, and the solvers, before they are run."""
+    data = choice.data
+    view = run.materials.view(data)
+    kept = Kept.by(run.materials.split(Place(data, SPLITS.resolve(choice.protocol.split), 0)), view)
+    each = f"{choice.seconds:g} s" if choice.seconds is not None else f"{STEPS} steps"
+    lines = [
+        f"data: {choice.facts.text}",
+        f"split: {choice.protocol.split}: {choice.protocol.why}",
+        f"users: {kept.text}",
+        f"solvers: {', '.join(choice.solvers)}; {choice.trainings} trainings of {each} each",
+        *(f"note: {finding.line}" for finding in hints(data, session.selection.seed, view)),
+    ]
+    for line in lines:
+        session.display.say(folded(line))
+
+
+def _say_how_to_resume(session: Session, chosen: Sequence[Experiment]) -> int:
+    """Print how many results an interrupted run has kept and how to resume it; returns the exit code."""
+    kept = sum(1 for experiment in chosen for _ in session.results.store(experiment.name).files())
+    complain(f"stopped; finished cells kept: {kept}; resume with: {shlex.join(['rankbench', *_without_rerun()])}")
+    return INTERRUPTED
+
+
+def _without_rerun() -> list[str]:
+    """The words of this command without `--rerun all`, with which it would begin again from the start."""
+    kept, words = [], iter(sys.argv[1:])
+    for word in words:
+        name, given, kinds = word.partition("=")
+        if name != "--rerun":
+            kept.append(word)
+            continue
+        kinds = kinds if given else next(words, "")
+        if "all" not in kinds.split(","):
+            kept += [name, kinds]
+    return kept
+
+
+def _show_estimate(run: Run) -> None:
+    planned = run.plan
+    to_run = len(run.to_run)
+    seconds, unknown = run.estimate()
+    guess = f"about {seconds:.0f} s judging by stored results" if to_run > unknown else "no estimate"
+    without = f", {unknown} of unknown duration" if unknown else ""
+    total = len(planned.cells) + len(planned.trials) + len(planned.undecided)
+    of_them = f" ({len(planned.trials)} of them trials)" if planned.trials else ""
+    show(f"{planned.experiment.name}: {to_run} of {total} cells{of_them} to run, {guess}{without}")
+
+
+def _of_trials(found: Study) -> Iterator[str]:
+    """The number of trials, how many of them failed, and the command that lists them."""
+    results = [entry for entry in found.trials if entry.result]
+    if results:
+        lost = sum(entry.status != "ok" for entry in results)
+        failed = f", {lost} of which did not end well and cannot be chosen" if lost else ""
+        yield f"trials: {len(results)}{failed}; rankbench table {found.name} --what trials lists them"
+
+
+def _of_imports(found: Study) -> Iterator[str]:
+    """The packages that solvers imported during training, because importing counts as training time."""
+    by_solver: dict[str, dict[str, None]] = {}
+    for entry in (*found.entries, *found.trials):
+        for module in entry.result.imported if entry.result else ():
+            by_solver.setdefault(entry.cell.solver.name, {})[module] = None
+    for solver, modules in by_solver.items():
+        yield (
+            f"note: {solver} imported {', '.join(modules)} during training, which counts as training time: "
+            "import at the top of its file"
+        )
+
+
+def _of_hidden(run: Run, found: Study) -> Iterator[str]:
+    """How many stored results of the experiment are not part of this run."""
+    if count := stored_beyond(run.store, found.plan):
+        name = found.name
+        yield f"note: {count} more results of {name} are stored but not part of this run: rankbench status {name}"
+
+
+def _as_init() -> str:
+    """The command that writes this comparison's experiment file: the same, without what `init` does not take."""
+    kept, words = [], iter(sys.argv[2:])
+    for word in words:
+        name = word.partition("=")[0]
+        if name in _WITH_VALUE:
+            if "=" not in word:
+                next(words, None)
+        elif name not in _FLAGS:
+            kept.append(word)
+    return shlex.join(["rankbench", "init", *kept])
+
+
+def _using(cell: Cell) -> str:
+    """A line with the command that runs a cell's solver on this data, in the most similar experiment if any fits."""
+    data, solver = cell.place.data.written, cell.solver_text
+    selection = Selection(solvers=(solver,), data=(data,), repetitions=1)
+    for experiment in sorted(map(experiments.load, experiments.names()), key=partial(_distance, cell)):
+        try:
+            if plan(experiment, selection).skips:
+                continue
+        except UserError:
+            continue  # the experiment's split or metrics do not suit the data
+        return f"to use it: {shlex.join(['rankbench', 'run', experiment.name, '-d', data, '-s', solver])}"
+    return f"the best: {solver}"
+
+
+def _distance(cell: Cell, experiment: Experiment) -> tuple[bool, bool, bool]:
+    """How different an experiment is from a cell: other data, other metrics, or tuning; smaller is more similar."""
+    known = any(text.partition("[")[0] == cell.place.data.name for text in experiment.data)
+    measured = {measure.label for measure in cell.measures}
+    return not known, not measured & set(experiment.metrics), experiment.tune is not None
+
+
+def _skips(run: Run) -> list[str]:
+    """What of the plan is skipped, and why."""
+    left = skip_lines(skip for skip in run.plan.skips if not skip.failed)
+    return [f"skipped {run.plan.experiment.name}: {line}" for line in left]
+
+
+def _complain_of_failures(found: Study) -> bool:
+    """Print every cell and every part of the plan that failed; returns whether there is none."""
+    bad = [entry for entry in found.entries if entry.status not in ("ok", "pending")]
+    for entry in bad:
+        complain(f"{entry.status}: {entry.cell.label}: {entry.reason} (--rerun failed runs it again)")
+    broken = [skip for skip in found.skips if skip.failed]
+    for skip in broken:
+        complain(f"failed: {found.name}: {skip.text}")
+    return not bad and not broken
