@@ -23,9 +23,9 @@ class Given:
     """A split from a file, for the data set that it was made from; every repetition has the same parts.
 
     `file` is the folder that `rankbench data export` wrote, or its split.json: its parts are read again by the ids of
-    the data, and must have the hash that split.json says. Or it is a CSV file with the columns user, item and part, where
-    part is train, test or validation, and ids are those of the data: each line puts a rating of the data into a part,
-    and ratings without a line are in none. The content of split.json or of the CSV file is part of the split's
+    the data, and must have the hash that split.json says. Or it is a CSV file with the columns user, item and part,
+    where part is train, test or validation, and ids are those of the data: each line puts a rating of the data into a
+    part, and ratings without a line are in none. The content of split.json or of the CSV file is part of the split's
     identity.
     """
 
