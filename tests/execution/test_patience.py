@@ -137,7 +137,7 @@ def test_from_the_command_line_and_from_python(tmp_path, monkeypatch, capsys):
     path = tiny_toml(
         tmp_path, budget="{steps = 3, patience = 0}", tune="{space = {global = {lam = [1, 2]}}, trials = 2}"
     )
-    assert rankbench(monkeypatch, "run", path, "-q") == 1
+    assert rankbench(monkeypatch, "run", path, "-q") == 2
     assert "patience=0 is out of range: must be at least 1" in capsys.readouterr().err
 
 

@@ -822,7 +822,7 @@ def test_a_folder_with_another_experiment_of_the_same_name_is_not_joined(tmp_pat
     arguments = ("run", tiny_toml(other, every="3"), "-s", "global", "--join", "--out", str(tmp_path / "out"))
     command = [sys.executable, "-m", "rankbench", *arguments]
     found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert found.returncode == 1 and found.stderr.count("\n") == 1
+    assert found.returncode == 2 and found.stderr.count("\n") == 1
     assert "has a run of another tiny" in found.stderr and "join it with the same file" in found.stderr
 
 

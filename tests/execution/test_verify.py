@@ -180,7 +180,7 @@ def test_the_verb_names_what_differs(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.parametrize("words", [("tiny", "--sample", "0"), ("nowhere",)])
 def test_wrong_use_is_one_line(monkeypatch, capsys, out, words):
-    assert verified(monkeypatch, *words, "--out", out) == 1
+    assert verified(monkeypatch, *words, "--out", out) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -305,7 +305,7 @@ def test_a_scheduler_that_does_not_answer_is_one_line_in_five_seconds(tmp_path):
     command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:9"]
     started = time.monotonic()
     found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
-    assert found.returncode == 1 and found.stderr.count("\n") == 1, found.stderr
+    assert found.returncode == 2 and found.stderr.count("\n") == 1, found.stderr
     assert "no scheduler answers at tcp://127.0.0.1:9" in found.stderr and "dask scheduler" in found.stderr
     assert time.monotonic() - started < 30  # five seconds and the imports, on a busy machine
     assert not (tmp_path / "results").exists()
