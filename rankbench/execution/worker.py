@@ -191,8 +191,7 @@ def arrays_of(model: Model) -> Arrays | None:
 
 def rng_of(cell: Cell) -> np.random.Generator:
     """The random generator of a cell's solver."""
-    place = cell.place
-    return stream(cell.seed, "solver", place.data.identity, place.split.identity, cell.stream_name, place.repetition)
+    return stream(cell.seed, "solver", *cell.drawn_for, cell.stream_name, cell.place.repetition)
 
 
 def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ended:

@@ -56,6 +56,11 @@ class Named:
         return show(self.name, dict(settings))
 
     @property
+    def is_own_file(self) -> bool:
+        """Whether it is a user's own file of data, which its identity knows by the SHA-256 of its bytes."""
+        return "sha256-" in self.identity and not is_from_file(self.home)
+
+    @property
     def entry(self) -> str:
         """The registry's key for the name: `csv:` for `csv:ratings.csv`."""
         return _key(self.name)

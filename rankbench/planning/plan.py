@@ -230,8 +230,7 @@ def _refuse_shared_trials(question: Question, tune: Tune, cells: list[Cell]) -> 
 def _trials(trial: Cell, solver: Named, tune: Tune) -> Iterator[Cell]:
     """A trial for each candidate's settings; all repetitions of a split try the same candidates."""
     written = json.dumps(dict(trial.solver.settings))
-    place = trial.place
-    rng = stream(trial.seed, "tune", place.data.identity, place.split.identity, trial.stream_name, written)
+    rng = stream(trial.seed, "tune", *trial.drawn_for, trial.stream_name, written)
     for candidate in tune.candidates(solver.written, rng):
         yield replace(trial, solver=with_settings(solver, candidate))
 

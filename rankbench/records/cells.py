@@ -160,7 +160,7 @@ class Cell:
             "threads": self.threads,
             "validation": place.validation.identity if place.validation else "",
             "format": KEY_FORMAT,
-        }
+        } | ({"draws": "of rows"} if place.data.is_own_file else {})  # so results of older draws are others
 
     @property
     def is_decided(self) -> bool:
@@ -176,11 +176,25 @@ class Cell:
     @cached_property
     def line(self) -> str:
         """A text that all repetitions of this cell share: the names of its parts, without the content of files."""
+        return self._line_on(self.place.data.full)
+
+    @cached_property
+    def stream_line(self) -> str:
+        """The line that seeds a search: without the name of a user's own file of data."""
+        return self._line_on("" if self.place.data.is_own_file else self.place.data.full)
+
+    def _line_on(self, data: str) -> str:
         place, validation = self.place, self.place.validation
         chosen = () if self.is_trial else self.tuned
         written = {name: value for name, value in self.solver.settings if name not in chosen}
-        where = (place.data.full, place.split.full, validation.full if validation else "")
+        where = (data, place.split.full, validation.full if validation else "")
         return json.dumps((*where, self.solver.name, written, self.tuned, self.threads))
+
+    @property
+    def drawn_for(self) -> tuple[str, str]:
+        """The data and the split that seed random numbers; a user's own file does not, so its format changes none."""
+        place = self.place
+        return "" if place.data.is_own_file else place.data.identity, place.split.identity
 
     @property
     def slot(self) -> tuple[str, int, int]:
