@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import rankbench
 
 # %%
-# Two repetitions, with two trials for each solver that has something to tune.
+# Three repetitions, with two trials for each solver that has something to tune.
 
 TEXT = """
 title = "Three solvers on generated ratings"
@@ -23,7 +23,7 @@ data = ["low-rank[users=100,items=80,per_user=50]"]
 splits = ["n-per-user[n=15,least=10]"]
 solvers = ["popularity", "global", "sgd[rank=5]"]
 metrics = ["ndcg@10", "pairwise-error"]
-repetitions = 2
+repetitions = 3
 
 [budget]
 steps = 8
@@ -47,16 +47,16 @@ path.write_text(TEXT)
 outcome = rankbench.run(str(path), out=Path(folder.name) / "results")
 
 # %%
-# Bold means not distinguishable from the best, by a paired permutation test over users. Every mean has its 95 %
-# interval.
+# Bold means not worse than the best. Each solver is held against the best other one, with the interval of their
+# difference over new users, splits and starts.
 
 outcome
 
 # %%
-# ``compare`` has each two solvers, user by user, with a verdict on the second one.
+# ``compare`` has each two solvers, with a verdict on the second one.
 
 pairs = outcome.compare()
-pairs[["first", "second", "metric", "difference", "low", "high", "p", "verdict"]].round(4)
+pairs[["first", "second", "metric", "difference", "low", "high", "margin", "verdict"]].round(4)
 
 # %%
 # The settings that the trials chose are part of the name of the best solver, which ``rankbench.fit`` takes.

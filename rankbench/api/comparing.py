@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankbench.api.experiments import Outcome, conditions_of, display_of
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
+from rankbench.own_data import REPETITIONS
 from rankbench.own_data.auditing import Audit, audited
 from rankbench.own_data.choosing import Wishes
 from rankbench.own_data.experiment_file import experiment_of, text_of
@@ -71,7 +72,8 @@ def on(
     split: str = "",
     time: float | None = None,
     trials: int | None = None,
-    repetitions: int = 1,
+    repetitions: int = REPETITIONS,
+    margin: float | None = None,
     seed: int = 0,
     jobs: int = 1,
     threads: int = 1,
@@ -100,7 +102,9 @@ def on(
     trials : int, optional
         Trials of each solver that is tuned.
     repetitions : int
-        How often the data is split anew.
+        How often the data is split anew; with one, verdicts speak of that split alone.
+    margin : float, optional
+        Solvers that differ by less in the first metric are equal; by default a hundredth of the best mean.
     seed : int
         Decides all random numbers.
     jobs : int
@@ -126,7 +130,7 @@ def on(
     solvers, metrics = _listed(solver), _listed(metric)
     if report and out is None:
         raise UserError("report=True needs a folder", remedy="give out, where results and report are kept")
-    wishes = Wishes(solvers, metrics, split, time, trials, repetitions, jobs, seed)
+    wishes = Wishes(solvers, metrics, split, time, trials, repetitions, jobs, seed, margin)
     with _folder(out) as folder:
         given, materials = handed(data, folder), Materials(seed)
         with given.errors():

@@ -25,7 +25,7 @@ from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Entry, Study
 from rankbench.report import rows
-from rankbench.report.analysis import comparison, trials
+from rankbench.report.analysis import comparison, power, trials
 from rankbench.report.render import tables
 from rankbench.report.study import studies, study
 
@@ -103,9 +103,18 @@ class Outcome:
         """A row for each trial of the tuning, with its value on the validation part and whether it was chosen."""
         return _frame((vars(trial) for trial in trials.trials(self.study)), trials.COLUMNS)
 
-    def compare(self) -> "pandas.DataFrame":
-        """A row for each two solvers, data set and metric, user by user: difference, interval, test, verdict."""
-        return _frame((one.record for one in comparison.within(self.study)), comparison.COLUMNS)
+    def power(self, repetitions: Sequence[int] = (3, 5, 10)) -> "pandas.DataFrame":
+        """A row for each data set, metric and number of repetitions: the difference that these would show, and when.
+
+        It rests on the stored repetitions, of which there must be two: fewer say nothing about others.
+        """
+        found = power.powers(self.study, repetitions)
+        rows = ({"data": one.place.data.written, "split": one.place.split.written, **vars(one)} for one in found)
+        return _frame(({name: row[name] for name in power.COLUMNS} for row in rows), power.COLUMNS)
+
+    def compare(self, margin: float | None = None) -> "pandas.DataFrame":
+        """A row for each two solvers, data set and metric: difference, interval, verdict; see `rankbench.compare`."""
+        return _frame((one.record for one in comparison.within(self.study, margin)), comparison.COLUMNS)
 
 
 def run(
@@ -364,13 +373,15 @@ def outcome(
     return Outcome(found)
 
 
-def compare(what: Outcome | str, *, out: str | Path = RESULTS) -> "pandas.DataFrame":
-    """Each two solvers of an experiment, user by user: difference, 95 % interval, test, effect, verdict.
+def compare(what: Outcome | str, *, margin: float | None = None, out: str | Path = RESULTS) -> "pandas.DataFrame":
+    """Each two solvers of an experiment on the same users and repetitions: difference, 95 % interval, verdict.
 
     Parameters
     ----------
     what : Outcome or str
         What `run` returned, or the name of an experiment.
+    margin : float, optional
+        Solvers that differ by less are equal; by default as the experiment says, else a hundredth of the best mean.
     out : str or Path
         The folder of results, for a name.
 
@@ -379,7 +390,7 @@ def compare(what: Outcome | str, *, out: str | Path = RESULTS) -> "pandas.DataFr
     pandas.DataFrame
         A row for each two solvers, data set and metric.
     """
-    return (outcome(what, out=out) if isinstance(what, str) else what).compare()
+    return (outcome(what, out=out) if isinstance(what, str) else what).compare(margin)
 
 
 def conditions_of(

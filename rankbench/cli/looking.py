@@ -15,8 +15,8 @@ from rankbench.core.errors import UserError, unknown
 if TYPE_CHECKING:
     from rankbench.records.store import ResultsFolder
     from rankbench.records.studies import Study
+    from rankbench.report.analysis.asked import AskedTable
     from rankbench.report.analysis.comparison import Comparison
-    from rankbench.report.analysis.costs import CostTable
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -119,8 +119,8 @@ def table(
 
     Example: rankbench table peers-ratings --what trials
     """
+    from rankbench.report.analysis.asked import asked_tables
     from rankbench.report.analysis.by_trials import by_trials_sheet, standings
-    from rankbench.report.analysis.costs import cost_tables
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
     from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
@@ -136,7 +136,7 @@ def table(
     if what in ("trials", "by-trials") and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
     if what == "costs":
-        return _print_costs(cost_tables(found), found, as_csv, as_latex)
+        return _print_costs(asked_tables(found), found, as_csv, as_latex)
     if as_csv:
         writers = {
             "results": lambda: to_csv(rows(found)),
@@ -158,12 +158,14 @@ def table(
         sys.stdout.write("\n".join([to_markdown(wanted), *failures(found), *notes(found), *definitions(found), ""]))
 
 
-def _print_costs(tables: "list[CostTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
-    """Print the tables of costs of a study."""
+def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
+    """Print the tables that an experiment asks for."""
     from rankbench.report.render.tables import timing_notes, to_latex, to_markdown
 
     if not tables:
-        raise UserError(f"{found.name} compares no costs: its figure shows no growth, and it names no rivals")
+        raise UserError(
+            f"{found.name} compares no costs: its figure shows no growth, and it names no rivals and no redraws"
+        )
     if as_csv or as_latex:
         sys.stdout.write("\n".join(one.to_csv(found) if as_csv else to_latex(one.sheet) for one in tables))
         return
@@ -182,6 +184,9 @@ def compare(
     experiment: Annotated[
         str, option("-e/--experiment", "NAME", "Only this experiment of several.", completion.stored)
     ] = "",
+    margin: Annotated[
+        float | None, option("--margin", "X", "Solvers that differ by less are equal; else as the experiment says.")
+    ] = None,
     seed: OfSeed = None,
     full: OfFull = None,
     out: Stored = RESULTS,
@@ -198,15 +203,19 @@ def compare(
     Example: rankbench compare one.zip other.zip
     """
     from rankbench.cli.printer import show_sheet
-    from rankbench.report.analysis.comparison import WORSE, sheet_of, to_csv, within
+    from rankbench.report.analysis.comparison import sheet_of, to_csv, within
+    from rankbench.statistics.decisions import WORSE
 
     if len(what) == 1:
-        found = within(stored_study(out, what[0], seed, full))
+        found = within(stored_study(out, what[0], seed, full), margin)
         title = f"{what[0]}: each two solvers, user by user"
     else:
         sets = [named(text, out, experiment) for text in what]
         studies = [_studies(one, experiment, seed, full) for one in sets]
-        pairs = [_beside(studies[0], later, (what[0], text)) for later, text in zip(studies[1:], what[1:], strict=True)]
+        pairs = [
+            _beside(studies[0], later, (what[0], text), margin)
+            for later, text in zip(studies[1:], what[1:], strict=True)
+        ]
         found = [line for lines in pairs for line in lines]
         title = f"{', '.join(what[1:])} against {what[0]}, user by user"
     if not found:
@@ -227,14 +236,16 @@ def _studies(results: "ResultsFolder", experiment: str, seed: int | None, full: 
     return {name: found for name in names if (found := study(results, name, seed, full))}
 
 
-def _beside(one: dict[str, "Study"], other: dict[str, "Study"], names: tuple[str, str]) -> list["Comparison"]:
+def _beside(
+    one: dict[str, "Study"], other: dict[str, "Study"], names: tuple[str, str], margin: float | None
+) -> list["Comparison"]:
     """The comparisons of all experiments that two sets of results have in common."""
     from rankbench.report.analysis.comparison import between
 
     common = sorted(one.keys() & other.keys())
     if not common:
         raise UserError(f"{names[0]} and {names[1]} have no experiment in common: give two sets of results of one")
-    return [line for name in common for line in between(one[name], other[name], names)]
+    return [line for name in common for line in between(one[name], other[name], names, margin)]
 
 
 def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """The commands for a user's own data: compare solvers on it, and write the experiment file of that."""
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from rankbench.cli.options import (
     seconds_of,
 )
 from rankbench.core.errors import UserError
+from rankbench.own_data import REPETITIONS
 
 if TYPE_CHECKING:
     from rankbench.own_data.choosing import Wishes
@@ -56,6 +58,12 @@ Tried = Annotated[int | None, option("--trials", "N", "Trials of each solver tha
 Repeated = Annotated[int, option("-r/--repetitions", "REPS", "How often the data is split anew.")]
 
 
+Margin = Annotated[
+    float | None,
+    option("--margin", "X", "Solvers that differ by less in the first metric are equal; else 1 % of the best mean."),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for verb in (on, init):
@@ -69,7 +77,8 @@ def on(
     split: HowSplit = "",
     time: Time = "none",
     trials: Tried = None,
-    repetitions: Repeated = 1,
+    repetitions: Repeated = REPETITIONS,
+    margin: Margin = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     threads: Threads = 1,
@@ -100,7 +109,7 @@ def on(
     from rankbench.planning.materials import Materials
     from rankbench.records.cells import Selection
 
-    wishes = replace(_wishes(solver, metric, split, time, trials, repetitions, jobs), seed=seed)
+    wishes = replace(_wishes(solver, metric, split, time, trials, repetitions, jobs, margin), seed=seed)
     with as_options():
         selection = Selection(seed=seed, threads=threads)
     materials = Materials(seed)
@@ -118,7 +127,8 @@ def init(
     split: HowSplit = "",
     time: Time = "none",
     trials: Tried = None,
-    repetitions: Repeated = 1,
+    repetitions: Repeated = REPETITIONS,
+    margin: Margin = None,
     jobs: Jobs = 1,
     to: Annotated[Path | None, option("--to", "FILE", "The file to write; by default on-NAME.toml here.")] = None,
 ) -> None:
@@ -130,7 +140,7 @@ def init(
     from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
     from rankbench.own_data.fitting_choice import choice_for
 
-    choice = choice_for(file, _wishes(solver, metric, split, time, trials, repetitions, jobs))
+    choice = choice_for(file, _wishes(solver, metric, split, time, trials, repetitions, jobs, margin))
     experiment_of(choice)  # raises the errors of a wrong solver or metric before anything is written
     path = to or Path(f"{name_of(choice)}.toml")
     try:
@@ -151,6 +161,7 @@ def _wishes(
     trials: int | None,
     repetitions: int,
     jobs: int,
+    margin: float | None,
 ) -> "Wishes":
     """What the user has said, checked."""
     from rankbench.own_data.choosing import Wishes
@@ -159,5 +170,9 @@ def _wishes(
         raise UserError(f"--trials={trials} is out of range: must be at least 1")
     if repetitions < 1:
         raise UserError(f"--repetitions={repetitions} is out of range: must be at least 1")
-    seconds = seconds_of(time, "--time")
-    return Wishes(tuple(solvers or ()), tuple(metrics or ()), split, seconds, trials, repetitions, jobs_of(jobs))
+    if margin is not None and not 0 < margin < inf:
+        raise UserError(f"--margin={margin:g} is out of range: must be above 0")
+    seconds, workers = seconds_of(time, "--time"), jobs_of(jobs)
+    return Wishes(
+        tuple(solvers or ()), tuple(metrics or ()), split, seconds, trials, repetitions, workers, margin=margin
+    )

@@ -24,6 +24,7 @@ from rankbench.planning.materials import Materials
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Cell, Place, Selection, skip_lines
 from rankbench.records.studies import Study
+from rankbench.report.analysis import power
 from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
 from rankbench.report.render.answer import answer, answer_sheet, failures
@@ -102,6 +103,9 @@ def preview_all(session: Session, names: Sequence[str]) -> int:
         for line in _skips(run):
             show(line)
         _show_estimate(run)
+        planned = len({cell.place.repetition for cell in run.plan.planned})
+        for line in power.in_words(run.study(), (planned, 2 * planned, 4 * planned)):
+            show(line)
     return OK
 
 

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
@@ -137,6 +138,8 @@ class Experiment:
     published: tuple[Published, ...] = ()
     growth: tuple[Growth, ...] = ()  # what theory says of the costs that a figure of growth shows
     rivals: tuple[Rivals, ...] = ()  # whose seconds are compared, repetition by repetition
+    redraws: Annotated[int, Limits(low=0, high=10_000)] = 0  # to measure how often verdicts err
+    margins: tuple[tuple[str, float], ...] = ()  # by metric: solvers that differ by less are equal
     differences: str = ""  # why measured numbers differ from the published ones, and what was found besides
     names: Names = field(default_factory=Names)
     tune: Tune | None = None  # how every solver is tuned; None: solvers run with the settings given
@@ -155,6 +158,10 @@ class Experiment:
     def origin(self) -> str:
         """The paper, or in words that there is none: the heading under which reports show the experiment."""
         return self.paper or "No paper"
+
+    def margin(self, label: str) -> float | None:
+        """What counts as equal by a metric; None where the experiment does not say."""
+        return dict(self.margins).get(label)
 
     @property
     def timed(self) -> bool:
@@ -290,6 +297,8 @@ def _value(file: str, key: str, value: object) -> Any:
         return tuple(_record(file, f"[[{key}]]", cls, entry) for entry in value)
     if key == "threads":
         return _threads(file, value)
+    if key == "margins":
+        return _margins(file, value)
     if key in ("data", "splits", "solvers", "metrics"):
         if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
             raise UserError(f"{file}: {key} must be a list of names that is not empty")
@@ -329,6 +338,13 @@ def _threads(file: str, value: object) -> tuple[int, ...]:
     if value and not THREADS.allow(max(value)):
         raise UserError(f"{file}: threads={max(value)} is out of range: must be {THREADS}")
     return tuple(sorted(set(value)))
+
+
+def _margins(file: str, table: object) -> tuple[tuple[str, float], ...]:
+    """What counts as equal by each metric."""
+    if not isinstance(table, dict) or not all(type(one) in (int, float) and 0 < one < inf for one in table.values()):
+        raise UserError('[margins] must be numbers above 0 by metric: "ndcg@10" = 0.005', subject=file)
+    return tuple((_label(file, name), float(margin)) for name, margin in table.items())
 
 
 def _curves(file: str, tables: object) -> tuple[Curve, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from rankbench.core.errors import UserError
 from rankbench.experiments.spaces import Range
 from rankbench.names import Named
+from rankbench.own_data import REPETITIONS
 from rankbench.own_data.facts import Facts
 from rankbench.solvers import SOLVERS
 
@@ -46,9 +47,10 @@ class Wishes:
     split: str = ""
     seconds: float | None = None  # for the whole comparison
     trials: int | None = None
-    repetitions: int = 1
+    repetitions: int = REPETITIONS
     jobs: int = 1
     seed: int = 0
+    margin: float | None = None  # solvers that differ by less in the first metric are equal
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Choice:
     repetitions: int
     seconds: float | None  # of each training; None: a number of steps
     jobs: int  # trainings at a time
+    margin: float | None = None
 
     @property
     def trainings(self) -> int:
@@ -103,7 +106,10 @@ def choose(data: Named, facts: Facts, wishes: Wishes) -> Choice:
     solvers = _solvers(facts, wishes)
     spaces = {solver: space_of(solver, facts, protocol) for solver in solvers}
     trials = TRIALS if wishes.trials is None else wishes.trials
-    return Choice(data, facts, protocol, solvers, spaces, trials, wishes.repetitions, None, wishes.jobs).within(wishes)
+    choice = Choice(
+        data, facts, protocol, solvers, spaces, trials, wishes.repetitions, None, wishes.jobs, wishes.margin
+    )
+    return choice.within(wishes)
 
 
 def protocol_of(facts: Facts, wishes: Wishes) -> Protocol:

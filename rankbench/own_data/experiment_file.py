@@ -36,7 +36,7 @@ def experiment_of(choice: Choice) -> Experiment:
 
 def text_of(choice: Choice) -> str:
     """The text of the experiment file, with a comment above each choice that says why."""
-    parts = (_head(choice), _rows(choice), _solvers(choice), _budget(choice), _tuning(choice))
+    parts = (_head(choice), _rows(choice), _solvers(choice), _budget(choice), _margin(choice), _tuning(choice))
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -85,6 +85,15 @@ def _budget(choice: Choice) -> Iterator[str]:
     yield ""
     yield "[budget]"
     yield f"seconds = {choice.seconds!r}"
+
+
+def _margin(choice: Choice) -> Iterator[str]:
+    if choice.margin is None:
+        return
+    yield ""
+    yield from _comment("Solvers that differ by less are equal. Without it the margin is a hundredth of the best mean.")
+    yield "[margins]"
+    yield f"{_text(choice.protocol.metrics[0])} = {choice.margin!r}"
 
 
 def _tuning(choice: Choice) -> Iterator[str]:

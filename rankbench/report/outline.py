@@ -6,7 +6,7 @@ from functools import partial
 from rankbench.core.errors import safe
 from rankbench.records.cells import skip_lines
 from rankbench.records.studies import Study
-from rankbench.report.analysis.costs import cost_tables
+from rankbench.report.analysis.asked import asked_tables
 from rankbench.report.analysis.ranks import ranks_svg
 from rankbench.report.analysis.trials import trial_sheet, trials
 from rankbench.report.analysis.verdicts import published_sheet
@@ -65,7 +65,7 @@ def answer_of(study: Study) -> str:
 def _tables(study: Study) -> Iterator[Block]:
     """The costs and the published numbers beside the measured ones, where there are any, and everything measured."""
     experiment = study.experiment
-    for costs in cost_tables(study):
+    for costs in asked_tables(study):
         yield Table(costs.title, costs.sheet, "costs", costs.legend)
     if published := published_sheet(study):
         yield Table("Measured beside published", published, "published")

@@ -10,10 +10,11 @@ from rankbench.names import show_settings
 from rankbench.names.grammar import written
 from rankbench.records.cells import Skip
 from rankbench.records.studies import Group, Study
-from rankbench.report.analysis.evidence import verdict_of
+from rankbench.report.analysis.evidence import key_of, verdict_of
 from rankbench.report.analysis.published import (
     Beside,
     beside,
+    is_variant,
     joined,
     joined_settings,
     without_measurement,
@@ -31,7 +32,8 @@ from rankbench.report.study import (
 
 COLUMNS = tuple(
     "experiment data split solver settings metric published measured sd n seconds peak_mb determinism status "
-    "users left_out unscored published_on computed prepare load low high p effect".split()
+    "users left_out unscored published_on computed prepare load low high verdict rival difference difference_low "
+    "difference_high margin p chance".split()
 )
 _FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
 
@@ -73,21 +75,31 @@ class Row:
     computed: float | None = None  # a reference number that follows from a formula and is not published
     prepare: float | None = None  # seconds to make the view that the solver learns from
     load: float | None = None  # cores that other processes used meanwhile
-    low: float | None = None  # the 95 % interval of the mean over users
+    low: float | None = None  # the 95 % interval of the mean
     high: float | None = None
-    p: float | None = None  # of the difference from the best solver on the same data, adjusted by Holm's method
-    effect: float | None = None  # that difference over the standard deviation of the users' differences
+    verdict: str = ""  # against the best other solver: better, worse, equal or open
+    rival: str = ""  # that solver
+    difference: float | None = None  # from its mean, with an interval of 95 % for all solvers of the group together
+    difference_low: float | None = None
+    difference_high: float | None = None
+    margin: float | None = None  # a difference below this counts as none
+    p: float | None = None  # of the difference, for the group together
+    chance: float | None = None  # to be better than the rival in a new draw
     group: Group | None = field(default=None, compare=False, repr=False)  # from here on not in the CSV
     shown: tuple[str, ...] = ()  # data, the split where the study has several, and solver as the user wrote them
     chosen: str = ""  # the settings that tuning chose, for people
     published_sd: float | None = None
     elsewhere: bool = False  # the published number was measured on other data
+    variant: bool = False  # another solver is the reproduction of the published number
     pace: Pace | None = None  # if threads vary
     step: float | None = None  # seconds per step, where the experiment has published ones
     published_step: float | None = None
     gap: float | None = None  # the largest gap of a repetition, relative to its objective
     disturbed: bool = False
-    bold: bool = False  # not distinguishable from the best
+    best: bool = False  # its mean is the best one
+    bold: bool = False  # not worse than the best, by several repetitions
+    settled_by: str = ""  # what would settle an open verdict
+    reason: str = ""  # what limits the interval, or why there is no verdict
 
 
 @cached_by_study
@@ -153,6 +165,7 @@ def _measured_row(row: Row, study: Study, group: Group, label: str) -> Row:
         users=mean_of(found.users for found in counted),
         left_out=mean_of(found.left_out for found in counted),
     )
+    row = replace(row, variant=is_variant(study, group, label))
     return _with_number(_with_verdict(row, study, group, label), beside(study, group, label))
 
 
@@ -161,15 +174,33 @@ def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
     found = verdict_of(study, group, label)
     if found is None:
         return row
-    against = found.against_best
+    row = replace(row, low=_finite(found.mean.low), high=_finite(found.mean.high), reason=found.mean.reason)
+    if found.alone:
+        return row
+    decision = found.decision
+    signs = {measure.label: measure.sign for measure in study.measures}
+    apart = decision.difference.times(signs[label])
     return replace(
         row,
-        low=_finite(found.interval.low),
-        high=_finite(found.interval.high),
-        p=found.p if against else None,
-        effect=_finite(against.effect) if against else None,
-        bold=found.bold and not found.alone,
+        verdict=decision.word,
+        rival=_name_of(study, group, found.rival),
+        difference=_finite(apart.mean),
+        difference_low=_finite(apart.low),
+        difference_high=_finite(apart.high),
+        margin=decision.margin,
+        p=decision.p,
+        chance=decision.chance,
+        best=found.best,
+        bold=found.bold,
+        settled_by=decision.settled_by,
+        reason=decision.reason,
     )
+
+
+def _name_of(study: Study, beside: Group, key: object) -> str:
+    """The name of the solver with this key in the same place."""
+    here = (group for group in study.groups if group.place.identity == beside.place.identity)
+    return next((group.solver.written for group in here if key_of(group) == key), "")
 
 
 def _finite(value: float) -> float | None:

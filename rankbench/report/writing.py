@@ -12,7 +12,7 @@ from rankbench.core.errors import UserError
 from rankbench.records.store import ResultsFolder, Store, Warn, write_text
 from rankbench.records.studies import Study
 from rankbench.report import pieces
-from rankbench.report.analysis.costs import cost_tables
+from rankbench.report.analysis.asked import asked_tables
 from rankbench.report.analysis.durations import duration_sheet
 from rankbench.report.analysis.ranks import draw_ranks, ranks
 from rankbench.report.analysis.scoreboard import added, in_words, score_sheet
@@ -125,7 +125,7 @@ def _write_tables(study: Study, name: str, folder: Path) -> None:
     write_text(folder / "tables" / f"{name}.tex", to_latex(sheet(study)))
     if study.trials:
         write_text(folder / "tables" / f"{name}-trials.csv", trials_to_csv(trials(study)))
-    for costs in cost_tables(study):
+    for costs in asked_tables(study):
         write_text(folder / "tables" / f"{name}-{costs.name}.csv", costs.to_csv(study))
 
 
@@ -145,7 +145,7 @@ def _files(section: Section) -> Iterator[str]:
     """The files of an experiment's tables and figures, as `_write_tables` and `_draw_figures` write them."""
     study, name = section.study, section.name
     tables = [f"{name}.csv", f"{name}.tex", *([f"{name}-trials.csv"] if study.trials else [])]
-    yield from (f"tables/{file}" for file in (*tables, *(f"{name}-{costs.name}.csv" for costs in cost_tables(study))))
+    yield from (f"tables/{file}" for file in (*tables, *(f"{name}-{costs.name}.csv" for costs in asked_tables(study))))
     figures = [name] if section.drawing else []
     figures += [f"{name}-basis-{number}" for number, _ in enumerate(bases(study), 1)]
     figures += [f"{name}-ranks"] if section.ranks else []

@@ -4,20 +4,25 @@ The best is found by the same data that judge it, so that each solver is compare
 alike, any would be called worse in 5 % of groups (Hsu's comparison with the best). Two solvers are such a group.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, inf, nan
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import chdtri, ndtr, ndtri
 
-from rankbench.core.contract import Floats
+from rankbench.core.contract import Flags, Floats
 from rankbench.core.errors import UserError
-from rankbench.statistics.estimates import HERE, NO_USER, Estimate, few_hits, rare, reason_of, scope_of, table_of
+from rankbench.statistics.estimates import NO_USER, Estimate, few_hits, rare, reason_of, table_of
 from rankbench.statistics.variation import Together, Variation, student, together
 
 BETTER, WORSE, EQUAL, OPEN = "better", "worse", "equal", "open"
 POWER = 0.8416212335729143  # a normal mean lies so many errors above a threshold that it exceeds with probability .8
+DEFAULT_MARGIN = 0.01  # of the best mean
 _DRAWS = 4000
+_NORMAL = np.random.default_rng(0).standard_normal(_DRAWS)
+_ROUNDING = 1e-12  # of a difference
 _TRIED = (3, 5, 7, 10, 15, 20, 30, 50, 100)  # repetitions that could settle an open verdict
 
 
@@ -39,15 +44,13 @@ class Decision:
     reason: str = ""
 
     @property
-    def text(self) -> str:
-        """The decision in one sentence."""
-        what = f"{self.word} within {self.margin:g}" if self.word == EQUAL else self.word
-        parts = [f"{what} {self.difference.scope}"]
-        if self.word == OPEN:
-            needed = [f"{count} {name}" for count, name in
-                      ((self.users_needed, "users"), (self.repetitions_needed, "repetitions")) if count]  # fmt: skip
-            parts.append(" or ".join(needed) + " would settle it" if needed else "nothing at hand would settle it")
-        return "; ".join([*parts, self.reason] if self.reason else parts)
+    def settled_by(self) -> str:
+        """In words what would settle an open verdict; empty for other verdicts, and where nobody knows."""
+        found = [f"{count:,} {name}" for count, name in
+                 ((self.repetitions_needed, "repetitions"), (self.users_needed, "users")) if count]  # fmt: skip
+        if self.word != OPEN or self.difference.users < 2:
+            return ""
+        return " or ".join(found) or f"more than {_TRIED[-1]} repetitions"
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,82 @@ class Ranked:
     best: int  # -1 if no solver has values
 
 
-def ranked(values: Floats, better: str, margin: float, weights: Floats | None = None, limits: tuple[float, float] | None
-           = None, overlap: float = 0.0, seed: int = 0) -> Ranked:  # fmt: skip
-    """The verdicts on solvers x repetitions x users; `better` is `higher` or `lower`, `margin` what counts as equal."""
-    if values.ndim != 3 or not margin >= 0 or better not in ("higher", "lower"):
+def ranked(values: Floats, better: str, margin: float | None = None, weights: Floats | None = None, limits:
+           tuple[float, float] | None = None, overlap: float = 0.0, seed: int = 0) -> Ranked:  # fmt: skip
+    """The verdicts on solvers x repetitions x users; `better` is `higher` or `lower`, `margin` what counts as equal.
+
+    Without a margin it is a hundredth of the best mean.
+    """
+    decisions = [undecided(NO_USER, margin or 0.0)] * len(values)
+    first = [(nan, 0.0, 1.0)] * len(values)
+    group = _group(values, better, margin, weights, limits, overlap)
+    if group is None:
+        return Ranked(tuple(decisions), (), tuple(first), -1)
+    means, known = group.together.means, group.known
+    bar, closer = thresholds(group.together, seed)
+    best = int(means.argmax())
+    for place, solver in enumerate(known):
+        rival = best if place != best else _second(means)
+        if rival >= 0:
+            found = _decision(_pair(group.pairs, place, rival), bar, closer, group.margin, group.reason)
+            decisions[solver] = replace(found, rival=known[rival])
+        else:
+            decisions[solver] = undecided("there is no other solver", group.margin)
+    decisions[known[best]] = _of_best(
+        decisions[known[best]], [decisions[place] for place in known if place != known[best]]
+    )
+    for place, chance in enumerate(_first(group.together, seed)):
+        first[known[place]] = chance
+    tiers = _tiers(means, group.pairs.normal_deviate(), bar)
+    return Ranked(
+        tuple(decisions), tuple(tuple(known[place] for place in tier) for tier in tiers), tuple(first), known[best]
+    )
+
+
+def pairwise(
+    values: Floats,
+    better: str,
+    margin: float | None = None,
+    weights: Floats | None = None,
+    limits: tuple[float, float] | None = None,
+    seed: int = 0,
+    families: int = 1,
+) -> dict[tuple[int, int], Decision]:
+    """The decision on each solver against each one before it, where any of them errs in at most 5 % of groups.
+
+    `families` is the number of groups that are judged together, whose errors add up to 5 %.
+    """  # fmt: skip
+    group = _group(values, better, margin, weights, limits)
+    places = [(two, one) for two in range(len(values)) for one in range(two)]
+    if group is None:
+        return {pair: replace(undecided(NO_USER, margin or 0.0), rival=pair[1]) for pair in places}
+    bar, closer = thresholds(group.together, seed, every=True, families=families)
+    own = {solver: place for place, solver in enumerate(group.known)}
+    found = {}
+    for two, one in places:
+        if one in own and two in own:
+            pair = _pair(group.pairs, own[two], own[one])
+            found[two, one] = replace(_decision(pair, bar, closer, group.margin, group.reason), rival=one)
+        else:
+            found[two, one] = replace(undecided(NO_USER, group.margin), rival=one)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Solvers with values on common users: how they vary together, and how each differs from each."""
+
+    known: list[int]
+    together: Together
+    pairs: Variation
+    margin: float
+    reason: str
+
+
+def _group(values: Floats, better: str, margin: float | None, weights: Floats | None,
+           limits: tuple[float, float] | None, overlap: float = 0.0) -> _Group | None:  # fmt: skip
+    """The solvers that have values, on the users for whom all of them have one; None where there are none."""
+    if values.ndim != 3 or not (margin is None or margin >= 0) or better not in ("higher", "lower"):
         raise UserError(
             f"verdicts on values of {values.ndim} dimensions, with the margin {margin} and {better!r} as the direction",
             remedy="pass solvers x repetitions x users, a margin of zero or more, and higher or lower",
@@ -71,46 +146,45 @@ def ranked(values: Floats, better: str, margin: float, weights: Floats | None = 
     known = [place for place in range(len(values)) if np.isfinite(values[place]).any()]
     whole = np.isfinite(values[known]).all(axis=0)  # a user counts where all solvers have a value
     kept = np.where(whole, values[known], nan)
-    table, lost = table_of(kept * (1.0 if better == "higher" else -1.0), weights)
-    decisions = [_undecided(NO_USER, margin)] * len(values)
-    first = [(nan, 0.0, 1.0)] * len(values)
+    own = None if weights is None else np.broadcast_to(weights, values.shape)[known]
+    table, lost = table_of(kept * (1.0 if better == "higher" else -1.0), own)
     if not known or not table.size:
-        return Ranked(tuple(decisions), (), tuple(first), -1)
-    group = together(table, overlap)
-    pairs = few_hits(group.differences(), rare(kept, limits), limits)
-    bar, closer = thresholds(group, seed)
-    best = int(group.means.argmax())
-    reason = reason_of(pairs, lost, float(np.nanmax(np.abs(kept))))
-    tiers = _tiers(group.means, pairs.normal_deviate(), bar)
-    for place, solver in enumerate(known):
-        rival = best if place != best else _second(group.means)
-        if rival >= 0:
-            found = _decision(_pair(pairs, place, rival), bar, closer, margin, reason, place == best)
-            decisions[solver] = replace(found, rival=known[rival])
-        else:
-            decisions[solver] = _undecided("there is no other solver", margin)
-    decisions[known[best]] = _of_best(
-        decisions[known[best]], [decisions[place] for place in known if place != known[best]]
-    )
-    for place, chance in enumerate(_first(group, seed)):
-        first[known[place]] = chance
-    return Ranked(
-        tuple(decisions), tuple(tuple(known[place] for place in tier) for tier in tiers), tuple(first), known[best]
-    )
+        return None
+    found = together(table, overlap)
+    pairs = few_hits(found.differences(), rare(kept, limits), limits)
+    margin = margin if margin is not None else DEFAULT_MARGIN * abs(float(found.means.max()))
+    return _Group(known, found, pairs, margin, reason_of(pairs, lost, float(np.nanmax(np.abs(kept)))))
 
 
-def thresholds(group: Together, seed: int = 0) -> tuple[float, float]:
-    """How many standard errors behind the best one any of these solvers is in 5 and in 10 % of groups, all alike."""
+def thresholds(group: Together, seed: int = 0, every: bool = False, families: int = 1) -> tuple[float, float]:
+    """How many standard errors behind the best one any of these solvers is in 5 and in 10 % of groups, all alike.
+
+    With `every`, how many any two of them are apart. With several families the groups are so many times rarer.
+    """
+    sure = 1 - 0.05 / families, 1 - 0.1 / families
+    least = tuple(float(ndtri((1 + share) / 2)) for share in sure)
+    if len(group.means) <= 2:
+        return least[0], least[1]
     of_repetitions = group.common * (1 / group.repetitions + group.overlap)  # few of them tell no solvers apart in this
     covariances = group.by_user + of_repetitions * np.eye(len(group.means))
     drawn = _drawn(np.random.default_rng(seed), covariances, _DRAWS)
     own = np.diag(covariances)
     errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariances, 0.0))
-    best = drawn.argmax(axis=1)
-    behind = drawn.max(axis=1)[:, None] - drawn
-    ratios = np.divide(behind, errors[best], out=np.zeros_like(behind), where=errors[best] > 1e-7 * np.sqrt(own.max()))
-    bar, closer = np.quantile(ratios.max(axis=1), (0.95, 0.90))
-    return max(float(bar), 1.959964), max(float(closer), 1.644854)
+    known = errors > 1e-7 * np.sqrt(own.max())
+    if every:
+        apart = (_apart(drawn[:, place], drawn, errors[place], known[place]) for place in range(len(own)))
+        largest = np.max(np.stack([one.max(axis=1) for one in apart]), axis=0)
+    else:
+        best = drawn.argmax(axis=1)
+        largest = _apart(drawn.max(axis=1), drawn, errors[best], known[best]).max(axis=1)
+    bar, closer = np.quantile(largest, sure)
+    return max(float(bar), least[0]), max(float(closer), least[1])
+
+
+def _apart(one: Floats, all_of_them: Floats, errors: Floats, known: Flags) -> Floats:
+    """How many standard errors each draw of one solver is from those of all."""
+    behind = np.abs(one[:, None] - all_of_them)
+    return np.divide(behind, errors, out=np.zeros_like(behind), where=np.broadcast_to(known, behind.shape))
 
 
 def detectable(pair: Variation, bar: float) -> float:
@@ -120,37 +194,60 @@ def detectable(pair: Variation, bar: float) -> float:
     """
     if pair.users < 2:
         return inf
-    rng, more, between = np.random.default_rng(0), pair.users - 1, pair.freedom or pair.repetitions - 1
-    squared = float(pair.by_user) * rng.chisquare(more, _DRAWS) / more * student(more, bar) ** 2
-    if pair.repetitions > 1:
-        of_cell = float(pair.by_cell) / pair.users / pair.repetitions
-        alone = pair.repetitions - 1  # the larger of a pair's own estimate and of all pairs' counts
-        shares = [rng.chisquare(freedom, _DRAWS) / freedom for freedom in {between, alone}]
-        drawn = (float(pair.by_repetition) + of_cell) * np.max(shares, axis=0) - of_cell
-        squared += np.maximum(drawn, 0.0) * student(between, bar) ** 2
-    return float(np.quantile(np.sqrt(squared) + float(pair.error) * rng.standard_normal(_DRAWS), 0.8))
+    more, between = pair.users - 1, int(pair.degrees)
+    squared = float(pair.by_user) * _estimated(more, 0) * student(more, bar) ** 2
+    if pair.repetitions > 1:  # the larger of a pair's own estimate and of all pairs' counts
+        shares = np.maximum(
+            _estimated(between, 1), _estimated(pair.repetitions - 1, 2 if between > pair.repetitions - 1 else 1)
+        )
+        squared = squared + float(pair.by_repetition) * shares * student(between, bar) ** 2
+    return float(np.quantile(np.sqrt(squared) + float(pair.error) * _NORMAL, 0.8))
+
+
+@lru_cache(maxsize=64)
+def _estimated(freedom: int, part: int) -> Floats:
+    """Draws of what a variance of one is estimated to be, with these degrees of freedom."""
+    return np.asarray(np.random.default_rng((freedom, part)).chisquare(freedom, _DRAWS) / freedom)
+
+
+def foreseen(values: Floats, better: str, counts: Sequence[int], weights: Floats | None = None,
+             limits: tuple[float, float] | None = None) -> list[float]:  # fmt: skip
+    """For each number of repetitions, the difference from the best that a typical solver would show with .8.
+
+    It takes several measured repetitions to know what they change; of one the answer is infinite.
+    """
+    group = _group(values, better, None, weights, limits)
+    if group is None or group.together.repetitions < 2 or len(group.known) < 2:
+        return [inf] * len(counts)
+    bar, _ = thresholds(group.together)
+    best = int(group.together.means.argmax())
+    pairs = [_median_unbiased(_pair(group.pairs, place, best)) for place in range(len(group.known)) if place != best]
+    return [float(np.median([detectable(pair.at(pair.users, count), bar) for pair in pairs])) for count in counts]
+
+
+def _median_unbiased(pair: Variation) -> Variation:
+    """The same with a variance by repetition that is as often too large as too small: of few it is mostly too small."""
+    freedom = int(pair.degrees)
+    return replace(pair, by_repetition=pair.by_repetition * freedom / float(chdtri(freedom, 0.5)))
 
 
 def _pair(pairs: Variation, one: int, other: int) -> Variation:
     """The variation of one solver's difference from another."""
-    mean, by_user, by_repetition, by_cell = (
-        each[one, other] for each in (pairs.mean, pairs.by_user, pairs.by_repetition, pairs.by_cell)
-    )
-    return replace(pairs, mean=mean, by_user=by_user, by_repetition=by_repetition, by_cell=by_cell)
+    parts = ("mean", "by_user", "by_repetition", "by_cell", "freedom")
+    return replace(pairs, **{name: getattr(pairs, name)[one, other] for name in parts})
 
 
-def _decision(pair: Variation, bar: float, closer: float, margin: float, reason: str, best: bool) -> Decision:
+def _decision(pair: Variation, bar: float, closer: float, margin: float, reason: str) -> Decision:
     """The decision on one difference, the solver's from its rival, by the group's thresholds."""
     mean, z = float(pair.mean), float(pair.normal_deviate())
     reach, near = (float(pair.reach(each)) if pair.users > 1 else inf for each in (bar, closer))
     word = EQUAL if abs(mean) + near < margin or mean == reach == 0 else OPEN
     if word == OPEN and z > bar:
         word = BETTER if mean > 0 else WORSE
-    if reach == 0:
+    if reach <= _ROUNDING * abs(mean):
         reason = "the same values for every user" if mean == 0 else "the same difference for every user"
     share, error = float(pair.repetition_share), float(pair.error)
-    difference = Estimate(mean, mean - reach, mean + reach, error, pair.users, pair.repetitions, share,
-                          scope_of(pair), reason)  # fmt: skip
+    difference = Estimate(mean, mean - reach, mean + reach, error, pair.users, pair.repetitions, share, reason)
     p = min(1.0, 2 * float(ndtr(-z * 1.959964 / bar)))
     needed = _needed(pair, bar, closer, margin) if word == OPEN else (None, None)
     return Decision(word, -1, difference, margin, p, *_chance(pair, reach), detectable(pair, bar), *needed, reason)
@@ -226,7 +323,7 @@ def _drawn(rng: np.random.Generator, covariances: Floats, size: int) -> Floats:
     return np.asarray(scaled @ vectors.T)
 
 
-def _undecided(reason: str, margin: float) -> Decision:
+def undecided(reason: str, margin: float) -> Decision:
     """The open decision where there is nothing to compare."""
-    nothing = Estimate(nan, -inf, inf, nan, 0, 0, 0.0, HERE, reason)
+    nothing = Estimate(nan, -inf, inf, nan, 0, 0, 0.0, reason)
     return Decision(OPEN, -1, nothing, margin, 1.0, 0.5, 0.0, 1.0, inf, None, None, reason)

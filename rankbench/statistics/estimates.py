@@ -12,7 +12,6 @@ from rankbench.statistics.variation import FEWEST, Variation, linear, student, v
 Z95 = 1.959963984540054  # a normal mean reaches so many standard errors to each side at 95 %
 _EVENTS = 30  # a rate with fewer hits or fewer misses has the exact interval
 _ROUNDING = 1e-12  # a standard error below this share of the largest value comes from rounding
-HERE, ANEW = "on this split", "on a new split and start"
 ONE_USER, NO_USER, ONE_VALUE = "one user says nothing of others", "no user has a value", "all values are the same"
 
 
@@ -27,12 +26,18 @@ class Estimate:
     users: int
     repetitions: int
     repetition_share: float  # of the variance
-    scope: str  # what the interval speaks of
     reason: str = ""  # why it is unbounded or has no width, or what it is not to be trusted for
 
-    def within(self, margin: float) -> bool:
-        """Whether the whole interval lies between the margin's two ends."""
-        return -margin < self.low and self.high < margin
+    @property
+    def freedom(self) -> float:
+        """Satterthwaite's degrees of freedom of the standard error."""
+        parts = ((self.repetition_share, self.repetitions - 1), (1 - self.repetition_share, self.users - 1))
+        taken = sum(share**2 / freedom for share, freedom in parts if freedom > 0)
+        return 1 / taken if taken > 0 else 0.0
+
+    def times(self, sign: float) -> "Estimate":
+        """The same of the opposite difference, if the sign is negative."""
+        return self if sign > 0 else replace(self, mean=-self.mean, low=-self.high, high=-self.low)
 
 
 def table_of(values: Floats, weights: Floats | None = None) -> tuple[Floats, str]:
@@ -55,7 +60,7 @@ def mean_of_users(
     """The mean of repetitions x users with its interval; `limits` are those of the metric, such as (0, 1)."""
     table, lost = table_of(values, weights)
     if not table.size:
-        return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, HERE, NO_USER)
+        return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)
     found = variation(table, overlap)
     low, high = (float(end) for end in ends_of(found))
     reason = reason_of(found, lost, float(np.nanmax(np.abs(values))))
@@ -76,7 +81,7 @@ def difference_of_users(one: Floats, other: Floats, weights: Floats | None = Non
     """The mean of one minus the other over the users that both have, with its interval."""
     table, lost = table_of(np.asarray(one, np.float64) - other, weights)
     if not table.size:
-        return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, HERE, NO_USER)
+        return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)
     found = few_hits(variation(table, overlap), rare(np.stack([one, other]), limits), limits)
     low, high = (float(end) for end in ends_of(found))
     return _estimate(found, low, high, reason_of(found, lost, float(np.nanmax(np.abs(one)))))
@@ -120,15 +125,9 @@ def reason_of(found: Variation, lost: str = "", largest: float = 0.0) -> str:
     return lost or (few if found.repetitions < FEWEST else "")
 
 
-def scope_of(found: Variation) -> str:
-    """What statements about it speak of: this split, or also new ones."""
-    return HERE if found.repetitions < 2 else ANEW
-
-
 def _estimate(found: Variation, low: float, high: float, reason: str) -> Estimate:
     share = float(found.repetition_share)
-    return Estimate(float(found.mean), low, high, float(found.error), found.users, found.repetitions, share,
-                    scope_of(found), reason)  # fmt: skip
+    return Estimate(float(found.mean), low, high, float(found.error), found.users, found.repetitions, share, reason)
 
 
 def _trials(found: Variation, share: float, width: float) -> float:

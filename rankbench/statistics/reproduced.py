@@ -49,11 +49,12 @@ def reproduced(ours: Ours, printed: Printed) -> Reproduction:
     if not known and ours.repetitions < 2:
         return Reproduction(UNTOLD, difference, inf, "theirs has no spread, and ours is one repetition")
     spread = printed.spread if printed.spread is not None else ours.spread
+    own = ours.error if ours.repetitions > 1 else max(ours.error, spread)  # what a repetition changes is theirs to say
     theirs = spread / sqrt(max(printed.repetitions, 1))
-    error, others = hypot(ours.error, theirs), (printed.repetitions if known else ours.repetitions) - 1
+    error, others = hypot(own, theirs), (printed.repetitions if known else ours.repetitions) - 1
     if error == 0 and not known:
         return Reproduction(UNTOLD, difference, inf, "neither side is known to vary")
-    shares = ours.error**4 / ours.freedom + theirs**4 / max(others, 1)
+    shares = own**4 / ours.freedom + theirs**4 / max(others, 1)
     freedom = error**4 / shares if shares > 0 else inf
     reach = rounding + (float(stdtrit(min(freedom, 1e6), 0.975)) * error)
     reason = "" if known else "their number has no spread and counts as one draw" if printed.repetitions < 2 else (

@@ -1,12 +1,6 @@
-"""How often intervals and verdicts err, on values drawn with a known truth and on trained models: a page of Markdown.
+"""How often intervals and verdicts err on values drawn with a known truth: lines of tables, in percent."""
 
-`python -m rankbench.statistics.study reports/verdicts.md [--redraws 400] [--pool NAME.npz ...]`; a pool holds values of
-one solver as splits x 2 starts x users for each metric.
-"""
-
-import argparse
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -122,71 +116,11 @@ def powers(redraws: int, seed: int) -> Iterator[Sequence[str]]:
         yield [str(rivals), *shares]
 
 
-def same_solver(pool: Floats, redraws: int, seed: int) -> Iterator[str]:
-    """Percent of pairs of one solver with itself called different: with 3 and 5 repetitions, users alone and all.
-
-    `pool` is splits x 2 starts x users; a pair has the same splits and, on each, one of the two starts for either.
-    """
-    rng = np.random.default_rng(seed)
-    for repetitions in (3, 5):
-        wrong = np.zeros(2)
-        for _ in range(redraws):
-            splits = rng.choice(len(pool), repetitions, replace=False)
-            start = rng.integers(0, 2, repetitions)
-            pair = np.stack([pool[splits, start], pool[splits, 1 - start]])
-            apart = pair[0] - pair[1]
-            seen = ~np.isnan(apart).all(axis=0)
-            joined = np.nanmean(apart[:, seen], axis=0)[None]
-            alone = difference_of_users(joined, np.zeros_like(joined))
-            wrong += (not _holds(alone, 0.0), _any_worse(pair))
-        yield from (f"{100 * share:.1f}" for share in wrong / redraws)
-
-
-def page(redraws: int, seed: int, pools: Sequence[Path]) -> str:
-    """The study as Markdown."""
-    repetitions = [f"{count} repetitions" for count in REPETITIONS]
-    parts: list[tuple[str, list[str], list[Sequence[str]]]] = [
-        ("Intervals that hold the truth, percent: of a mean / of a difference",
-         ["values", "users", *repetitions], list(coverage(redraws, seed))),
-        ("Groups of equal solvers in which any is called worse, percent (at most 5)",
-         ["solvers", "users", *repetitions[:3]], list(groups(redraws, seed))),
-        ("Solvers a margin apart that are called equal, percent (at most 5)",
-         ["users", *repetitions], list(equals(redraws, seed))),
-        ("Rivals found worse at the difference stated for a power of 80 %, percent (100 users)",
-         ["rivals", *repetitions], list(powers(redraws, seed))),
-    ]  # fmt: skip
-    if pools:
-        lines: list[Sequence[str]] = [[path.stem, label, *same_solver(values, redraws, seed)]
-                 for path in pools for label, values in np.load(path).items()]  # fmt: skip
-        heads = [f"{count} repetitions, {what}" for count in (3, 5) for what in ("users alone", "all that is drawn")]
-        parts.append(("One solver against itself with other starts, called different, percent (at most 5)",
-                      ["solver", "metric", *heads], lines))  # fmt: skip
-    return "\n".join([
-        "# How often intervals and verdicts err", "",
-        f"Written by `python -m rankbench.statistics.study reports/verdicts.md --redraws {redraws} --seed {seed}`"
-        + (" with pools of trained models (`--pool`)." if pools else "."),
-        f"Simulation error of a share of 5 % is {100 * (0.05 * 0.95 / redraws) ** 0.5:.1f} points. With one repetition "
-        "the statement is about that split, and nothing but users is drawn.",
-        *(line for title, heads, rows in parts for line in _section(title, heads, rows)), "",
-    ])  # fmt: skip
-
-
-def main(given: Sequence[str] | None = None) -> None:
-    """Write the page to the file that is named."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--redraws", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--pool", type=Path, nargs="*", default=[])
-    asked = parser.parse_args(given)
-    asked.file.write_text(page(asked.redraws, asked.seed, asked.pool))
-
-
 def _truth(repetitions: int, users: int, rivals: int) -> Variation:
     """The true variation of the difference of two solvers of `effects`."""
     of_cell = 2 * 0.7**2
-    by_user = np.array((2 * 0.7**2 + of_cell / repetitions) / users)
-    by_repetition = np.array(2 * 1.5**2 / users / repetitions if repetitions > 1 else 0.0)
+    by_user = np.array((2 * 0.7**2 + (of_cell if repetitions == 1 else 0.0)) / users)
+    by_repetition = np.array((2 * 1.5**2 + of_cell) / users / repetitions if repetitions > 1 else 0.0)
     none, freedom = np.array(0.0), (repetitions - 1) * rivals
     return Variation(none, by_user, by_repetition, np.array(of_cell), none, users, repetitions, freedom)
 
@@ -197,13 +131,3 @@ def _holds(found: Estimate, true: float) -> bool:
 
 def _any_worse(values: Floats) -> bool:
     return any(each.word == WORSE for each in ranked(values, "higher", 0.0).decisions)
-
-
-def _section(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of one table with its heading."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return ["", f"## {title}", "", *("| " + " | ".join(line) + " |" for line in lines)]
-
-
-if __name__ == "__main__":
-    main()

@@ -10,10 +10,11 @@ repetitions that matter much, this 95 to 96 %, and a bootstrap of both is slower
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+from scipy.special import fdtri, ndtr, stdtrit
 
-from rankbench.core.contract import Floats
+from rankbench.core.contract import Floats, Ints
 
+_UNUSUAL = 0.65  # of pairs that vary alike, so many vary less than what is taken for unusual
 FEWEST = 3  # repetitions to estimate what they add with: of two, 95 % intervals cover 92 % where repetitions matter
 
 
@@ -22,13 +23,13 @@ class Variation:
     """The means of one or more tables, and the variance that users and repetitions bring to each."""
 
     mean: Floats
-    by_user: Floats  # the variance of the mean as users are drawn again, each with its cells
-    by_repetition: Floats  # the variance as repetitions are drawn again, zero with one repetition
+    by_user: Floats  # the variance of the mean as users are drawn again; with one repetition, with their cells
+    by_repetition: Floats  # the variance as repetitions are drawn again with their cells, zero with one repetition
     by_cell: Floats  # the variance of a single cell beyond user and repetition
     skewness: Floats  # of the mean, from the users' own
     users: int
     repetitions: int
-    freedom: int = 0  # degrees of the variance by repetition; 0 stands for one fewer than there are repetitions
+    freedom: Ints | int = 0  # degrees of the variance by repetition; 0 stands for one fewer than there are repetitions
 
     @property
     def error(self) -> Floats:
@@ -45,8 +46,14 @@ class Variation:
         """How far an interval reaches to each side that a normal mean of known variance would have at z errors."""
         squared = self.by_user * student(self.users - 1, z) ** 2
         if self.repetitions > 1:
-            squared = squared + self.by_repetition * student(self.freedom or self.repetitions - 1, z) ** 2
+            squared = squared + self.by_repetition * student(self.degrees, z) ** 2
         return np.asarray(np.sqrt(squared))
+
+    @property
+    def degrees(self) -> Ints:
+        """The degrees of freedom of the variance by repetition."""
+        given = np.asarray(self.freedom)
+        return np.where(given > 0, given, self.repetitions - 1)
 
     def normal_deviate(self, difference: Floats | None = None) -> Floats:
         """The z at which the reach is the size of the mean, or of this number: 1.96 stands for p = .05, two-sided."""
@@ -62,15 +69,15 @@ class Variation:
 
     def at(self, users: int, repetitions: int) -> "Variation":
         """The same sources of variation with other numbers of users and repetitions."""
-        of_cell = self.by_cell / self.repetitions
-        of_user = np.maximum(self.by_user * self.users - of_cell, 0) + self.by_cell / repetitions
-        of_repetition = self.by_repetition * self.repetitions / repetitions
+        alone = np.maximum(self.by_repetition * self.repetitions - self.by_cell / self.users, 0.0)
+        of_repetition = (alone + self.by_cell / users) / repetitions
         none = np.zeros_like(self.mean)
-        more = self.freedom * (repetitions - 1) // max(self.repetitions - 1, 1)
-        return Variation(self.mean, of_user / users, of_repetition, self.by_cell, none, users, repetitions, more)
+        more = np.asarray(self.freedom) * (repetitions - 1) // max(self.repetitions - 1, 1)
+        of_user = self.by_user * self.users / users
+        return Variation(self.mean, of_user, of_repetition, self.by_cell, none, users, repetitions, more)
 
 
-def student(freedom: int, z: float | Floats) -> Floats:
+def student(freedom: int | Ints, z: float | Floats) -> Floats:
     """The quantile of Student's distribution at the level where the normal one has z."""
     return np.asarray(-stdtrit(freedom, ndtr(-np.asarray(z, np.float64))))
 
@@ -97,15 +104,16 @@ def variation(table: Floats, overlap: float = 0.0) -> Variation:
     mean = of_users.mean(axis=-1)
     moved = of_users - mean[..., None]
     more = max(users - 1, 1)
-    by_user = (moved**2).sum(axis=-1) / more / users
+    by_user = (moved**2).sum(axis=-1) / more / users  # with a share of the cells, which the repetitions have too
     cube = (1 + 6 / users) * (moved**3).sum(axis=-1) / (users * more * max(users - 2, 1))  # of few it comes out small
     by_cell, by_repetition = np.zeros_like(mean), np.zeros_like(mean)
     if repetitions > 1:
         ends = of_repetitions - mean[..., None]
         rest = table - of_users[..., None, :] - ends[..., None]
         by_cell = (rest**2).sum(axis=(-1, -2)) / (more * (repetitions - 1))
-        between = (ends**2).sum(axis=-1) / (repetitions - 1) - by_cell / users
-        by_repetition = np.maximum(between, 0.0) * (1 / repetitions + overlap)
+        between = (ends**2).sum(axis=-1) / (repetitions - 1)
+        by_user = np.maximum(by_user - by_cell / users / repetitions, 0.0)
+        by_repetition = between / repetitions + np.maximum(between - by_cell / users, 0.0) * overlap
     error = np.sqrt(by_user + by_repetition)
     skewness = np.divide(cube, error**3, out=np.zeros_like(cube), where=error > 0)
     return Variation(mean, by_user, by_repetition, by_cell, skewness, users, repetitions)
@@ -117,7 +125,7 @@ class Together:
 
     means: Floats
     by_user: Floats  # covariances, solvers x solvers
-    by_repetition: Floats  # of a single repetition
+    by_repetition: Floats  # of a single repetition, with its cells
     by_cell: Floats
     users: int
     repetitions: int
@@ -133,23 +141,25 @@ class Together:
         """The variation of each solver minus each other one, solvers x solvers.
 
         What repetitions bring to a difference is at least what they bring to all of them on average: of three
-        repetitions alone it comes out as nothing for some pair, which is then taken for a clear one.
+        repetitions alone it comes out as nothing for some pair, which is then taken for a clear one. A pair that
+        varies unusually much has its own degrees of freedom, and so have all pairs with two repetitions.
         """
         mean = self.means[:, None] - self.means
-        parts = [_of_pairs(each) for each in (self.by_user, self.by_repetition, self.by_cell)]
-        k, pooled = len(mean), 2 * self.common
-        some = (parts[0] > 0) | (parts[2] > 0)  # two identical models have nothing to vary
-        by_repetition = np.maximum(parts[1], np.where(some, pooled, 0.0)) * (1 / self.repetitions + self.overlap)
-        none, freedom = np.zeros_like(mean), (self.repetitions - 1) * max(k - 1, 1)
-        by_user = np.maximum(parts[0], 0.0)
-        return Variation(mean, by_user, by_repetition, parts[2], none, self.users, self.repetitions, freedom)
+        by_user, own, by_cell = (_of_pairs(each) for each in (self.by_user, self.by_repetition, self.by_cell))
+        alone, together = self.repetitions - 1, (self.repetitions - 1) * max(len(mean) - 1, 1)
+        pooled = np.where((by_user > 0) | (by_cell > 0), 2 * self.common, 0.0)  # identical models have nothing to vary
+        steady = (own <= pooled * fdtri(alone, together, _UNUSUAL)) if alone > 1 else np.zeros_like(mean, bool)
+        single = np.maximum(own, pooled)
+        by_repetition = single / self.repetitions + np.maximum(single - by_cell / self.users, 0.0) * self.overlap
+        freedom = np.where(steady, together, alone)
+        return Variation(
+            mean, np.maximum(by_user, 0.0), by_repetition, by_cell, np.zeros_like(mean), self.users, self.repetitions,
+            freedom,
+        )  # fmt: skip
 
     def covariances(self, repetitions: int, overlap: float = 0.0) -> Floats:
-        """The covariances of the means of so many repetitions, those of repetitions made possible."""
-        of_cell = self.by_cell / self.users
-        values, vectors = np.linalg.eigh(self.by_repetition)
-        possible = (vectors * np.maximum(values, 0.0)) @ vectors.T * (1 / repetitions + overlap)
-        return np.asarray(self.by_user + possible + of_cell * (1 / repetitions - 1 / self.repetitions))
+        """The covariances of the means of so many repetitions."""
+        return np.asarray(self.by_user + self.by_repetition * (1 / repetitions + overlap))
 
 
 def together(table: Floats, overlap: float = 0.0) -> Together:
@@ -165,7 +175,8 @@ def together(table: Floats, overlap: float = 0.0) -> Together:
         ends = of_repetitions - means[:, None]
         rest = (table - of_users[:, None] - ends[..., None]).reshape(len(table), -1)
         by_cell = rest @ rest.T / (more * (repetitions - 1))
-        by_repetition = ends @ ends.T / (repetitions - 1) - by_cell / users
+        by_repetition = ends @ ends.T / (repetitions - 1)
+        by_user -= by_cell / users / repetitions
     return Together(means, by_user, by_repetition, by_cell, users, repetitions, overlap)
 
 

@@ -1,159 +1,110 @@
-"""Which solvers of a group cannot be told from the best one, how far apart they are, and what the data could show."""
+"""What the values of users and repetitions say of each solver of a group: its mean's interval, and its verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import nan
+from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
 
 from rankbench.core.contract import Floats
-from rankbench.statistics.permutation import detectable, holm, p_values
-from rankbench.statistics.resampling import bca, resampled
-from rankbench.statistics.samples import Sample, paired, spread
-
-ALPHA = 0.05
-_ROUNDING = 1e-12  # a standard deviation below this share of the mean comes from rounding
+from rankbench.core.errors import UserError
+from rankbench.statistics.decisions import WORSE, Decision, foreseen, pairwise, ranked, undecided
+from rankbench.statistics.estimates import Estimate, mean_of_users
+from rankbench.statistics.samples import Sample, common
 
 Key = TypeVar("Key")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean over users with its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-    users: int
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Two solvers on the same users: the difference of their means, its interval, test and size.
-
-    `effect` is the mean of the users' differences over their standard deviation (Cohen's d for pairs). `wins` counts
-    the users for whom the first solver has the larger value.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p: float
-    effect: float
-    effect_low: float
-    effect_high: float
-    wins: int
-    ties: int
-    losses: int
-    detectable: float  # the difference that these users would show with a power of 0.8
-
-
-_UNKNOWN = Contrast(nan, nan, nan, 1.0, nan, nan, nan, 0, 0, 0, nan)  # of solvers that share no user
+Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One solver of a group: its interval, and its contrast with the best solver, whose own is None."""
+    """One solver of a group: its mean, and what is said of it against the best other one."""
 
-    interval: Interval
-    against_best: Contrast | None
-    p: float  # adjusted for the number of solvers by Holm's method; 1 for the best
-    bold: bool  # not distinguishable from the best at the level of 5 %
-    alone: bool = False  # there is no other solver to compare with
+    mean: Estimate
+    decision: Decision
+    rival: object  # the key of the solver that it is held against; None without one
+    best: bool  # its mean is the best one
+    alone: bool  # there is no other solver to compare with
+    first: tuple[float, float, float]  # the chance to come first in a new draw, with its 95 % interval
 
-
-def intervals(samples: Sequence[Sample]) -> list[Interval]:
-    """The mean and interval of each sample; all are resampled with the same users."""
-    samples = spread(samples)
-    columns = [sample.masses() for sample in samples]
-    numerators, denominators = (np.concatenate(parts).T for parts in zip(*columns, strict=True))
-    some = denominators.any(axis=1)
-    if not some.any():
-        return [Interval(np.nan, np.nan, np.nan, 0)] * len(samples)
-    ratios = resampled(numerators[some], denominators[some])
-    found, first = [], 0
-    for sample, (rows, _) in zip(samples, columns, strict=True):
-        end = first + len(rows)
-        mean = sample.mean()
-        low, high = bca(mean, ratios[:, first:end].mean(axis=1), sample.influences())
-        found.append(Interval(mean, low, high, sample.n_users))
-        first = end
-    return found
+    @property
+    def bold(self) -> bool:
+        """Whether it is not worse than the best by several repetitions, and there are others."""
+        decision = self.decision
+        return not self.alone and decision.difference.repetitions > 1 and (self.best or decision.word != WORSE)
 
 
-def contrast(one: Sample, other: Sample) -> Contrast:
-    """The first solver against the second one, user by user."""
-    return contrasts([(one, other)])[0]
+def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = None, limits: Range | None = None
+             ) -> dict[Key, Verdict]:  # fmt: skip
+    """The verdict on each solver of a group; `better` is `higher` or `lower`, `limits` are those of the metric.
 
-
-def verdicts(samples: Mapping[Key, Sample], better: str) -> dict[Key, Verdict]:
-    """The verdict on each solver of a group; `better` is `higher` or `lower`, the direction of the metric."""
-    sign = 1.0 if better == "higher" else -1.0
-    names = [name for name, sample in samples.items() if np.isfinite(sample.mean())]
-    if not names:
-        return {}
-    best = max(names, key=lambda name: sign * samples[name].mean())
-    others = [name for name in names if name != best]
-    measured = dict(zip(names, intervals([samples[name] for name in names]), strict=True))
-    against = dict(zip(others, contrasts([(samples[name], samples[best]) for name in others]), strict=True))
-    adjusted = dict(zip(others, holm(np.array([against[name].p for name in others])).tolist(), strict=True))
-    found = {best: Verdict(measured[best], None, 1.0, True, alone=not others)}
-    for name in others:
-        found[name] = Verdict(measured[name], against[name], adjusted[name], adjusted[name] >= ALPHA)
-    return {name: found[name] for name in names}
-
-
-def contrasts(pairs: Sequence[tuple[Sample, Sample]]) -> list[Contrast]:
-    """The first solver of each pair against the second one; users that are counted alike share their resamples."""
-    both = spread([sample for pair in pairs for sample in pair])
-    shares = [paired(one, other) for one, other in zip(both[::2], both[1::2], strict=True)]
-    by_users: dict[int, list[int]] = {}
-    for place, share in enumerate(shares):
-        by_users.setdefault(len(share), []).append(place)
-    found: dict[int, Contrast] = {}
-    for places in by_users.values():
-        columns = np.stack([shares[place] for place in places], axis=1)
-        found |= zip(places, _of_columns(columns), strict=True)
-    return [found[place] for place in range(len(pairs))]
-
-
-def _of_columns(shares: Floats) -> list[Contrast]:
-    """A contrast per column of users x columns, each entry what a user adds to a difference of means."""
-    n, width = shares.shape
-    if n == 0:
-        return [_UNKNOWN] * width
-    values = shares * n  # the difference of the means is the mean of these
-    powers = np.concatenate([values, values**2], axis=1)
-    sums = resampled(powers, np.ones_like(powers))
-    tests = p_values(shares)
-    return [_contrast_of(values[:, column], sums[:, column::width], float(tests[column])) for column in range(width)]
-
-
-def _contrast_of(values: Floats, sums: Floats, p: float) -> Contrast:
-    """The contrast of users' differences, given their resampled means and mean squares.
-
-    Differences that are equal but for rounding have no standard deviation, and an infinite effect.
+    Solvers are compared on the repetitions that most of them have; those with others are open.
     """
-    means = sums[:, 0]
-    mean, deviation = float(values.mean()), float(values.std())
-    low, high = bca(mean, means, (values - mean) / len(values))
-    if deviation > _ROUNDING * abs(mean):
-        effect = mean / deviation
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ends = bca(effect, means / np.sqrt(sums[:, 1] - means**2), effect_influences(values))
-    else:
-        effect = 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
-        ends = (effect, effect)
-    return Contrast(
-        mean, low, high, p, effect, *ends,
-        wins=int((values > 0).sum()), ties=int((values == 0).sum()), losses=int((values < 0).sum()),
-        detectable=detectable(values / len(values)),
-    )  # fmt: skip
+    known = {name: sample for name, sample in samples.items() if np.isfinite(sample.mean())}
+    shared = common(known)
+    whole = [name for name, sample in known.items() if set(shared) <= set(sample.repetitions)]
+    values, weights = _stacked([known[name].only(shared) for name in whole])
+    found = ranked(values, better, margin, weights, limits) if whole else None
+    decisions = dict(zip(whole, found.decisions, strict=True)) if found else {}
+    first = dict(zip(whole, found.first, strict=True)) if found else {}
+    return {
+        name: Verdict(
+            mean_of_users(sample.values, sample.weights, limits),
+            (decision := decisions.get(name) or undecided(_lacking(sample, shared), margin or 0.0)),
+            whole[decision.rival] if decision.rival >= 0 else None,
+            best=found is not None and found.best >= 0 and name == whole[found.best],
+            alone=len(known) < 2,
+            first=first.get(name, (0.5, 0.0, 1.0)),
+        )
+        for name, sample in known.items()
+    }
 
 
-def effect_influences(values: Floats) -> Floats:
-    """The derivative of mean / standard deviation by the weight of each value."""
-    scaled = (values - values.mean()) / values.std()
-    influences: Floats = (scaled - values.mean() / values.std() / 2 * (scaled**2 - 1)) / len(values)
-    return influences
+def between(one: Mapping[Key, Sample], better: str, margin: float | None = None, limits: Range | None = None,
+            families: int = 1) -> dict[tuple[Key, Key], Decision]:  # fmt: skip
+    """The decision on each solver against each one before it, over the repetitions that both have.
+
+    Groups whose errors are to add up to 5 % are as many `families`.
+    """
+    names = list(one)
+    shared = tuple(
+        number for number in one[names[0]].repetitions if all(number in one[name].repetitions for name in names)
+    )
+    if len(names) > 2 and any(one[name].repetitions != shared for name in names):
+        found: dict[tuple[Key, Key], Decision] = {}
+        for first, two in combinations(names, 2):
+            of_two = {first: one[first], two: one[two]}
+            found |= between(of_two, better, margin, limits, families * len(names) * (len(names) - 1) // 2)
+        return found
+    values, weights = _stacked([one[name].only(shared) for name in names])
+    decisions = pairwise(values, better, margin, weights, limits, families=families)
+    return {(names[two], names[first]): decision for (two, first), decision in decisions.items()}
+
+
+def power(
+    samples: Mapping[Key, Sample], better: str, counts: Sequence[int], limits: Range | None = None
+) -> list[float]:
+    """For each number of repetitions, the difference from the best that would show with a probability of .8."""
+    known = {name: sample for name, sample in samples.items() if np.isfinite(sample.mean())}
+    shared = common(known)
+    whole = [sample.only(shared) for sample in known.values() if set(shared) <= set(sample.repetitions)]
+    values, weights = _stacked(whole)
+    return foreseen(values, better, counts, weights, limits)
+
+
+def _stacked(samples: list[Sample]) -> tuple[Floats, Floats]:
+    """The values and the weights of samples with the same repetitions, solvers x repetitions x users."""
+    if len({sample.values.shape[1] for sample in samples}) > 1:
+        counts = " and ".join(str(number) for number in sorted({sample.values.shape[1] for sample in samples}))
+        raise UserError(f"solvers are compared user by user, but they have values of {counts} users",
+                        remedy="compare runs with the same data, split and seed")  # fmt: skip
+    shape = (0, 0, 0)
+    return (np.stack([sample.values for sample in samples]) if samples else np.zeros(shape),
+            np.stack([sample.weights for sample in samples]) if samples else np.zeros(shape))  # fmt: skip
+
+
+def _lacking(sample: Sample, shared: tuple[int, ...]) -> str:
+    """Why a solver is not compared: the repetitions that it lacks."""
+    lost = [str(number) for number in shared if number not in sample.repetitions]
+    return f"it has no value in repetition {', '.join(lost)}"

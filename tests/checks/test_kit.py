@@ -106,7 +106,7 @@ def test_the_command_says_what_fails_and_its_exit_code_too(monkeypatch, capsys, 
     ],
 )
 def test_wrong_uses_are_refused_in_one_line(monkeypatch, capsys, arguments, line):
-    assert rankbench(monkeypatch, "check", *arguments) == 1
+    assert rankbench(monkeypatch, "check", *arguments) == 2
     told = capsys.readouterr()
     assert line in told.err and told.err.count("\n") == 1 and told.out == ""
 
@@ -134,7 +134,7 @@ def test_an_error_in_this_process_opens_the_debugger_at_its_line(monkeypatch, ca
     opened = []
     monkeypatch.setattr("pdb.post_mortem", opened.append)
     solver = own(tmp_path, "yield 1 / 0").written
-    assert rankbench(monkeypatch, "check", solver, "--pdb", *SMALL) == 2
+    assert rankbench(monkeypatch, "check", solver, "--pdb", *SMALL) == 1
     assert len(opened) == 1 and "ZeroDivisionError: division by zero (mine.py, line" in capsys.readouterr().out
     assert rankbench(monkeypatch, "check", "sgd[rank=2]", "--pdb", *SMALL) == 0
     assert "pairwise-error" in capsys.readouterr().out

@@ -33,7 +33,10 @@ from rankbench.report.render.tables import Sheet, to_latex, to_markdown
 from rankbench.solvers import SOLVERS
 
 COLUMNS = "experiment,data,split,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
-LATER = "users,left_out,unscored,published_on,computed,prepare,load,low,high,p,effect"  # columns that came at the end
+LATER = (  # columns that came at the end
+    "users,left_out,unscored,published_on,computed,prepare,load,low,high,verdict,rival,difference,difference_low,"
+    "difference_high,margin,p,chance"
+)
 
 
 @pytest.fixture

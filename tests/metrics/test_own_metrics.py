@@ -110,7 +110,7 @@ def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys)
     assert rankbench(monkeypatch, "table", "mine") == 0  # what was measured is known without the file
     shown = capsys.readouterr().out
     assert "first.py:First[places=2]" in shown and "held-out items by score" in shown
-    assert rankbench(monkeypatch, "run", "mine.toml", "-q") == 1
+    assert rankbench(monkeypatch, "run", "mine.toml", "-q") == 2
     assert "no file 'first.py' to take the metric 'First' from" in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from rankbench.core.errors import UserError
 from rankbench.statistics import study
 from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, detectable, ranked, thresholds
-from rankbench.statistics.estimates import ANEW, HERE, ONE_USER, ONE_VALUE, difference_of_users, mean_of_users
+from rankbench.statistics.estimates import ONE_USER, ONE_VALUE, difference_of_users, mean_of_users
 from rankbench.statistics.over_data import on_new_data, over_data
 from rankbench.statistics.reproduced import AGREES, HIGHER, LOWER, UNTOLD, Ours, Printed, reproduced
 from rankbench.statistics.variation import linear, together, variation
@@ -33,7 +33,7 @@ def test_one_repetition_has_the_interval_of_student():
     found = mean_of_users(values)
     theirs = stats.ttest_1samp(values[0], 0).confidence_interval()
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
-    assert found.scope == HERE
+    assert found.repetitions == 1
     assert "one repetition" in found.reason
 
 
@@ -41,8 +41,8 @@ def test_variances_are_those_of_the_crossed_design():
     rng = np.random.default_rng(2)
     table = rng.normal(size=(300, 1, 60)) + rng.normal(0, 0.5, (300, 8, 1)) + rng.normal(0, 2, (300, 8, 60))
     found = variation(table)
-    assert found.by_user.mean() == pytest.approx((1 + 4 / 8) / 60, rel=0.05)
-    assert found.by_repetition.mean() == pytest.approx(0.25 / 8, rel=0.08)
+    assert found.by_user.mean() == pytest.approx(1 / 60, rel=0.05)
+    assert found.by_repetition.mean() == pytest.approx((0.25 + 4 / 60) / 8, rel=0.08)
     assert found.by_cell.mean() == pytest.approx(4, rel=0.02)
     more = found.at(120, 16)
     assert more.error.mean() == pytest.approx(np.sqrt((1 + 4 / 16) / 120 + 0.25 / 16), rel=0.08)
@@ -140,7 +140,8 @@ def test_a_difference_without_common_users_has_no_interval():
     one = np.array([[1.0, np.nan]])
     assert difference_of_users(one, one[:, ::-1]).users == 0
     assert mean_of_users(np.array([[1.0, np.nan, 3]])).users == 2
-    assert difference_of_users(np.arange(12.0).reshape(3, 4), np.zeros((3, 4))).within(20)
+    found = difference_of_users(np.arange(12.0).reshape(3, 4), np.zeros((3, 4)))
+    assert -20 < found.low < found.high < 20
 
 
 # decisions
@@ -162,7 +163,7 @@ def test_a_clear_difference_is_better_and_worse_in_the_metrics_direction():
     found = ranked(values, "higher", 0.1)
     assert found.tiers == ((0,), (1,))
     assert found.best == 0
-    assert found.decisions[0].difference.scope == ANEW
+    assert found.decisions[0].difference.repetitions > 1
     assert found.first[0][0] > 0.99
     assert found.decisions[0].chance > 0.99
     assert found.decisions[1].p < 0.05
@@ -171,8 +172,7 @@ def test_a_clear_difference_is_better_and_worse_in_the_metrics_direction():
 def test_one_repetition_never_says_more_than_on_this_split():
     values = plain(2, 1, 100)
     values[0] += 3
-    assert all(each.difference.scope == HERE for each in ranked(values, "higher", 0.1).decisions)
-    assert ranked(values, "higher", 0.1).decisions[0].text.startswith("better on this split")
+    assert all(each.difference.repetitions == 1 for each in ranked(values, "higher", 0.1).decisions)
 
 
 def test_equal_within_a_wide_margin_and_open_within_a_narrow_one():
@@ -181,7 +181,7 @@ def test_equal_within_a_wide_margin_and_open_within_a_narrow_one():
     found = ranked(values, "higher", 0.01)
     assert OPEN in [each.word for each in found.decisions]
     assert found.tiers == (tuple(sorted(found.tiers[0], key=lambda place: -values[place].mean())),)
-    assert "would settle it" in found.decisions[found.best].text
+    assert "repetitions" in found.decisions[found.best].settled_by
 
 
 def test_what_is_needed_settles_it():
@@ -236,7 +236,7 @@ def test_a_stated_difference_shows_as_often_as_stated():
 def test_whatever_is_given_there_is_a_verdict_in_words(values, expected):
     found = ranked(values, "higher", 0.01)
     assert [each.word for each in found.decisions] == expected
-    assert all(each.text and each.reason for each in found.decisions)
+    assert all(each.word and each.reason for each in found.decisions)
 
 
 def test_rates_without_any_hit_are_not_equal_for_that():
@@ -343,16 +343,19 @@ def test_what_cannot_be_told_is_said(ours):
 # the study
 
 
-def test_the_study_is_written_and_the_same_each_time(tmp_path, monkeypatch):
-    for name, small in (("USERS", (20,)), ("REPETITIONS", (1, 3)), ("SOLVERS", (2,))):
-        monkeypatch.setattr(study, name, small)
-    pool = np.random.default_rng(12).normal(size=(6, 2, 20))
-    pool[:, :, 3] = np.nan
-    np.savez(tmp_path / "mine.npz", **{"ndcg@10": pool})
-    pages = []
-    for _ in range(2):
-        study.main([str(tmp_path / "page.md"), "--redraws", "3", "--pool", str(tmp_path / "mine.npz")])
-        pages.append((tmp_path / "page.md").read_text())
-    assert pages[0] == pages[1]
-    assert "| mine | ndcg@10 |" in pages[0]
-    assert "by `python -m" in study.page(1, 0, [])
+def called_worse(spreads, repetitions, groups=400):
+    """The share of groups of equal solvers in which any is called worse, by how far a repetition moves each of them."""
+    wrong = 0
+    for seed in range(groups):
+        rng = np.random.default_rng((seed, len(spreads), repetitions))
+        moved = rng.normal(0, 1, (len(spreads), repetitions, 1)) * np.array(spreads)[:, None, None]
+        values = rng.normal(0.7, 0.1, (1, 1, 200)) + moved + rng.normal(0, 0.05, (len(spreads), repetitions, 200))
+        wrong += any(each.word == WORSE for each in ranked(values, "higher", 0.0).decisions)
+    return wrong / groups
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repetitions", [2, 3, 5])
+@pytest.mark.parametrize("spreads", [[0.002, 0.02], [0.002] * 3 + [0.02], [0.002] * 9 + [0.02]])
+def test_a_solver_that_varies_more_than_the_others_is_no_reason_to_call_one_worse(spreads, repetitions):
+    assert called_worse(spreads, repetitions) <= 0.08

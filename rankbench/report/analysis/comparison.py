@@ -1,23 +1,21 @@
-"""Solvers compared two by two, user by user: those of one experiment, or the same ones in two results folders."""
+"""Solvers compared two by two: those of one experiment, or the same ones in two results folders."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from rankbench.core.errors import UserError
 from rankbench.records.cells import DataSplit, Measure
 from rankbench.records.studies import Group, Study
-from rankbench.report.analysis.evidence import by_place, key_of, samples
+from rankbench.report.analysis.evidence import by_place, key_of, limits_of, samples, scope_of
 from rankbench.report.render.tables import Sheet, csv_text
 from rankbench.report.study import mean_seconds
-from rankbench.statistics import Contrast, Sample, contrasts
-from rankbench.statistics.permutation import holm
-from rankbench.statistics.verdicts import ALPHA
+from rankbench.statistics import Sample
+from rankbench.statistics import between as of_pairs
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, Decision
 
 Side = tuple[Group, str, Sample]  # a group, the name that it is shown by, and its values by one metric
-SAME, UNSEEN, BETTER, WORSE = "same values", "no difference seen", "better", "worse"
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,24 @@ class Comparison:
     metric: str
     one: float  # the mean of the first
     other: float
-    difference: float  # of the second from the first, over the users that both count
-    low: float
+    difference: float  # of the second from the first, over the users and repetitions that both have
+    low: float  # the interval of 95 % for all comparisons of this metric on this data set together
     high: float
-    p: float  # adjusted for all comparisons of this metric on this data set
-    effect: float  # that difference over the standard deviation of the users' differences, with its 95 % interval
-    effect_low: float
-    effect_high: float
+    p: float  # for all of them together too
+    verdict: str  # on the second: better, worse, equal or open
+    margin: float  # a difference below this counts as none
+    chance: float  # that the second is better in a new draw, with its 95 % interval
+    chance_low: float
+    chance_high: float
     wins: int  # users for whom the second is better
     ties: int
     losses: int
+    users: int
+    repetitions: int
+    scope: str  # what the verdict speaks of
+    settled_by: str  # what would settle an open verdict
+    reason: str  # what limits the verdict
     speed: float | None  # seconds of the first over those of the second, on one kind of machine
-    verdict: str = ""
 
     @property
     def data(self) -> str:
@@ -55,6 +59,17 @@ class Comparison:
         return self.place.split.written
 
     @property
+    def said(self) -> str:
+        """The verdict in words, with the margin or what would settle it."""
+        if self.verdict == EQUAL:
+            return f"equal within {self.margin:.2g}"
+        return (
+            f"open: {self.settled_by or self.reason}"
+            if self.verdict == OPEN and (self.settled_by or self.reason)
+            else self.verdict
+        )
+
+    @property
     def record(self) -> dict[str, object]:
         """The columns of the CSV with their values, data and split as texts."""
         return {name: getattr(self, name) for name in COLUMNS}
@@ -65,18 +80,28 @@ COLUMNS = tuple(
 )
 
 
-def within(study: Study) -> list[Comparison]:
-    """Each two solvers of an experiment on the same data and split."""
+def within(study: Study, margin: float | None = None) -> list[Comparison]:
+    """Each two solvers of an experiment on the same data and split; a margin replaces those of the experiment."""
     found: list[Comparison] = []
     for here in by_place(study.groups).values():
         members = [(group, samples(study, group)) for group in here]
         for measure in study.measures:
-            known = [(group, _name(group), own[measure.label]) for group, own in members if measure.label in own]
-            found += _compared(study, measure, list(combinations(known, 2)))
+            known = {key_of(group): (group, _name(group), own[measure.label]) for group, own in members
+                     if measure.label in own}  # fmt: skip
+            if len(known) > 1:
+                own = {key: sample for key, (_, _, sample) in known.items()}
+                decided = of_pairs(own, measure.better, _margin(study, measure, margin), limits_of(measure))
+                pairs = [(one, two) for place, one in enumerate(known) for two in list(known)[place + 1 :]]
+                sides = [(known[one], known[two]) for one, two in pairs]
+                found += _compared(study, measure, sides, [decided[two, one] for one, two in pairs])
     return found
 
 
-def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison]:
+def _margin(study: Study, measure: Measure, given: float | None) -> float | None:
+    return study.experiment.margin(measure.label) if given is None else given
+
+
+def between(one: Study, other: Study, names: tuple[str, str], margin: float | None = None) -> list[Comparison]:
     """Each solver that two stored runs of an experiment have in common; the names say which run is which."""
     if one.seed != other.seed:
         raise UserError(
@@ -101,7 +126,12 @@ def between(one: Study, other: Study, names: tuple[str, str]) -> list[Comparison
                 for group, match, own, other_own in pairs
                 if group.place.identity == place and label in own and label in other_own
             ]  # fmt: skip
-            found += _compared(one, measure, here)
+            decided = [
+                of_pairs({False: own, True: later}, measure.better, _margin(one, measure, margin), limits_of(measure),
+                         families=len(here))[True, False]
+                for (_, _, own), (_, _, later) in here
+            ]  # fmt: skip
+            found += _compared(one, measure, here, decided)
     return found
 
 
@@ -122,19 +152,19 @@ def sheet_of(found: Sequence[Comparison]) -> Sheet:
     """The comparisons as people read them, those that differ in bold; with the split where there are several."""
     several = len({one.place.split.identity for one in found}) > 1
     where = ("data", "split") if several else ("data",)
-    headings = (*where, "metric", "first", "second", "difference", "95 %", "p", "effect", "win / tie / loss", "speed",
+    headings = (*where, "metric", "first", "second", "difference", "95 %", "p", "chance", "win / tie / loss", "speed",
                 "the second is")  # fmt: skip
     lines = tuple(
         (
             *(getattr(one, name) for name in where), one.metric,
             f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
             f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}",
-            f"{one.effect:+.2f} ({one.effect_low:+.2f} to {one.effect_high:+.2f})",
-            f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.verdict,
+            f"{one.chance:.2f} ({one.chance_low:.2f} to {one.chance_high:.2f})",
+            f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.said,
         )
         for one in found
     )  # fmt: skip
-    numeric = tuple(heading in ("difference", "p", "effect", "speed") for heading in headings)
+    numeric = tuple(heading in ("difference", "p", "speed") for heading in headings)
     bold = frozenset((line, len(headings) - 1) for line, one in enumerate(found) if one.verdict in (BETTER, WORSE))
     return Sheet(headings, numeric, lines, bold)
 
@@ -148,30 +178,28 @@ def _name(group: Group) -> str:
     return group.solver.written
 
 
-def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]]) -> list[Comparison]:
-    """The comparison of each pair on one data set, with p-values adjusted for their number."""
-    found = contrasts([(other[2], one[2]) for one, other in pairs])
-    adjusted = holm(np.array([one.p for one in found])).tolist()
-    lines = [_comparison(study, measure, pair, one) for pair, one in zip(pairs, found, strict=True)]
-    return [replace(one, p=p, verdict=_verdict(one, p)) for one, p in zip(lines, adjusted, strict=True)]
+def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]], found: Sequence[Decision]
+              ) -> Iterator[Comparison]:  # fmt: skip
+    """The comparison of each pair with its decision, which is on the second one."""
+    for ((one, first, own), (other, second, other_own)), decision in zip(pairs, found, strict=True):
+        wins, ties, losses = _counted(own, other_own, measure.sign)
+        apart = decision.difference.times(measure.sign)
+        seconds = [mean_seconds(group) for group in (one, other)]
+        machines = {result.machine.fingerprint for group in (one, other) for result in group.good}
+        speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None
+        yield Comparison(
+            study.name, one.place, first, second, measure.label, own.mean(), other_own.mean(),
+            apart.mean, apart.low, apart.high, decision.p, decision.word, decision.margin, decision.chance,
+            decision.chance_low, decision.chance_high, wins, ties, losses, apart.users, apart.repetitions,
+            scope_of((one, other)), decision.settled_by, decision.reason, speed,
+        )  # fmt: skip
 
 
-def _comparison(study: Study, measure: Measure, pair: tuple[Side, Side], found: Contrast) -> Comparison:
-    """The comparison of two groups, its p-value and its verdict not adjusted yet."""
-    (one, first, own), (other, second, other_own) = pair
-    wins, losses = (found.wins, found.losses) if measure.sign > 0 else (found.losses, found.wins)
-    seconds = [mean_seconds(group) for group in (one, other)]
-    machines = {result.machine.fingerprint for group in (one, other) for result in group.good}
-    speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None
-    return Comparison(
-        study.name, one.place, first, second, measure.label, own.mean(), other_own.mean(),
-        found.difference, found.low, found.high, found.p, found.effect, found.effect_low, found.effect_high,
-        wins, found.ties, losses, speed,
-        verdict=BETTER if found.difference * measure.sign > 0 else WORSE if found.difference else SAME,
-    )  # fmt: skip
-
-
-def _verdict(one: Comparison, p: float) -> str:
-    if one.ties and not one.wins + one.losses:
-        return SAME
-    return one.verdict if p < ALPHA else UNSEEN
+def _counted(one: Sample, other: Sample, sign: float) -> tuple[int, int, int]:
+    """For how many users the second one is better, as good and worse, by the mean over the common repetitions."""
+    shared = tuple(number for number in one.repetitions if number in other.repetitions)
+    if not shared:
+        return 0, 0, 0
+    apart = sign * (other.only(shared).values - one.only(shared).values)
+    apart = np.nanmean(apart[:, ~np.isnan(apart).all(axis=0)], axis=0)
+    return int((apart > 0).sum()), int((apart == 0).sum()), int((apart < 0).sum())

@@ -1,7 +1,7 @@
-"""What the values for each user say about the solvers of a study: intervals, paired tests, and what could be seen."""
+"""What the values of users and repetitions say of the solvers of a study: intervals, verdicts, what could be seen."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +16,7 @@ from rankbench.records.store import values_of
 from rankbench.records.studies import Group, Study
 from rankbench.report.study import cached_by_study
 from rankbench.statistics import Sample, Verdict, verdicts
+from rankbench.statistics.decisions import OPEN
 
 GroupKey = tuple[object, ...]
 
@@ -26,22 +27,33 @@ class Evidence:
 
     place: DataSplit
     label: str
+    scope: str  # what the verdicts speak of
     verdicts: Mapping[GroupKey, Verdict]
 
     @property
-    def tells(self) -> bool:
-        """Whether any solver can be told from the best one."""
-        return any(not verdict.bold for verdict in self.verdicts.values())
+    def open(self) -> Mapping[GroupKey, Verdict]:
+        """The solvers other than the best that are neither better, worse nor equal."""
+        return {key: one for key, one in self.verdicts.items() if one.decision.word == OPEN and not one.best}
 
     @property
     def users(self) -> int:
         """How many users the comparison rests on."""
-        return min(verdict.interval.users for verdict in self.verdicts.values())
+        return min((one.mean.users for one in self.verdicts.values()), default=0)
+
+    @property
+    def repetitions(self) -> int:
+        """How many repetitions the comparison rests on."""
+        return max((one.decision.difference.repetitions for one in self.verdicts.values()), default=0)
+
+    @property
+    def margin(self) -> float:
+        """A difference below this counts as none."""
+        return max((one.decision.margin for one in self.verdicts.values()), default=0.0)
 
     @property
     def detectable(self) -> float | None:
-        """The difference from the best solver that these users would show, for a typical solver of the group."""
-        found = [verdict.against_best.detectable for verdict in self.verdicts.values() if verdict.against_best]
+        """The difference from the best solver that would show with a probability of .8, for a typical solver."""
+        found = [one.decision.detectable for one in self.verdicts.values() if not one.best]
         known = [value for value in found if np.isfinite(value) and value > 0]
         return median(known) if known else None
 
@@ -67,7 +79,7 @@ def samples(study: Study, group: Group) -> dict[str, Sample]:
     stored = {one.cell.place.repetition: values_of(folder, one.cell, one.counted) for one in group.good}
     known = {repetition: arrays for repetition, arrays in stored.items() if arrays}
     found = ((measure.label, _sample(known, measure)) for measure in study.measures)
-    return {label: replace(sample, anew=drawn_anew(group.data)) for label, sample in found if sample}
+    return {label: sample for label, sample in found if sample}
 
 
 def by_place(groups: Iterable[Group]) -> dict[tuple[str, str], list[Group]]:
@@ -83,13 +95,33 @@ def key_of(group: Group) -> GroupKey:
     return (*group.key, group.threads)
 
 
+def scope_of(groups: Iterable[Group]) -> str:
+    """What differs between the repetitions of these groups, and thus what a verdict on them speaks of."""
+    results = [result for group in groups for result in group.good]
+    if len({result.cell.place.repetition for result in results}) < 2:
+        return "on this split"
+    if any(drawn_anew(result.cell.place.data) for result in results[:1]):
+        return "on new data of this kind"
+    alike = {result.cell.split_hash for result in results}
+    return "with new starts on this split" if len(alike) == 1 and "" not in alike else "on new splits and starts"
+
+
 def _of_place(study: Study, members: Sequence[Group]) -> Iterator[Evidence]:
     """The evidence of each metric on one data set and split."""
     known = {key_of(group): samples(study, group) for group in members}
+    scope = scope_of(members)
     for measure in study.measures:
         own = {key: of_group[measure.label] for key, of_group in known.items() if measure.label in of_group}
         if own:
-            yield Evidence(members[0].place, measure.label, verdicts(own, measure.better))
+            margin, limits = study.experiment.margin(measure.label), limits_of(measure)
+            found = verdicts(own, measure.better, margin, limits)
+            yield Evidence(members[0].place, measure.label, scope, found)
+
+
+def limits_of(measure: Measure) -> tuple[float, float] | None:
+    """The limits of a metric's values; None where they have none, or are scaled by numbers of pairs."""
+    low, high = measure.record.limits if measure.source is None else (-np.inf, np.inf)
+    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
 
 def _sample(arrays: Mapping[int, Arrays], measure: Measure) -> Sample | None:

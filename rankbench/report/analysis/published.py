@@ -54,6 +54,16 @@ def _entry(study: Study, group: Group, label: str) -> Published | None:
     return None
 
 
+def is_variant(study: Study, group: Group, label: str) -> bool:
+    """Whether a solver that the experiment lists before it has the same published number beside it.
+
+    The first of them is the reproduction of that number, and the others are variants.
+    """
+    entry = _entry(study, group, label)
+    here = (one for one in study.groups if one.place.identity == group.place.identity and one.threads == group.threads)
+    return entry is not None and next(one for one in here if _entry(study, one, label) is entry).key != group.key
+
+
 def without_measurement(study: Study, data: Named) -> list[Published]:
     """The numbers that were published on this data set, which is not at hand, and that stand beside no other."""
     labels = (*(measure.label for measure in study.measures), *TIMES, PER_STEP)

@@ -1,47 +1,58 @@
-"""Solvers over the data sets of an experiment: average ranks and a critical-difference diagram (Demsar 2006)."""
+"""Solvers over the data sets of an experiment: average ranks (Demsar 2006), and what to expect of a new data set."""
 
 import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from rankbench.records.studies import Study
+import numpy as np
+
+from rankbench.core.contract import Floats
+from rankbench.records.cells import Measure
+from rankbench.records.studies import Group, Study
+from rankbench.report.analysis.evidence import limits_of, samples
 from rankbench.report.render.labels import metric_labels, solver_labels
+from rankbench.statistics import between
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rankbench.statistics.across import Ranking
-
+_FEWEST = 5  # data sets; fewer say next to nothing
 _ROW = 0.17  # inches between the names of two solvers, and between two bars
 _ASIDE = 0.035  # how far names stand beside the axis, as a share of its length
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranking of an experiment's solvers by one metric, with the names for people."""
+    """The average ranks of an experiment's solvers by one metric, 1 being the best, with the names for people."""
 
     metric: str
     better: str
     data_sets: int
-    ranking: "Ranking"
+    solvers: tuple[str, ...]  # the best first
+    ranks: tuple[float, ...]
+    alike: tuple[tuple[str, ...], ...]  # the largest runs of neighbours no two of which differ at 5 %
+    reason: str  # why nothing can be told; empty where something can
+    chances: tuple[tuple[float, float, float], ...]  # that the first is better than each other one on a new data set
 
     @property
     def text(self) -> str:
-        """The ranks, the tests, and which solvers they do not tell apart, in a few sentences."""
-        found = self.ranking
-        ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(found.solvers, found.ranks, strict=True))
+        """The ranks, which solvers are told apart, and what to expect of a new data set, in a few sentences."""
+        ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(self.solvers, self.ranks, strict=True))
         lines = [f"Average ranks by {self.metric} ({self.better} is better) over {self.data_sets} data sets: {ranks}"]
-        if not isnan(found.p):
-            lines.append(
-                f"Friedman's test that all solvers are alike: chi square {found.statistic:.2f}, p = {found.p:.2g}"
-            )
-        alike = "; ".join(" and ".join(names) for names in found.alike) or "none"
-        test = "Wilcoxon's signed-rank test at 5 %, adjusted by Holm's method"
-        return ". ".join([*lines, f"Not told apart by {test}: {alike}"]) + "."
+        alike = "; ".join(" and ".join(names) for names in self.alike) or "none"
+        test = "an exact test of all differences of average ranks at 5 %"
+        lines.append(self.reason[:1].upper() + self.reason[1:] if self.reason else f"Not told apart by {test}: {alike}")
+        chances = [
+            f"than {name} {chance:.2f} ({low:.2f} to {high:.2f})"
+            for name, (chance, low, high) in zip(self.solvers[1:], self.chances, strict=True)
+        ]
+        lines.append(f"The chance that {self.solvers[0]} is better on a new data set: {', '.join(chances)}")
+        return ". ".join(lines) + "."
 
 
 def ranks(study: Study) -> Ranks | None:
@@ -50,24 +61,74 @@ def ranks(study: Study) -> Ranks | None:
     Data sets that differ only in the settings on the axis or in the panels of the figure count once, as do splits:
     their values are averaged. A data set counts if every solver has a value on it.
     """
-    from rankbench.statistics.across import FEWEST, ranking  # noqa: PLC0415  SciPy's statistics are slow to import
-
     figure = study.experiment.figure
     measure = next((one for one in study.measures if one.label == figure.metric), study.measures[0])
-    values: dict[tuple[object, ...], dict[str, list[float]]] = {}
     names = solver_labels(study)
     swept = (figure.x, *figure.by) if figure.kind in ("sweep", "growth") else ()
+    found: dict[tuple[object, ...], dict[str, list[Group]]] = {}
     for group in study.groups:
         fixed = tuple((key, value) for key, value in group.data.settings if key not in swept)
-        own = values.setdefault((group.data.base, fixed), {})
-        own.setdefault(names[group.solver.written], []).extend(group.values(measure.label))
-    solvers = list(dict.fromkeys(name for own in values.values() for name in own))
-    whole = [own for own in values.values() if all(own.get(name) for name in solvers)]
-    if len(whole) < FEWEST or len(solvers) < 2:
+        own = found.setdefault((group.data.base, fixed), {})
+        own.setdefault(names[group.solver.written], []).append(group)
+    solvers = list(dict.fromkeys(name for own in found.values() for name in own))
+    table = {key: {name: _mean(own.get(name, ()), measure.label) for name in solvers} for key, own in found.items()}
+    whole = [key for key, means in table.items() if not any(map(isnan, means.values()))]
+    if len(whole) < _FEWEST or len(solvers) < 2:
         return None
-    table = {name: [fmean(own[name]) for own in whole] for name in solvers}
+    values = np.array([[table[key][name] for key in whole] for name in solvers])
+    return _ranked(study, measure, solvers, values, [found[key] for key in whole])
+
+
+def _ranked(study: Study, measure: Measure, solvers: list[str], values: Floats, places: list[dict[str, list[Group]]]
+            ) -> Ranks:  # fmt: skip
+    """The ranks of solvers x data sets."""
+    from rankbench.statistics.over_data import LEVEL, on_new_data, over_data  # noqa: PLC0415  slow to import
+
+    tested = over_data(values, measure.better)
+    average, likely = tested.ranks, tested.p
+    order = sorted(range(len(solvers)), key=lambda place: (average[place], solvers[place]))
+    best = order[0]
+    chances = []
+    for other in order[1:]:
+        apart = measure.sign * (values[best] - values[other])
+        errors = [_error(study, measure, own[solvers[best]], own[solvers[other]]) for own in places]
+        new = on_new_data(apart.tolist(), errors)
+        chances.append((new.chance, new.chance_low, new.chance_high))
+    names = tuple(solvers[place] for place in order)
+    same = [[likely[one][other] >= LEVEL for other in order] for one in order]
     metric = metric_labels(study)[measure.label]
-    return Ranks(metric, measure.better, len(whole), ranking(table, measure.better))
+    return Ranks(metric, measure.better, len(places), names, tuple(average[place] for place in order),
+                 _alike(names, same), tested.reason, tuple(chances))  # fmt: skip
+
+
+def _mean(groups: Iterable[Group], label: str) -> float:
+    """The mean over the repetitions of all these groups; NaN without a value."""
+    values = [value for group in groups for value in group.values(label)]
+    return fmean(values) if values else nan
+
+
+def _error(study: Study, measure: Measure, one: list[Group], other: list[Group]) -> float:
+    """The standard error of the difference of two solvers on one data set; 0 where nothing is known of its users."""
+    found = []
+    for group, match in zip(one, other, strict=False):
+        own = [samples(study, each).get(measure.label) for each in (group, match)]
+        if own[0] and own[1]:
+            pair = between({0: own[0], 1: own[1]}, measure.better, limits=limits_of(measure))
+            found.append(pair[1, 0].difference.error)
+    known = [error for error in found if not isnan(error)]
+    return fmean(known) if known else 0.0
+
+
+def _alike(solvers: Sequence[str], same: Sequence[Sequence[bool]]) -> tuple[tuple[str, ...], ...]:
+    """The runs of neighbouring ranks that are not distinguishable, none of them part of another."""
+    found: list[tuple[int, int]] = []
+    for first in range(len(solvers)):
+        end = first + 1
+        while end < len(solvers) and all(same[end][other] for other in range(first, end)):
+            end += 1
+        if end - first > 1 and not any(end <= last for _, last in found):
+            found.append((first, end))
+    return tuple(tuple(solvers[first:end]) for first, end in found)
 
 
 def draw_ranks(found: Ranks, folder: Path, name: str) -> None:
@@ -96,7 +157,7 @@ def diagram(found: Ranks) -> "Figure":
     """The critical-difference diagram: solvers at their average ranks, with bars over those not told apart."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    count, bars = len(found.ranking.solvers), len(found.ranking.alike)
+    count, bars = len(found.solvers), len(found.alike)
     depth = 1 + bars + (count + 1) // 2
     figure = Figure(figsize=(3.5, 0.7 + _ROW * depth), layout="constrained")
     axis = figure.subplots()
@@ -107,11 +168,11 @@ def diagram(found: Ranks) -> "Figure":
     for tick in range(1, count + 1):
         axis.plot([tick, tick], [0, 0.25], color="k", lw=0.8, clip_on=False)
         axis.text(tick, 0.4, str(tick), ha="center", va="bottom", fontsize=7)
-    _draw_solvers(axis, found.ranking)
+    _draw_solvers(axis, found)
     return figure
 
 
-def _draw_solvers(axis: "Axes", ranked: "Ranking") -> None:
+def _draw_solvers(axis: "Axes", ranked: Ranks) -> None:
     """Draw a line from each solver's rank to its name, the better half on the left, and the bars."""
     count, bars = len(ranked.solvers), len(ranked.alike)
     left = (count + 1) // 2

@@ -17,12 +17,13 @@ class Score:
 
     paper: str
     published: int = 0
-    inside: int = 0
-    better: int = 0
-    worse: int = 0
+    agrees: int = 0
+    higher: int = 0
+    lower: int = 0
+    untold: int = 0
+    variant: int = 0
     smaller: int = 0
     elsewhere: int = 0
-    unjudged: int = 0
     missing: int = 0
 
     def __add__(self, other: "Score") -> "Score":
@@ -33,12 +34,13 @@ class Score:
 
 _HEADINGS = {
     "published": "published",
-    "inside": "inside the interval",
-    "better": "better",
-    "worse": "worse",
+    "agrees": "agrees",
+    "higher": "higher",
+    "lower": "lower",
+    "untold": "cannot be told",
+    "variant": "of variants",
     "smaller": "at a smaller size",
     "elsewhere": "on other data",
-    "unjudged": "no interval",
     "missing": "not measured",
 }
 
@@ -76,16 +78,17 @@ def score_sheet(scores: Sequence[Score]) -> Sheet:
 def in_words(scores: Sequence[Score]) -> str:
     """The sum of the scores in one sentence."""
     total = scores[-1]
-    judged = total.inside + total.better + total.worse
+    judged = total.agrees + total.higher + total.lower + total.untold
     rest = {
         "at a smaller size than the papers'": total.smaller,
         "on other data": total.elsewhere,
-        "without an interval": total.unjudged,
+        "beside variants of a reproduction": total.variant,
         "not measured": total.missing,
     }
     parts = [f"{count} {what}" for what, count in rest.items() if count]
     if judged:
-        own = f"{total.inside} inside the measured 95 % interval, {total.better} better, {total.worse} worse"
+        own = f"{total.agrees} agree within the spreads of both, {total.higher} higher, {total.lower} lower"
+        own += f", {total.untold} cannot be told" if total.untold else ""
         parts.insert(0, f"{judged} on the papers' own data at their own size ({own})")
     return f"{total.published} published numbers: {', '.join(parts)}."
 

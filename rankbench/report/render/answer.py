@@ -6,42 +6,38 @@ from dataclasses import dataclass
 from rankbench.core.errors import safe
 from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
-from rankbench.report.analysis.evidence import evidence, verdict_of
+from rankbench.report.analysis.evidence import evidence
 from rankbench.report.render.labels import metric_labels
 from rankbench.report.render.tables import Sheet, interval_text
 from rankbench.report.rows import Row, rows
 from rankbench.report.study import mean_seconds
-from rankbench.statistics import Verdict
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One solver of a comparison: its row of the first metric, and what the users say of it."""
+    """One solver of a comparison: its row of the first metric."""
 
     group: Group
     row: Row
-    verdict: Verdict | None
 
     @property
     def said(self) -> str:
         """The verdict in words."""
-        if self.row.measured is None:
-            return self.row.status if self.row.status != "ok" else "no value"
-        if self.verdict is None or self.verdict.alone:
-            return ""
-        if self.verdict.against_best is None:
+        row = self.row
+        if row.measured is None:
+            return row.status if row.status != "ok" else "no value"
+        if row.best and row.verdict == BETTER:
             return "best"
-        return "undecided" if self.verdict.bold else f"worse, p {_probability(self.verdict.p)}"
+        word = f"equal within {row.margin:.2g}" if row.verdict == EQUAL else row.verdict
+        p = f", p {_probability(row.p)}" if row.verdict == WORSE and row.p is not None else ""
+        return f"{'best, ' if row.best and word else ''}{word}{p}"
 
 
 def ranking(study: Study) -> list[Standing]:
     """The solvers of a study of one data set and split, from best to worst by the first metric; failures last."""
     first = study.measures[0]
-    lines = [
-        Standing(row.group, row, verdict_of(study, row.group, first.label))
-        for row in rows(study)
-        if row.group and row.metric == first.label
-    ]
+    lines = [Standing(row.group, row) for row in rows(study) if row.group and row.metric == first.label]
     return sorted(lines, key=lambda line: _place(line, first))
 
 
@@ -67,17 +63,31 @@ def answer(study: Study) -> str:
     if not lines:
         return "no solver has a result"
     best, label = lines[0], metric_labels(study)[study.measures[0].label]
-    equal = [name_of(line) for line in lines[1:] if line.row.bold]
     interval = interval_text(best.row)
     value = f"{best.row.measured:.4f}" + (f", 95 % {interval}" if interval else "")
     said = f"{name_of(best)} has the best {label}: {value}"
     if len(lines) == 1:
         return f"{said}; there is no other solver to compare it with"
+    return "; ".join([said, *_against(study, lines[1:])])
+
+
+def _against(study: Study, others: list[Standing]) -> Iterator[str]:
+    """What is said of the best against all others: a clause for those it beats, equals, and is not told from."""
     first = study.measures[0].label
-    users = min((one.users for one in evidence(study).values() if one.label == first and one.verdicts), default=0)
-    if not equal:
-        return f"{said}; {_counted(users)} enough to tell it from all others"
-    return f"{said}; {_counted(users)} too few to tell {_joined(equal)} from it"
+    scope = next((one.scope for one in evidence(study).values() if one.label == first), "")
+    by_word = {word: [line for line in others if line.row.verdict == word] for word in (WORSE, EQUAL, OPEN)}
+    if not any(by_word.values()):
+        return
+    if worse := by_word[WORSE]:
+        beaten = "all others" if len(worse) == len(others) else joined([name_of(line) for line in worse])
+        yield f"{scope} it is better than {beaten}"
+    if equal := by_word[EQUAL]:
+        margin = equal[0].row.margin
+        yield f"{scope} it is equal to {joined([name_of(line) for line in equal])} within {margin:.2g}"
+    for line in by_word[OPEN]:
+        needed = line.row.settled_by
+        ending = f": {needed} would settle it" if needed else f" ({line.row.reason})" if line.row.reason else ""
+        yield f"against {name_of(line)} it is open{ending}"
 
 
 def failures(study: Study) -> list[str]:
@@ -121,9 +131,6 @@ def _probability(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
-def _counted(users: int) -> str:
-    return "1 user is" if users == 1 else f"{users} users are"
-
-
-def _joined(names: list[str]) -> str:
+def joined(names: list[str]) -> str:
+    """Names as a list in words."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from rankbench.experiments import Budget
 from rankbench.records.studies import Study
 from rankbench.report.analysis.durations import at_a_time, elapsed, spelled
@@ -98,7 +100,8 @@ def _pairs(study: Study) -> Iterator[str]:
     for group in study.groups:
         known = samples(study, group) if over_pairs else {}
         for sample in (known[label] for label in over_pairs if label in known):
-            pairs, users = sample.weights[0][sample.counted[0]].sum(), int(sample.counted[0].sum())
+            counted = ~np.isnan(sample.values[0])
+            pairs, users = sample.weights[0][counted].sum(), int(counted.sum())
             found.setdefault(place_label(study, group.place), f"{int(pairs):,} of {users:,} users")
     yield from (f"{name}: {count}" for name, count in found.items())
 

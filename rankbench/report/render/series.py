@@ -29,7 +29,7 @@ _DECADES = 1.5  # positive numbers that span more than this get a logarithmic ax
 _CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
 _FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
 _APART = 0.08  # of the axis: lines that are nearer to the others than this are not far from them
-_INTERVAL = "95 % interval over users"
+_INTERVAL = "95 % interval"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class _Question:
     good: tuple[Group, ...]
     label: str
     names: Mapping[str, str]
-    over_users: bool  # whether the spread is the interval over users, not the range over repetitions
+    over_users: bool  # whether the spread is the interval of the mean, not the range over repetitions
 
     def name(self, group: Group) -> str:
         """The name of a group's solver."""
@@ -53,7 +53,7 @@ class _Question:
         if not values:
             return line
         found = verdict_of(self.study, group, self.label) if self.over_users else None
-        ends = (found.interval.low, found.interval.high) if found else (min(values), max(values))
+        ends = (found.mean.low, found.mean.high) if found else (min(values), max(values))
         return line.at(x, fmean(values), *ends)
 
 
@@ -126,7 +126,7 @@ def _over_users(study: Study, good: Iterable[Group], label: str) -> bool:
     if study.experiment.figure.kind not in ("sweep", "bars"):
         return False
     found = [verdict_of(study, group, label) for group in good if group.values(label)]
-    return all(one is not None and 0 < one.interval.high - one.interval.low < inf for one in found)
+    return all(one is not None and 0 < one.mean.high - one.mean.low < inf for one in found)
 
 
 def _spread(question: _Question, panels: Iterable[Panel]) -> str:

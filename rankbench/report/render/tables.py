@@ -11,7 +11,7 @@ from rankbench.core.errors import safe
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.metrics import RULES
 from rankbench.records.studies import Study
-from rankbench.report.analysis.evidence import evidence
+from rankbench.report.analysis.evidence import Evidence, evidence
 from rankbench.report.analysis.published import (
     LOOKALIKE,
     remarks,
@@ -21,15 +21,17 @@ from rankbench.report.rows import COLUMNS, Pace, Row, rows
 from rankbench.report.study import (
     varies_threads,
 )
+from rankbench.statistics.decisions import BETTER, EQUAL
 
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
 DISTURBED = "*"  # marks unreliable times
 _MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
 VERDICTS = (
-    "`±` is the standard deviation between repetitions. The 95 % interval says how far a mean would move with other "
-    "users: a BCa bootstrap over users, each drawn with all of their repetitions. Bold: not distinguishable from the "
-    "best mean on the same data, by a paired permutation test over users at 5 %, adjusted for several solvers by "
-    "Holm's method."
+    "`±` is the standard deviation between repetitions. Each solver is held against the best other one, on the same "
+    "users and repetitions: *better*, *worse*, *equal* within the margin, or *open*, with the interval of the "
+    "difference. Intervals and verdicts cover other users, splits, searches and starts, as far as repetitions draw "
+    "them anew; of all groups of equal solvers at most 5 % have one that is called worse. The margin is a hundredth of "
+    "the best mean where the experiment sets none. Bold: not worse than the best, by several repetitions."
 )
 
 
@@ -40,7 +42,7 @@ class Sheet:
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
     lines: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, int]]  # (line, column) of what is not distinguishable from the best on the same data
+    best: frozenset[tuple[int, int]]  # (line, column) of what is not worse than the best on the same data
     solvers: tuple[str, ...] = ()  # the solver of each line as the user wrote it, where every line has one
 
     def __post_init__(self) -> None:
@@ -109,15 +111,32 @@ def timing_notes(study: Study) -> list[str]:
 
 
 def verdict_notes(study: Study) -> list[str]:
-    """Where the users of a data set cannot tell its solvers apart, and the differences that they would show."""
-    found = [one for one in evidence(study).values() if len(one.verdicts) > 1 and not one.tells]
-    lines = []
-    for one in found:
-        line = f"{place_text(study, one.place)}, {one.label}: no solver can be told from the best one"
-        seen = one.detectable
-        more = f"; with {one.users} users, differences from about {seen:.2g} up would show" if seen else ""
-        lines.append(f"{line}{more}.")
-    return lines
+    """Which verdicts are open, what would settle them, and the differences that would show."""
+    found = [one for one in evidence(study).values() if len(one.verdicts) > 1]
+    scopes = sorted({one.scope for one in found})
+    lines = [f"Verdicts speak of what happens {' or '.join(scopes)}."] if scopes else []
+    if any(one.repetitions == 1 for one in found):
+        lines.append("Of one repetition nothing is bold: another split or start may give another order.")
+    open_ones = [one for one in found if one.open]
+    return [*lines, *(_open_line(study, one) for one in open_ones)]
+
+
+def _open_line(study: Study, one: Evidence) -> str:
+    """How many verdicts are open in one place by one metric, and what would settle them."""
+    needed = [verdict.decision.settled_by for verdict in one.open.values()]
+    where = f"{place_text(study, one.place)}, {one.label}"
+    count = f"{len(one.open)} of {_count(len(one.verdicts) - 1, 'verdict')} on other solvers"
+    parts = [f"{where}: {count} open against the best, with a margin of {one.margin:.2g}"]
+    if seen := one.detectable:
+        parts.append(f"with {_count(one.users, 'user')} and {_count(one.repetitions, 'repetition')} a difference of "
+                     f"{seen:.2g} would show with a probability of .8")  # fmt: skip
+    if any(needed):
+        parts.append(f"the nearest to settle needs {min(filter(None, needed), key=len)}")
+    return "; ".join(parts) + "."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
 def definitions(study: Study) -> list[str]:
@@ -162,14 +181,14 @@ def csv_text(columns: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
 
 
 def to_markdown(table: Sheet) -> str:
-    """A table in Markdown, with what is not distinguishable from the best in bold."""
+    """A table in Markdown, with what is not worse than the best in bold."""
     lines = [list(table.headings), ["---:" if numeric else "---" for numeric in table.numeric]]
     lines += table.written(_pipe_safe, lambda text: f"**{_pipe_safe(text)}**")
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def to_latex(table: Sheet) -> str:
-    """A LaTeX tabular for booktabs, with what is not distinguishable from the best in bold."""
+    """A LaTeX tabular for booktabs, with what is not worse than the best in bold."""
     columns = "".join("r" if numeric else "l" for numeric in table.numeric)
     head = [_tex(heading) for heading in table.headings]
     lines = table.written(_tex, lambda text: rf"\textbf{{{_tex(text)}}}")
@@ -186,7 +205,8 @@ def _columns(study: Study, table: Sequence[Row]) -> list[Column]:
         own = [row for row in table if row.metric == measure.label]
         columns.append(Column(names[measure.label], measure.label, measured_text, measured=True))
         if any(row.low is not None for row in own):
-            columns.append(Column("95 %", measure.label, interval_text))
+            several = any(row.verdict for row in own)
+            columns.append(Column("against the best" if several else "95 %", measure.label, against_text))
         if published := [row for row in own if row.published is not None]:
             heading, number = _published_column(published)
             columns.append(Column(heading, measure.label, number))
@@ -277,13 +297,27 @@ def interval_text(row: Row) -> str:
     return "" if row.low is None else f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}"
 
 
+def against_text(row: Row) -> str:
+    """What is said of a solver against the best other one, with the interval of their difference.
+
+    Where there is no other solver it is the interval of the mean.
+    """
+    if not row.verdict:
+        return interval_text(row)
+    word = f"equal within {row.margin:.2g}" if row.verdict == EQUAL else row.verdict
+    if row.difference_low is None or row.difference_high is None:
+        return f"{word}: {row.reason}"
+    ends = " to ".join(f"{end:+.4f}".replace("-", "−") for end in (row.difference_low, row.difference_high))
+    return f"{'best, ' if row.best and row.verdict != BETTER else ''}{word}, {ends}"
+
+
 def published_text(row: Row) -> str:
     """The published number with its spread, if one was published."""
     return _rounded(row.published, 4) + ("" if row.published_sd is None else f" ± {row.published_sd:.4f}")
 
 
 def _best(lines: list[Mapping[str, Row]], columns: list[Column], start: int) -> frozenset[tuple[int, int]]:
-    """The (line, column) of each measured number that is not distinguishable from the best one on the same data."""
+    """The (line, column) of each measured number that is not worse than the best one on the same data."""
     return frozenset(
         (number, index)
         for index, column in enumerate(columns, start=start)

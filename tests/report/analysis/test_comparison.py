@@ -13,8 +13,9 @@ from rankbench.core.errors import UserError
 from rankbench.records.cells import Selection
 from rankbench.records.results import Counted
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.comparison import BETTER, COLUMNS, SAME, UNSEEN, WORSE, between, sheet_of, to_csv, within
+from rankbench.report.analysis.comparison import COLUMNS, between, sheet_of, to_csv, within
 from rankbench.report.study import study
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE
 
 pytestmark = pytest.mark.slow
 
@@ -43,16 +44,16 @@ def test_each_two_solvers_are_compared_by_each_metrics_direction(tmp_path):
     assert found["global", "sgd", "ndcg@5"].verdict == BETTER
     assert found["global", "sgd", "pairwise-error"].verdict == WORSE  # a larger error
     alike = found["sgd", "mf", "ndcg@5"]
-    assert (alike.verdict, alike.difference, alike.p, alike.ties) == (SAME, 0, 1, 40)
+    assert (alike.verdict, alike.difference, alike.p, alike.ties) == (EQUAL, 0, 1, 20)
     higher = found["global", "sgd", "ndcg@5"]
-    assert higher.difference == pytest.approx(0.1) and (higher.wins, higher.losses) == (40, 0)
+    assert higher.difference == pytest.approx(0.1) and (higher.wins, higher.losses) == (20, 0)
     assert found["global", "sgd", "pairwise-error"].wins == 0
     assert higher.low <= higher.difference <= higher.high
 
 
 def test_what_chance_explains_is_no_difference(tmp_path):
     found = within(kept(tmp_path, {"global": 0.5, "sgd": 0.5, "mf": 0.5}, shaken))
-    assert {one.verdict for one in found} == {UNSEEN}
+    assert {one.verdict for one in found} == {OPEN}
 
 
 def test_p_values_are_adjusted_for_the_number_of_comparisons(tmp_path):
@@ -64,7 +65,12 @@ def test_p_values_are_adjusted_for_the_number_of_comparisons(tmp_path):
     three = within(kept(tmp_path / "three", {"sgd": 0.52, "mf": 0.51}, drifting, repetitions=1))
     alone, among = (next(one for one in found if one.metric == "ndcg@5") for found in (two, three))
     assert (alone.first, alone.second) == (among.first, among.second) == ("global", "sgd")
-    assert alone.p < among.p <= 3 * alone.p
+    assert alone.p < among.p and alone.low > among.low
+
+
+def test_a_margin_replaces_those_of_the_experiment(tmp_path):
+    assert {one.verdict for one in within(kept(tmp_path), margin=0.5)} == {EQUAL}
+    assert {one.margin for one in within(kept(tmp_path), margin=0.5)} == {0.5}
 
 
 def test_speeds_are_compared_within_one_machine_only(tmp_path):
@@ -85,7 +91,7 @@ def test_two_folders_are_compared_solver_by_solver(tmp_path):
     before, after = kept(tmp_path / "before"), kept(tmp_path / "after", {"sgd": 0.4}, solvers=("global", "sgd"))
     found = {(one.first, one.metric): one.verdict for one in between(before, after, ("before", "after"))}
     assert found == {
-        ("global in before", "pairwise-error"): SAME, ("global in before", "ndcg@5"): SAME,
+        ("global in before", "pairwise-error"): EQUAL, ("global in before", "ndcg@5"): EQUAL,
         ("sgd in before", "pairwise-error"): BETTER, ("sgd in before", "ndcg@5"): WORSE,
     }  # fmt: skip
 
@@ -100,7 +106,7 @@ def test_runs_with_other_users_are_refused(tmp_path):
     one = kept(tmp_path / "one")
     fewer = {name: {"counted": (Counted(19, 0), Counted(19, 0))} for name in VALUES}
     other = kept(tmp_path / "other", arrays=lambda cell, value: around(cell, value, users=19), changes=fewer)
-    with pytest.raises(UserError, match="values of 38 users and the other of 40"):
+    with pytest.raises(UserError, match="values of 19 and 20 users"):
         between(one, other, ("one", "other"))
 
 
@@ -108,6 +114,7 @@ def test_what_differs_is_bold_and_the_csv_holds_every_digit(tmp_path):
     found = within(kept(tmp_path))
     table = sheet_of(found)
     bold = {table.lines[line][column] for line, column in table.best}
+    assert any(line[-1].startswith("equal within") for line in table.lines)
     assert bold == {BETTER, WORSE} and len(table.headings) == len(table.lines[0]) == len(table.numeric)
     back = list(csv.DictReader(io.StringIO(to_csv(found))))
     assert [float(line["difference"]) for line in back] == [one.difference for one in found]

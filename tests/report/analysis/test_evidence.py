@@ -14,6 +14,7 @@ from rankbench.report.analysis.evidence import evidence, verdict_of
 from rankbench.report.render.tables import VERDICTS, definitions, notes, sheet
 from rankbench.report.rows import rows
 from rankbench.report.study import cached_by_study
+from rankbench.statistics.decisions import BETTER, EQUAL, WORSE
 
 SOLVERS = ("global", "sgd[rank=2]", "sgd[rank=3]")
 
@@ -60,46 +61,61 @@ def nothing(cell, value):
 def test_a_row_has_the_interval_of_its_mean_and_the_difference_from_the_best(study):
     found = {row.settings.partition(",")[0]: row for row in rows(study()) if row.metric == "ndcg@5"}
     for row in found.values():
-        assert row.low < row.measured < row.high and row.high - row.low < 0.01
-    best = found["rank=3"]
-    assert best.bold and best.p is None and best.effect is None
-    assert not found["rank=2"].bold and found["rank=2"].p < 1e-3
-    assert found["rank=2"].effect is None  # the difference is the same for every user, so nothing to compare it with
+        assert row.low < row.measured < row.high and row.high - row.low < 0.02
+    best, second = found["rank=3"], found["rank=2"]
+    assert best.best and best.bold and best.verdict == BETTER and best.rival == "sgd[rank=2]"
+    assert not second.bold and second.verdict == WORSE and second.rival == "sgd[rank=3]" and second.p < 1e-3
+    assert second.difference == pytest.approx(-0.1) and second.margin == pytest.approx(0.007)
+    assert second.reason == "the same difference for every user" and second.chance == 0
 
 
-def test_what_cannot_be_told_from_the_best_is_bold_too(study):
-    def noisy(cell, value):
-        rng = np.random.default_rng([cell.place.repetition, SOLVERS.index(cell.solver.written)])
-        return {measure.label: value + 0.1 * rng.standard_normal(20) for measure in cell.measures}
+def noisy(cell, value):
+    """Values of 20 users in each repetition that every solver draws for itself."""
+    rng = np.random.default_rng([cell.place.repetition, SOLVERS.index(cell.solver.written)])
+    return {measure.label: value + 0.1 * rng.standard_normal(20) for measure in cell.measures}
 
-    found = study((0.5, 0.7, 0.701), arrays=noisy)
+
+def test_what_is_not_worse_than_the_best_is_bold_too(study):
+    found = study((0.5, 0.7, 0.701), arrays=noisy, repetitions=3)
     table = sheet(found)
     column = table.headings.index("NDCG@5")
     assert {line for line, place in table.best if place == column} == {1, 2}
     told = [row for row in rows(found) if row.metric == "ndcg@5" and not row.bold]
-    assert len(told) == 1 and -4 < told[0].effect < -1  # 0.2 below the best, with differences of about 0.14
-    assert not any("ndcg@5" in line for line in notes(found))  # one of the three is told apart
-
-
-def test_a_table_that_cannot_tell_says_so_and_what_it_could_have_seen(study):
-    found = study((0.5, 0.5, 0.5))
+    assert len(told) == 1 and told[0].verdict == WORSE
+    assert told[0].difference_low < -0.2 < told[0].difference_high < 0
     (line,) = [line for line in notes(found) if "ndcg@5" in line]
-    assert line.endswith("ndcg@5: no solver can be told from the best one.")  # nothing differs, nothing to expect
+    assert "1 of 2 verdicts on other solvers open against the best, with a margin of 0.007" in line
+    assert "with 20 users and 3 repetitions a difference of 0." in line and "would show" in line and "needs" in line
 
-    def shaken(cell, value):
-        rng = np.random.default_rng([7, SOLVERS.index(cell.solver.written)])
-        return {measure.label: 0.5 + 0.1 * rng.standard_normal(20) for measure in cell.measures}
 
-    (line,) = [line for line in notes(study((0.5, 0.5, 0.5), arrays=shaken, metrics=("ndcg@5",))) if "told" in line]
-    assert "; with 40 users, differences from about 0.0" in line
+def test_of_one_repetition_nothing_is_bold_and_a_note_says_so(study):
+    found = study((0.5, 0.7, 0.701), arrays=noisy, repetitions=1)
+    assert sheet(found).best == frozenset()
+    said = notes(found)
+    assert "Verdicts speak of what happens on this split." in said
+    assert any(line.startswith("Of one repetition nothing is bold") for line in said)
+
+
+def test_what_verdicts_speak_of_is_what_repetitions_draw_anew(study):
+    assert "Verdicts speak of what happens on new data of this kind." in notes(study())
+
+
+def test_a_margin_of_the_experiment_is_that_of_its_verdicts(study):
+    found = study((0.5, 0.7, 0.701), margins=(("ndcg@5", 0.5),))
+    words = {row.metric: {one.verdict for one in rows(found) if one.metric == row.metric} for row in rows(found)}
+    assert words["ndcg@5"] == {EQUAL} and WORSE in words["pairwise-error"]
+    assert "equal within 0.5" in "".join(text for line in sheet(found).lines for text in line)
+
+
+def test_solvers_that_do_not_differ_are_equal(study):
+    found = study((0.5, 0.5, 0.5))
+    assert {row.verdict for row in rows(found)} == {EQUAL} and all(row.bold for row in rows(found))
 
 
 def test_results_without_values_for_users_have_no_interval_and_nothing_in_bold(study):
     found = study(arrays=nothing)
-    assert {(row.low, row.high, row.p, row.effect, row.bold) for row in rows(found)} == {
-        (None, None, None, None, False)
-    }
-    assert sheet(found).best == frozenset() and "95 %" not in sheet(found).headings
+    assert {(row.low, row.high, row.p, row.verdict, row.bold) for row in rows(found)} == {(None, None, None, "", False)}
+    assert sheet(found).best == frozenset() and "against the best" not in sheet(found).headings
     assert VERDICTS not in definitions(found) and VERDICTS in definitions(study(values=(0.1, 0.2, 0.3)))
 
 
@@ -110,7 +126,7 @@ def test_one_solver_alone_is_not_bold_and_has_its_interval(study, tmp_path):
         run.keep(made_up(cell, 0.5), around(cell, 0.5))
     found = run.study()
     assert sheet(found).best == frozenset() and all(row.low is not None for row in rows(found))
-    assert not [line for line in notes(found) if "told" in line]
+    assert not [line for line in notes(found) if "Verdicts" in line]
 
 
 def test_an_average_over_pairs_is_weighed_by_its_pairs(study):
@@ -125,10 +141,8 @@ def test_an_average_over_pairs_is_weighed_by_its_pairs(study):
     group = found.groups[0]
     verdict = verdict_of(found, group, label)
     pairs = np.arange(1.0, 21.0)
-    assert verdict.interval.mean == pytest.approx(
-        (0.5 + 0.01 * np.linspace(-1, 1, 20)) @ pairs / pairs.sum(), rel=1e-12
-    )
-    assert verdict.interval.high - verdict.interval.low < 0.01  # the plain values spread a hundred times as far
+    assert verdict.mean.mean == pytest.approx((0.5 + 0.01 * np.linspace(-1, 1, 20)) @ pairs / pairs.sum(), rel=1e-12)
+    assert verdict.mean.high - verdict.mean.low < 0.01  # the plain values spread a hundred times as far
 
 
 def test_an_average_over_pairs_whose_pairs_are_unknown_has_no_interval(study):
@@ -166,5 +180,5 @@ def test_a_run_stores_the_pairs_behind_an_average_over_pairs(tmp_path, split):
     stored = values_of(tmp_path / "tiny" / "cells", result.cell)
     assert set(stored) == {label, pairs_of(label)} and stored[pairs_of(label)].max() > 1
     verdict = verdict_of(found, found.groups[0], label)
-    assert verdict.interval.mean == pytest.approx(result.value(label), rel=1e-12)
-    assert verdict.interval.low < verdict.interval.mean < verdict.interval.high
+    assert verdict.mean.mean == pytest.approx(result.value(label), rel=1e-12)
+    assert verdict.mean.low < verdict.mean.mean < verdict.mean.high

@@ -18,7 +18,7 @@ from rankbench.names import Pattern
 from rankbench.records.cells import Skip, skip_lines
 from rankbench.records.results import Point
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.costs import cost_tables
+from rankbench.report.analysis.asked import asked_tables
 from rankbench.report.analysis.exponents import COLUMNS, exponent_sheet, exponents_to_csv
 from rankbench.report.analysis.families import split_by_input
 from rankbench.report.analysis.growth import courses
@@ -179,7 +179,7 @@ def test_results_that_did_not_end_well_leave_no_figure_and_no_table(study):
     found = study()
     entries = tuple(replace(entry, result=replace(entry.result, status="failed")) for entry in found.entries)
     nothing = altered(found, entries=entries)
-    assert drawing(nothing) is None and exponent_sheet(nothing) is None and cost_tables(nothing) == []
+    assert drawing(nothing) is None and exponent_sheet(nothing) is None and asked_tables(nothing) == []
 
 
 def test_the_report_and_the_command_have_the_table(study, tmp_path, monkeypatch, capsys):

@@ -45,37 +45,37 @@ def counts(found):
     return {name: count for name, count in vars(score).items() if count and name != "paper"}
 
 
-def test_a_number_in_the_interval_is_inside_and_others_are_better_or_worse_by_the_metrics_direction(study):
-    assert counts(study((0.5, 0.9))) == {"published": 2, "inside": 1, "worse": 1}
-    assert counts(study((0.4, 0.6))) == {"published": 2, "inside": 1, "better": 1}
-    assert counts(study((0.25, 0.9), metric="pairwise-error")) == {"published": 2, "inside": 1, "better": 1}
+def test_a_number_within_the_spreads_agrees_and_others_are_higher_or_lower(study):
+    assert counts(study((0.5, 0.9))) == {"published": 2, "agrees": 1, "lower": 1}
+    assert counts(study((0.4, 0.6))) == {"published": 2, "agrees": 1, "higher": 1}
+    assert counts(study((0.25, 0.9), metric="pairwise-error")) == {"published": 2, "agrees": 1, "lower": 1}
 
 
 def test_numbers_that_cannot_be_compared_are_counted_by_the_reason(study):
     assert counts(study(full=False)) == {"published": 2, "smaller": 2}
     assert counts(study(on=Pattern("ml-1m"))) == {"published": 2, "elsewhere": 2}
-    assert counts(study(arrays=lambda cell, value: {})) == {"published": 2, "unjudged": 2}
-    assert counts(study(kept=("global",))) == {"published": 2, "inside": 1, "missing": 1}
+    assert counts(study(repetitions=1)) == {"published": 2, "untold": 2}
+    assert counts(study(kept=("global",))) == {"published": 2, "agrees": 1, "missing": 1}
 
 
 def test_papers_are_told_apart_and_added_up(study):
     found = scoreboard([study(paper="one"), study(paper="two", full=False), study(paper="one")])
     assert [score.paper for score in found] == ["one", "two", TOTAL]
     assert [score.published for score in found] == [4, 2, 6]
-    assert found[-1] == Score(TOTAL, 6, inside=2, worse=2, smaller=2)
+    assert found[-1] == Score(TOTAL, 6, agrees=2, lower=2, smaller=2)
 
 
 def test_in_words_everything_is_counted_once(study):
     assert in_words(scoreboard([study(), study(full=False)])) == (
-        "4 published numbers: 2 on the papers' own data at their own size (1 inside the measured 95 % interval, "
-        "0 better, 1 worse), 2 at a smaller size than the papers'."
+        "4 published numbers: 2 on the papers' own data at their own size (1 agree within the spreads of both, "
+        "0 higher, 1 lower), 2 at a smaller size than the papers'."
     )
     assert in_words(scoreboard([study(on=Pattern("ml-1m"))])) == "2 published numbers: 2 on other data."
 
 
 def test_columns_without_a_count_are_left_out(study):
     table = score_sheet(scoreboard([study()]))
-    assert table.headings == ("paper", "published", "inside the interval", "worse")
+    assert table.headings == ("paper", "published", "agrees", "lower")
     assert table.lines[-1] == (TOTAL, "2", "1", "1")
 
 

@@ -29,9 +29,11 @@ pytestmark = pytest.mark.slow
 def study(tmp_path):
     """Makes a study of global 0.5 and sgd 0.6, beside these published numbers of both."""
 
-    def made(numbers=(0.5, 0.9), full=True, on=None, arrays=around, changes=None, to="results", **of_experiment):
+    def made(
+        numbers=(0.5, 0.9), full=True, on=None, arrays=around, changes=None, sd=0.02, to="results", **of_experiment
+    ):
         published = tuple(
-            Published(Pattern(name), "ndcg@5", value, sd=0.25, on=on)
+            Published(Pattern(name), "ndcg@5", value, sd=sd, on=on)
             for name, value in zip(("global", "sgd"), numbers, strict=False)
         )
         run = prepared(tmp_path / to, tiny(**{"published": published, **of_experiment}), Selection(full=full))
@@ -51,27 +53,31 @@ def lines_of(study):
 
 def test_each_published_number_has_a_line_with_difference_interval_and_verdict(study):
     table = published_sheet(study())
-    assert table.headings == ("data", "solver", "metric", "published", "measured", "difference", "95 %", "verdict")
+    assert table.headings == ("data", "solver", "metric", "published", "measured", "difference", "expected", "verdict")
     first, second = table.lines
-    assert first[1:6] == ("global[lam=10]", "ndcg@5", "0.5000 ± 0.2500", "0.5000 ± 0.0000", "+0.0000")
-    assert second[5] == "−0.3000" and (first[7], second[7]) == ("inside the interval", "worse")
-    low, high = map(float, second[6].split(" to "))
-    assert low < 0.6 < high
+    assert first[1:6] == ("global[lam=10]", "ndcg@5", "0.5000 ± 0.0200", "0.5000 ± 0.0000", "+0.0000")
+    assert second[5] == "−0.3000" and (first[7], second[7]) == ("agrees", "lower")
+    assert 0 < float(second[6].removeprefix("up to ")) < 0.3
     assert table.best == {(1, 4)} and table.solvers == ("global[lam=10]", "sgd[rank=2]")
 
 
 def test_what_cannot_be_judged_says_why(study):
     assert {line[7] for line in published_sheet(study(full=False)).lines} == {"smaller size"}
     assert {line[7] for line in published_sheet(study(on=Pattern("ml-1m"))).lines} == {"other data than MovieLens 1M"}
-    assert {line[7] for line in published_sheet(study(arrays=lambda cell, value: {}, to="bare")).lines} == {
-        "no interval"
-    }
+    assert {line[7] for line in published_sheet(study(repetitions=1, sd=None, to="bare")).lines} == {"cannot be told"}
+
+
+def test_one_solver_is_the_reproduction_of_a_number_and_others_are_its_variants(study):
+    found = study(numbers=(0.5, 0.6), solvers=("sgd[rank=3]", "global", "sgd[rank=2]"))
+    lines = published_sheet(found).lines
+    assert [line[1] for line in lines] == ["sgd[rank=3]", "global", "sgd[rank=2]"]
+    assert [line[7] for line in lines] == ["agrees", "agrees", "variant"]
 
 
 def test_without_a_measured_number_there_is_no_difference(study):
     failed = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
     lines = published_sheet(study(changes=failed)).lines
-    assert [line[3:6] for line in lines] == [("0.5000 ± 0.2500", "", ""), ("0.9000 ± 0.2500", "", "")]
+    assert [line[3:6] for line in lines] == [("0.5000 ± 0.0200", "", ""), ("0.9000 ± 0.0200", "", "")]
 
 
 def test_without_published_numbers_there_is_no_table_of_them(study):
@@ -81,8 +87,8 @@ def test_without_published_numbers_there_is_no_table_of_them(study):
 def test_the_scoreboard_counts_the_verdicts_of_the_tables(study):
     found = study()
     verdicts = [finding(found, row) for row in rows(found) if row.published is not None]
-    assert verdicts == [Finding.INSIDE, Finding.WORSE]
-    assert (scoreboard([found])[0].inside, scoreboard([found])[0].worse) == (1, 1)
+    assert verdicts == [Finding.AGREES, Finding.LOWER]
+    assert (scoreboard([found])[0].agrees, scoreboard([found])[0].lower) == (1, 1)
 
 
 def test_the_facts_say_how_the_numbers_were_made(study):
@@ -147,9 +153,9 @@ def test_page_and_markdown_have_the_same_table_and_facts(study, tmp_path):
     )
     for line in (*published_sheet(found).lines, *([line] for fact in facts(found) for line in fact.lines)):
         assert line[-1] in text and line[-1] in html
-    assert "| data | solver | metric | published | measured | difference | 95 % | verdict |" in text
+    assert "| data | solver | metric | published | measured | difference | expected | verdict |" in text
     assert "- split hashes: " in text and "<dt>split hashes</dt>" in html
-    assert '<td class="worse">worse</td>' in html and '<td class="inside">inside the interval</td>' in html
+    assert '<td class="lower">lower</td>' in html and '<td class="agrees">agrees</td>' in html
 
 
 def test_the_command_and_the_time_of_all_cells_are_told(study):
@@ -165,7 +171,7 @@ def test_the_page_of_differences_has_each_published_number_and_the_reasons(study
     write_report(ResultsFolder(tmp_path / "results", print), print, tmp_path / "report")
     text = (tmp_path / "report" / "differences.md").read_text()
     assert "### tiny" in text and "Ties explain it" in text
-    assert "| −0.3000 |" in text and "| 0.9000 ± 0.2500 |" in text
+    assert "| −0.3000 |" in text and "| 0.9000 ± 0.0200 |" in text
     page_text = (tmp_path / "report" / "index.html").read_text()
     assert "Differences from the paper" in page_text and "Ties explain it" in page_text
     assert (

@@ -27,7 +27,9 @@ from rankbench.report.render.figures import MARKERS, figure_of, lay_out, style
 from rankbench.report.render.ranking_functions import Basis, figure_of_basis
 from rankbench.report.render.series import drawing
 from rankbench.report.study import speed_ups
-from rankbench.statistics import Interval, Verdict
+from rankbench.statistics import Verdict
+from rankbench.statistics.decisions import undecided
+from rankbench.statistics.estimates import Estimate
 
 pytestmark = pytest.mark.slow
 
@@ -78,9 +80,10 @@ def made(name, full):
 
 
 def interval_of(study, group, label):
-    """A made-up interval over users, which is not centred."""
+    """A made-up interval, which is not centred."""
     mean = fmean(group.values(label))
-    return Verdict(Interval(mean, 0.9 * mean, 1.2 * mean, 20), None, 1.0, bold=True, alone=False)
+    found = Estimate(mean, 0.9 * mean, 1.2 * mean, 0.1 * mean, 20, 1, 0.0)
+    return Verdict(found, undecided("made up", 0.0), None, best=False, alone=False, first=(0.5, 0.0, 1.0))
 
 
 @pytest.fixture(scope="module", params=EVERY, ids=lambda one: f"{one[0]}-{'full' if one[1] else 'quick'}")
@@ -228,7 +231,7 @@ def test_whiskers_are_the_intervals_over_users_or_the_range_over_repetitions(dra
             for label in labels
             for one in values_of(study, label)
         }
-        assert found.spread == "95 % interval over users"
+        assert found.spread == "95 % interval"
     else:
         expected = {tuple(np.round([min(one), max(one)], 9)) for label in labels for one in values_of(study, label)}
         several = study.experiment.repetitions > 1

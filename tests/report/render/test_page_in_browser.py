@@ -15,7 +15,6 @@ from rankbench.report.analysis.ranks import Ranks
 from rankbench.report.render.page import PLOTLY, page
 from rankbench.report.render.series import drawing
 from rankbench.report.sections import Section
-from rankbench.statistics.across import ranking
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +30,9 @@ FIGURES = {
 }
 DATA = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=20,items=31,per_user=20]")
 PUBLISHED = (Published(Pattern("global"), "ndcg@5", 0.75),)
-RANKS = Ranks("NDCG@5", "higher", 5, ranking({"one": [0.1] * 5, "two": [0.2] * 5, "three": [0.3] * 5}, "higher"))
+RANKS = Ranks(
+    "NDCG@5", "higher", 5, ("three", "two", "one"), (1.0, 2.0, 3.0), (("three", "two"),), "", ((0.9, 0.5, 1.0),) * 2
+)
 FAILED = {"status": "failed", "reason": EVIL, "curve": (), "counted": ()}
 
 

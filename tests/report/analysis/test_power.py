@@ -1,0 +1,45 @@
+"""What more repetitions would show, as a dry run and Python say it."""
+
+import numpy as np
+import pytest
+from helpers import made_up, prepared, rankbench, tiny, tiny_toml
+
+from rankbench.api.experiments import Outcome
+
+pytestmark = pytest.mark.slow
+
+
+def shaken(cell, value):
+    """Values of users that differ between solvers and repetitions."""
+    rng = np.random.default_rng([cell.place.repetition, len(cell.solver.name)])
+    return {measure.label: value + 0.1 * rng.standard_normal(20) for measure in cell.measures}
+
+
+def kept(out, repetitions):
+    """Made-up results of the tiny experiment."""
+    run = prepared(out, tiny(repetitions=repetitions))
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.5), shaken(cell, 0.5))
+    return run.study()
+
+
+def test_more_repetitions_show_smaller_differences_and_take_longer(tmp_path):
+    found = Outcome(kept(tmp_path, 3)).power((3, 10))
+    assert list(found.columns) == ["data", "split", "metric", "users", "repetitions", "difference", "seconds"]
+    assert len(found) == 2 * 2 and set(found.users) == {20}
+    few, more = (found[found.repetitions == count] for count in (3, 10))
+    assert (more.difference.to_numpy() < few.difference.to_numpy()).all()
+    assert few.seconds.tolist() == pytest.approx([18.0, 18.0])  # two cells of three seconds in each repetition
+
+
+def test_a_dry_run_says_it(tmp_path, monkeypatch, capsys):
+    path = tiny_toml(tmp_path, repetitions="3")
+    out = str(tmp_path / "results")
+    assert rankbench(monkeypatch, "run", path, "--dry-run", "--out", out) == 0
+    assert "two repetitions (-r 2) are a pilot that says it" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "run", path, "-q", "--no-report", "--out", out) == 0
+    capsys.readouterr()
+    assert rankbench(monkeypatch, "run", path, "--dry-run", "-r", "5", "--out", out) == 0
+    said = capsys.readouterr().out
+    assert "ndcg@5: differences that would show with a probability of .8: 5 repetitions (about" in said

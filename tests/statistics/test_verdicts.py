@@ -1,0 +1,146 @@
+"""The verdicts on samples: from what is stored of each solver to words, with gaps in what is known."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from rankbench.core.errors import UserError
+from rankbench.statistics import Sample, between, power, verdicts
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE
+from rankbench.statistics.estimates import mean_of_users
+
+
+def several(*rows):
+    """A sample of a repetition for each row."""
+    return Sample.of(dict(enumerate(np.asarray(rows, float))))
+
+
+def drawn(seed, mean=0.5, repetitions=3, users=40, spread=0.02):
+    """A sample of noisy values around a mean."""
+    return several(*np.random.default_rng(seed).normal(mean, spread, (repetitions, users)))
+
+
+def test_the_best_is_bold_with_whatever_is_not_worse_than_it():
+    found = verdicts({"a": drawn(0, 0.7), "b": drawn(1, 0.705), "c": drawn(2, 0.5)}, "higher")
+    assert [name for name, one in found.items() if one.best] == ["b"]
+    assert [name for name, one in found.items() if one.bold] == ["a", "b"]
+    assert found["c"].decision.word == WORSE and found["c"].rival == "b" and found["b"].rival == "a"
+
+
+def test_of_one_repetition_nothing_is_bold():
+    found = verdicts({"a": drawn(0, 0.7, 1), "b": drawn(2, 0.5, 1)}, "lower")
+    assert found["b"].best and found["b"].decision.word == BETTER and not any(one.bold for one in found.values())
+
+
+def test_a_solver_without_a_common_repetition_is_open_and_says_what_it_lacks():
+    short = drawn(0, 0.9).only((0, 2))
+    found = verdicts({"a": drawn(1, 0.7), "b": drawn(2, 0.5), "short": short}, "higher")
+    assert found["short"].decision.word == OPEN and found["short"].decision.reason == "it has no value in repetition 1"
+    assert found["a"].best and found["a"].decision.word == BETTER
+
+
+def test_more_repetitions_than_most_have_are_left_out_of_the_verdict_and_stay_in_the_mean():
+    more = drawn(0, 0.7, 5)
+    found = verdicts({"more": more, "a": drawn(1, 0.7), "b": drawn(2, 0.5)}, "higher")
+    assert found["more"].decision.difference.repetitions == 3 and found["more"].mean.repetitions == 5
+    assert found["more"].mean.mean == pytest.approx(more.mean())
+
+
+def test_a_solver_without_a_value_has_no_verdict():
+    found = verdicts({"a": drawn(0), "none": several(np.full(40, np.nan))}, "higher")
+    assert list(found) == ["a"] and found["a"].alone and not found["a"].bold
+    assert verdicts({}, "higher") == {}
+
+
+def test_a_margin_makes_small_differences_equal():
+    found = verdicts({"a": drawn(0, 0.7), "b": drawn(1, 0.702)}, "higher", margin=0.05)
+    assert {one.decision.word for one in found.values()} == {EQUAL}
+    assert {one.decision.margin for one in found.values()} == {0.05}
+
+
+def test_the_margin_is_a_hundredth_of_the_best_mean():
+    found = verdicts({"a": drawn(0, 0.7), "b": drawn(1, 0.6)}, "lower")
+    assert found["b"].decision.margin == pytest.approx(found["b"].mean.mean / 100)
+
+
+def test_the_mean_is_that_of_each_repetitions_weighted_mean():
+    rng = np.random.default_rng(5)
+    values, weights = rng.random((3, 7)), rng.integers(1, 9, (3, 7)).astype(float)
+    values[1, 2] = np.nan
+    sample = Sample.of(dict(enumerate(values)), dict(enumerate(weights)))
+    expected = np.mean([np.average(row[~np.isnan(row)], weights=of[~np.isnan(row)])
+                        for row, of in zip(values, weights, strict=True)])  # fmt: skip
+    assert sample.mean() == pytest.approx(expected, rel=1e-14)
+    assert mean_of_users(values, weights).mean == pytest.approx(expected, rel=1e-12)
+
+
+def test_users_of_their_own_in_each_repetition_are_no_users_of_several():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        values = rng.normal(0, 1, (5, 30))  # data drawn anew: column and row are no more than places
+        found = mean_of_users(values)
+        covered += found.low <= 0 <= found.high
+    assert 0.93 <= covered / 400
+
+
+def test_pairs_are_judged_together():
+    known = {place: drawn(place, 0.5 + 0.05 * (place == 3)) for place in range(4)}
+    found = between(known, "higher")
+    assert set(found) == {(two, one) for one, two in combinations(range(4), 2)}
+    assert [found[3, one].word for one in range(3)] == [BETTER] * 3
+    assert not {WORSE, BETTER} & {found[two, one].word for one, two in combinations(range(3), 2)}
+
+
+def test_of_equal_solvers_hardly_any_pair_is_called_different():
+    wrong = 0
+    for seed in range(300):
+        known = {place: drawn((seed, place)) for place in range(6)}
+        wrong += any(one.word in (BETTER, WORSE) for one in between(known, "higher").values())
+    assert wrong / 300 <= 0.08
+
+
+def test_several_families_share_their_errors():
+    known = {0: drawn(0, 0.5, 1, 60, 1.0), 1: drawn(1, 0.9, 1, 60, 1.0)}
+    one, many = (between(known, "higher", families=count)[1, 0] for count in (1, 20))
+    assert many.difference.high - many.difference.low > one.difference.high - one.difference.low
+
+
+def test_pairs_with_other_repetitions_are_compared_on_those_that_both_have():
+    rows = np.random.default_rng(0).random((3, 3, 30))
+    known = {"a": several(*rows[0]), "b": Sample.of({2: rows[1][2], 0: rows[1][0]}), "c": several(*rows[2])}
+    found = between(known, "higher")
+    assert found["b", "a"].difference.mean == pytest.approx((rows[1] - rows[0])[[0, 2]].mean(), rel=1e-12)
+    assert found["c", "a"].difference.repetitions == 3
+    apart = between({0: several(rows[0][0]), 1: Sample.of({1: rows[0][0]})}, "higher")[1, 0]
+    assert apart.word == OPEN and apart.reason == "no user has a value"
+
+
+def test_wrong_samples_are_refused():
+    for values in ({}, {0: np.zeros(2), 1: np.zeros(3)}):
+        with pytest.raises(UserError, match="a sample needs at least one repetition, and the same users in each"):
+            Sample.of(values)
+    with pytest.raises(UserError, match="values of 30 and 40 users"):
+        between({0: drawn(0), 1: drawn(1, users=30)}, "higher")
+
+
+def test_what_more_repetitions_would_show_is_what_they_show():
+    """A difference stated for ten repetitions, judging by three, is found in about four of five draws of ten."""
+    stated = np.median([power({0: moved(seed, 0, 3), 1: moved(seed, 1, 3)}, "higher", (10,))[0] for seed in range(60)])
+    found = 0
+    for seed in range(300):
+        pair = {0: moved(seed, 0, 10), 1: several(*(moved(seed, 1, 10).values + stated))}
+        found += verdicts(pair, "higher", margin=0.0)[1].decision.word == BETTER
+    assert 0.7 < found / 300 < 0.9
+
+
+def moved(seed, place, repetitions, users=60):
+    """Values of users whose mean moves from repetition to repetition."""
+    rng = np.random.default_rng((7, seed, place))
+    return several(*rng.normal(0, 0.1, (repetitions, users)) + rng.normal(0, 0.03, (repetitions, 1)))
+
+
+def test_one_repetition_foresees_nothing():
+    assert power({0: drawn(0, repetitions=1), 1: drawn(1, repetitions=1)}, "higher", (3, 5)) == [np.inf, np.inf]
+    assert power({0: drawn(0)}, "higher", (3,)) == [np.inf]
