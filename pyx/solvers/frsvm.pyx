@@ -243,13 +243,23 @@ cdef void _score(
 cdef Memory _lay_out(Arena *arena, const TaskPairsView *tasks, Py_ssize_t rank) noexcept nogil:
     """Room for any of the tasks."""
     cdef Py_ssize_t n = tasks.longest
-    return Memory(
-        floats(arena, n * rank),
-        floats(arena, n), floats(arena, n), floats(arena, n), floats(arena, n), floats(arena, n), floats(arena, n),
-        floats(arena, n),
-        floats(arena, rank), floats(arena, rank), floats(arena, rank), floats(arena, rank), floats(arena, rank),
-        lay_out_windows(arena, n), lay_out_pairs(arena, tasks),
-    )
+    cdef Memory memory
+    memory.rows = floats(arena, n * rank)
+    memory.q = floats(arena, n)
+    memory.step_q = floats(arena, n)
+    memory.trial = floats(arena, n)
+    memory.change = floats(arena, n)
+    memory.product = floats(arena, n)
+    memory.degree = floats(arena, n)
+    memory.slope = floats(arena, n)
+    memory.gradient = floats(arena, rank)
+    memory.d = floats(arena, rank)
+    memory.residual = floats(arena, rank)
+    memory.p = floats(arena, rank)
+    memory.curved = floats(arena, rank)
+    memory.windows = lay_out_windows(arena, n)
+    memory.pairs = lay_out_pairs(arena, tasks)
+    return memory
 
 
 cdef void _fit_task(

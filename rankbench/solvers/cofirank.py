@@ -76,8 +76,8 @@ class CofiRank:
 
         def step(users: Floats, items: Floats) -> Step:
             """The model of these vectors."""
-            model = Factors(_known(np.where(pulled[:, None], users, 0.0), rating), _known(items, rated))
-            return Step(model, lambda: problem.objective(users, items))
+            shown = np.where(pulled[:, None], users, 0.0)
+            return Step(Factors(_known(shown, rating), _known(items, rated)), lambda: problem.objective(shown, items))
 
         yield step(users, items)
         objective = np.inf

@@ -253,6 +253,16 @@ def test_two_halves_bring_the_objective_down_and_to_what_they_say(loss):
 
 
 @every_loss
+def test_the_objective_is_that_of_the_model_shown(loss):
+    view = Ratings([0, 3, 5, 7], [0, 1, 2, 0, 1, 1, 2], [1, 3, 5, 4, 4, 2, 5], n_items=3)  # the second has no order
+    solver = CofiRank(rank=2, lam=0.05, loss=loss, planes=20)
+    problem = Problem.of(view, loss, solver.k, solver.lam, 1)
+    for step in islice(solver.steps(view, stream(0)), 4):
+        expected = problem.objective(step.model.users, step.model.items)
+        assert step.objective() == pytest.approx(expected, rel=1e-12)
+
+
+@every_loss
 def test_more_users_than_a_thread_takes_at_once_give_the_same_bytes(loss):
     view = LowRank(users=60, items=40, per_user=12, rank=2).view(np.random.default_rng(0))
     solver = CofiRank(rank=3, lam=0.05, loss=loss, planes=15)

@@ -16,6 +16,7 @@ def descend(
     weights: Floats,
     user_order: Int32s,
     draws: int,
+    bounded: bool,
     updates: float,
     seed: int,
 ) -> None: ...
