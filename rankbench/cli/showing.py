@@ -102,10 +102,10 @@ def preview_all(session: Session, names: Sequence[str]) -> int:
             show(f"run  {cell.label} · with the settings of its best trial")
         for line in _skips(run):
             show(line)
-        _show_estimate(run)
         planned = len({cell.place.repetition for cell in run.plan.planned})
         for line in power.in_words(run.study(), (planned, 2 * planned, 4 * planned)):
             show(line)
+        _show_estimate(run)
     return OK
 
 

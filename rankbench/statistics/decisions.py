@@ -12,16 +12,16 @@ from math import ceil, inf, nan
 import numpy as np
 from scipy.special import chdtri, ndtr, ndtri
 
-from rankbench.core.contract import Flags, Floats
+from rankbench.core.contract import Flags, Floats, Ints
 from rankbench.core.errors import UserError
 from rankbench.statistics.estimates import NO_USER, Estimate, few_hits, rare, reason_of, table_of
-from rankbench.statistics.variation import Together, Variation, student, together
+from rankbench.statistics.variation import Together, Variation, reach_of, steady, student, together
 
 BETTER, WORSE, EQUAL, OPEN = "better", "worse", "equal", "open"
 POWER = 0.8416212335729143  # a normal mean lies so many errors above a threshold that it exceeds with probability .8
 DEFAULT_MARGIN = 0.01  # of the best mean
 _DRAWS = 4000
-_NORMAL = np.random.default_rng(0).standard_normal(_DRAWS)
+_NORMAL = np.random.default_rng(0).standard_normal(1000)
 _ROUNDING = 1e-12  # of a difference
 _TRIED = (3, 5, 7, 10, 15, 20, 30, 50, 100)  # repetitions that could settle an open verdict
 
@@ -194,20 +194,31 @@ def detectable(pair: Variation, bar: float) -> float:
     """
     if pair.users < 2:
         return inf
-    more, between = pair.users - 1, int(pair.degrees)
-    squared = float(pair.by_user) * _estimated(more, 0) * student(more, bar) ** 2
-    if pair.repetitions > 1:  # the larger of a pair's own estimate and of all pairs' counts
-        shares = np.maximum(
-            _estimated(between, 1), _estimated(pair.repetitions - 1, 2 if between > pair.repetitions - 1 else 1)
-        )
-        squared = squared + float(pair.by_repetition) * shares * student(between, bar) ** 2
-    return float(np.quantile(np.sqrt(squared) + float(pair.error) * _NORMAL, 0.8))
+    by_user = float(pair.by_user) * _estimated(pair.users - 1, 0)
+    if pair.repetitions < 2:
+        reach = np.sqrt(by_user) * student(pair.users - 1, bar)
+    else:
+        by_repetition, freedom = _seen(pair)
+        reach = reach_of(by_user, by_repetition, pair.users - 1, freedom, bar, pair.repetitions)
+    return float(np.quantile(reach + float(pair.error) * _NORMAL, 0.8))
+
+
+def _seen(pair: Variation) -> tuple[Floats, Ints]:
+    """Draws of the estimated variance by repetition, with the degrees of freedom that it would get."""
+    alone = pair.repetitions - 1
+    together = max(pair.pooled, alone)
+    own = _estimated(alone, 1)
+    if together == alone or int(pair.degrees) < together:  # alone, or varying more than the others
+        return float(pair.by_repetition) * own, np.full(len(own), alone)
+    pooled = _estimated(together, 2)
+    freedom = np.where(steady(own, pooled, alone, together), together, alone)
+    return float(pair.by_repetition) * np.maximum(own, pooled), freedom
 
 
 @lru_cache(maxsize=64)
 def _estimated(freedom: int, part: int) -> Floats:
     """Draws of what a variance of one is estimated to be, with these degrees of freedom."""
-    return np.asarray(np.random.default_rng((freedom, part)).chisquare(freedom, _DRAWS) / freedom)
+    return np.asarray(np.random.default_rng((freedom, part)).chisquare(freedom, len(_NORMAL)) / freedom)
 
 
 def foreseen(values: Floats, better: str, counts: Sequence[int], weights: Floats | None = None,

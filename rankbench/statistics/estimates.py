@@ -70,7 +70,8 @@ def mean_of_users(
         trials = _trials(found, share, width)
         if (min(share, 1 - share) * trials < _EVENTS and reason != ONE_VALUE) or share in (0.0, 1.0):
             exact = [limits[0] + width * end for end in _exact(share, trials)]
-            low, high = min(low, exact[0]), max(high, exact[1])
+            hits = np.isnan(values) | (values == limits[0]) | (values == limits[1])
+            low, high = exact if hits.all() else (min(low, exact[0]), max(high, exact[1]))
             reason = lost or "" if reason == ONE_VALUE else reason
         low, high = max(low, limits[0]), min(high, limits[1])
     return _estimate(found, low, high, reason)

@@ -122,7 +122,7 @@ def _truth(repetitions: int, users: int, rivals: int) -> Variation:
     by_user = np.array((2 * 0.7**2 + (of_cell if repetitions == 1 else 0.0)) / users)
     by_repetition = np.array((2 * 1.5**2 + of_cell) / users / repetitions if repetitions > 1 else 0.0)
     none, freedom = np.array(0.0), (repetitions - 1) * rivals
-    return Variation(none, by_user, by_repetition, np.array(of_cell), none, users, repetitions, freedom)
+    return Variation(none, by_user, by_repetition, np.array(of_cell), none, users, repetitions, freedom, freedom)
 
 
 def _holds(found: Estimate, true: float) -> bool:

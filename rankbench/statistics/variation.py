@@ -2,9 +2,10 @@
 
 A mean over users, a ratio of sums and a difference of either are made linear first, so that each is the plain mean of
 a table repetitions x users. Its variance is then the sum of what the users and what the repetitions bring, by the
-mean squares of a crossed design. The reach of an interval adds the squared reaches of the two parts, each with the
-degrees of freedom of its own (Howe 1974): Satterthwaite's single number of degrees covers 92 to 94 % with three
-repetitions that matter much, this 95 to 96 %, and a bootstrap of both is slower and covers no better.
+mean squares of a crossed design; cells are counted with the repetitions, as two or three of these, which lie close
+by chance, would else seem to bring nothing. An interval reaches between two: the sum of the squared reaches of both
+parts, each with its own degrees of freedom (Howe 1974), which covers 96 to 99 % with three repetitions, and
+Satterthwaite's single number of degrees, which covers 92 to 96 %. A bootstrap of both is slower and covers no better.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import fdtri, ndtr, stdtrit
 
-from rankbench.core.contract import Floats, Ints
+from rankbench.core.contract import Flags, Floats, Ints
 
 _UNUSUAL = 0.65  # of pairs that vary alike, so many vary less than what is taken for unusual
 FEWEST = 3  # repetitions to estimate what they add with: of two, 95 % intervals cover 92 % where repetitions matter
@@ -30,6 +31,7 @@ class Variation:
     users: int
     repetitions: int
     freedom: Ints | int = 0  # degrees of the variance by repetition; 0 stands for one fewer than there are repetitions
+    pooled: int = 0  # those of all solvers' together; 0 where there is one
 
     @property
     def error(self) -> Floats:
@@ -44,10 +46,9 @@ class Variation:
 
     def reach(self, z: float | Floats) -> Floats:
         """How far an interval reaches to each side that a normal mean of known variance would have at z errors."""
-        squared = self.by_user * student(self.users - 1, z) ** 2
-        if self.repetitions > 1:
-            squared = squared + self.by_repetition * student(self.degrees, z) ** 2
-        return np.asarray(np.sqrt(squared))
+        if self.repetitions < 2:
+            return np.asarray(np.sqrt(self.by_user) * student(self.users - 1, z))
+        return reach_of(self.by_user, self.by_repetition, self.users - 1, self.degrees, z, self.repetitions)
 
     @property
     def degrees(self) -> Ints:
@@ -74,10 +75,30 @@ class Variation:
         none = np.zeros_like(self.mean)
         more = np.asarray(self.freedom) * (repetitions - 1) // max(self.repetitions - 1, 1)
         of_user = self.by_user * self.users / users
-        return Variation(self.mean, of_user, of_repetition, self.by_cell, none, users, repetitions, more)
+        pooled = self.pooled * (repetitions - 1) // max(self.repetitions - 1, 1)
+        return Variation(self.mean, of_user, of_repetition, self.by_cell, none, users, repetitions, more, pooled)
 
 
-def student(freedom: int | Ints, z: float | Floats) -> Floats:
+def reach_of(by_user: Floats, by_repetition: Floats, of_users: int, of_repetitions: Ints, z: float | Floats,
+             repetitions: int) -> Floats:  # fmt: skip
+    """How far an interval reaches, by the two variances with their degrees of freedom; see `Variation.reach`."""
+    howe = by_user * student(of_users, z) ** 2 + by_repetition * student(of_repetitions, z) ** 2
+    if repetitions < FEWEST:
+        return np.asarray(np.sqrt(howe))
+    whole = by_user + by_repetition
+    taken = by_user**2 / of_users + by_repetition**2 / of_repetitions
+    freedom = np.divide(whole**2, taken, out=np.full(np.shape(whole), float(of_users)), where=taken > 0)
+    return np.asarray(np.sqrt((howe + whole * student(freedom, z) ** 2) / 2))
+
+
+def steady(own: Floats, pooled: Floats, alone: int, together: int) -> Flags:
+    """Where a variance by repetition is no larger than chance lets it be, if all solvers vary alike."""
+    if alone < FEWEST - 1:
+        return np.zeros(np.shape(own), bool)
+    return np.asarray(own <= pooled * fdtri(alone, together, _UNUSUAL))
+
+
+def student(freedom: int | Ints | Floats, z: float | Floats) -> Floats:
     """The quantile of Student's distribution at the level where the normal one has z."""
     return np.asarray(-stdtrit(freedom, ndtr(-np.asarray(z, np.float64))))
 
@@ -148,13 +169,12 @@ class Together:
         by_user, own, by_cell = (_of_pairs(each) for each in (self.by_user, self.by_repetition, self.by_cell))
         alone, together = self.repetitions - 1, (self.repetitions - 1) * max(len(mean) - 1, 1)
         pooled = np.where((by_user > 0) | (by_cell > 0), 2 * self.common, 0.0)  # identical models have nothing to vary
-        steady = (own <= pooled * fdtri(alone, together, _UNUSUAL)) if alone > 1 else np.zeros_like(mean, bool)
         single = np.maximum(own, pooled)
         by_repetition = single / self.repetitions + np.maximum(single - by_cell / self.users, 0.0) * self.overlap
-        freedom = np.where(steady, together, alone)
+        freedom = np.where(steady(own, pooled, alone, together), together, alone)
         return Variation(
             mean, np.maximum(by_user, 0.0), by_repetition, by_cell, np.zeros_like(mean), self.users, self.repetitions,
-            freedom,
+            freedom, together,
         )  # fmt: skip
 
     def covariances(self, repetitions: int, overlap: float = 0.0) -> Floats:

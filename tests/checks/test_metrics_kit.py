@@ -329,5 +329,5 @@ def test_what_is_no_metric_of_ones_own_is_refused_in_one_line(monkeypatch, capsy
     assert "ndcg@10 is a metric of rankbench, which its own tests check; rankbench check takes" in told.err
     assert told.err.count("\n") == 1 and told.out == ""
     (tmp_path / "mine.py").write_text(MINE.replace("    version: ClassVar = 1\n", ""))
-    assert rankbench(monkeypatch, "check", f"{tmp_path / 'mine.py'}:Mine") == 1
+    assert rankbench(monkeypatch, "check", f"{tmp_path / 'mine.py'}:Mine") == 2
     assert "has no version: every metric needs one" in capsys.readouterr().err

@@ -109,6 +109,12 @@ def test_no_hit_among_twenty_users_is_no_proof_that_there_is_none():
     assert nothing.low < -0.05 < 0.05 < nothing.high
 
 
+def test_hits_and_misses_have_the_interval_of_clopper_and_pearson():
+    found = mean_of_users(np.array([[1.0, 1.0] + 9 * [0.0]]), limits=(0.0, 1.0))
+    exact = stats.binomtest(2, 11).proportion_ci(method="exact")
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=0.02)
+
+
 def test_few_hits_have_the_exact_interval_within_the_limits():
     values = np.zeros((1, 50))
     values[0, :2] = 1
