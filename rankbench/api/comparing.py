@@ -82,6 +82,7 @@ def on(
     report: bool = False,
     out: str | Path | None = None,
     quiet: bool = True,
+    verbose: bool = False,
 ) -> Answer:
     """Compare solvers on a DataFrame, ratings, a file or a named data set: `on(frame, solver=["mine.py:Mine"])`.
 
@@ -121,6 +122,8 @@ def on(
         A folder in which results are kept and reused; without it they are removed at the end.
     quiet : bool
         With `quiet=False`, show the progress on standard error.
+    verbose : bool
+        A line for each training, too, where standard error is no terminal.
 
     Returns
     -------
@@ -138,7 +141,7 @@ def on(
         conditions = conditions_of(jobs, choice.limit if timeout is None else timeout, memory, _RERUN)
         selection = Selection(seed=seed, threads=threads)
         results = ResultsFolder(folder, lambda text: None)
-        session = Session(results, selection, conditions, display=display_of(quiet))
+        session = Session(results, selection, conditions, display=display_of(quiet, verbose))
         found = session.execute(session.prepared(experiment_of(choice), materials))
         if report:
             session.report()

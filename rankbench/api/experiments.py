@@ -231,6 +231,7 @@ def tune(
     draws: str = "random",
     out: str | Path = RESULTS,
     quiet: bool = True,
+    verbose: bool = False,
 ) -> Outcome:
     """Tune a solver on a data set: `tune("sgd", "ml-100k", {"lam": "1..1000:log", "rank": [5, 10]}).best`.
 
@@ -273,6 +274,8 @@ def tune(
         The folder of results, in which each trial is stored.
     quiet : bool
         With `quiet=False`, show the progress on standard error.
+    verbose : bool
+        A line for each trial, too, where standard error is no terminal.
 
     Returns
     -------
@@ -293,7 +296,7 @@ def tune(
     given = handed(data, Path(out))
     with given.errors():
         chosen = alone(solver, named(given), split, wanted, Budget(steps, patience=patience))
-        session = Session(_folder(out), selection, conditions, display=display_of(quiet))
+        session = Session(_folder(out), selection, conditions, display=display_of(quiet, verbose))
         run = session.prepared(chosen)
         if run.plan.skips:
             raise UserError(run.plan.skips[0].text)

@@ -1,6 +1,7 @@
 """Experiments from Python: what is run, tuned and stored comes back as tables of pandas."""
 
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 import pandas
@@ -10,6 +11,7 @@ from helpers import SPACES, TINY, made_up, prepared, tiny
 import rankbench
 from rankbench.api.experiments import Outcome
 from rankbench.arrays.npz import fingerprint
+from rankbench.cli import own, running
 from rankbench.core.errors import UserError
 from rankbench.data import load as load_data
 from rankbench.data.splits import split
@@ -265,3 +267,16 @@ def test_the_best_of_several_splits_is_asked_for_by_its_split(tmp_path):
     assert [found.best_on(split=split).partition("[")[0] for split in splits] == ["global", "sgd"]
     with pytest.raises(UserError, match="unknown split of tiny 'random'"):
         found.best_on(split="random")
+
+
+@pytest.mark.parametrize(
+    ("verb", "function", "renamed", "of_python"),
+    [
+        (running.run, rankbench.run, {"experiments": "experiment"}, {"callback"}),
+        (running.tune, rankbench.tune, {}, set()),
+        (own.on, rankbench.on, {"file": "data"}, set()),
+    ],
+)
+def test_python_has_every_option_of_the_command_line_by_its_name(verb, function, renamed, of_python):
+    line, python = (set(signature(one).parameters) for one in (verb, function))
+    assert {renamed.get(name, name) for name in line} | of_python == python
