@@ -13,7 +13,7 @@ from rankbench.data.splits import SPLITS, VALIDATIONS, Split
 from rankbench.data.views import mismatch
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune, first_candidate
-from rankbench.metrics import metric, unusable, valueless
+from rankbench.metrics import metric, unusable
 from rankbench.names import Named, ReadsFiles, parse, with_settings, without_settings
 from rankbench.planning.adaptive import TPE, halving, required_optuna
 from rankbench.planning.materials import Materials
@@ -248,5 +248,5 @@ def _selected(own: tuple[str, ...], asked: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check_metrics(experiment: Experiment, measures: tuple[Measure, ...], parts: Split) -> None:
     for measure in measures:
-        if reason := unusable(measure.record, parts.test) or valueless(measure.record, parts.test, parts.train):
+        if reason := unusable(measure.record, parts.test):
             raise UserError(f"{experiment.name}: {reason}")
