@@ -16,7 +16,7 @@ from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, des
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport dot, dot_difference, dot_rows_at
+from rankbench.kernels.shared.lanes cimport dot_rows_at
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
@@ -44,7 +44,6 @@ cdef struct Own:
 cdef struct Model:
     FactorsView factors
     int draws  # competitors of each visit
-    bint bounded  # whether an update changes the margin by at most 1
 
 
 cdef class WishRows:
@@ -128,7 +127,6 @@ def descend(
     const double[::1] weights,
     const int32_t[::1] user_order,
     int draws,
-    bint bounded,
     double updates,
     uint64_t seed,
 ):
@@ -136,14 +134,13 @@ def descend(
 
     A drawn competitor represents its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
     which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
-    update reads and writes 3 rank doubles, in about 12 rank flops. With `bounded` it is shortened where it would change
-    the margin by more than 1, as it does where one competitor stands for hundreds; that takes 8 rank flops more.
+    update reads and writes 3 rank doubles, in about 12 rank flops.
     """
     agree("users", len(factors.users), wishes.view.n)
     agree("weights", weights.shape[0], wishes.places.shape[0])
     agree("users in order", user_order.shape[0], wishes.view.n)
     cdef Py_ssize_t place, user, longest = longest_row(wishes.view.indptr, wishes.view.n)
-    cdef Model model = Model(factors.view, draws, bounded)
+    cdef Model model = Model(factors.view, draws)
     cdef Arena arena = Arena(NULL, 0)
     cdef int32_t *order = ints(&arena, longest)
     cdef Scratch scratch = Scratch(arena.used, 1)
@@ -232,29 +229,14 @@ cdef double _visit_user(
         for _drawn in range(model.draws):
             rival = <int32_t> below(&stream, <uint32_t> (own.n - 1))
             rival += rival >= wish
-            _step(&model, user, own.candidates[wish], own.candidates[rival], weights[row], updates)
+            _step(&model.factors, user, own.candidates[wish], own.candidates[rival], weights[row], updates)
             updates += 1.0
     return updates
 
 
 cdef inline void _step(
-    const Model *model, Py_ssize_t user, int32_t j, int32_t k, double weight, double updates
+    const FactorsView *factors, Py_ssize_t user, int32_t j, int32_t k, double weight, double updates
 ) noexcept nogil:
     """Take a gradient step on weight log2(1 + 2^-m), m = u . (v_j - v_k), and on a share of the penalty."""
-    cdef const FactorsView *factors = &model.factors
     cdef double eta = step_size(factors, updates)
-    cdef double g = eta * weight / (1.0 + exp2(margin_of(factors, user, j, k)))
-    if model.bounded:
-        g = min(g, 1.0 / max(_reach(factors, user, j, k), 1e-300))
-    descend_on(factors, user, j, k, eta, -g)
-
-
-cdef inline double _reach(const FactorsView *factors, Py_ssize_t user, int32_t j, int32_t k) noexcept nogil:
-    """How much a step of length 1 changes the margin, to first order: |v_j - v_k|^2 + 2 |u|^2."""
-    cdef const double *u = <const double *> (factors.users + user * factors.row)
-    cdef const double *v = <const double *> (factors.items + j * factors.row)
-    cdef const double *w = <const double *> (factors.items + k * factors.row)
-    return (
-        dot_difference(v, v, w, factors.rank) - dot_difference(w, v, w, factors.rank)
-        + 2.0 * dot(u, u, factors.rank)
-    )
+    descend_on(factors, user, j, k, eta, -eta * weight / (1.0 + exp2(margin_of(factors, user, j, k))))

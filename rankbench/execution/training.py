@@ -16,7 +16,6 @@ from rankbench.data.views import Ratings, View, offer
 from rankbench.experiments import Budget
 from rankbench.names import checked_threads
 
-_GROWTH = 1000.0  # times the objective of the start: no training that works rises so far
 _ROWS = 1000  # of the training part, about as many are scored to see whether a model is finite
 
 
@@ -102,45 +101,27 @@ def trained(
     """
     threads = checked_threads(threads)  # built-in solvers check it themselves, but a user's solver may not
     rng = stream(seed, "fit", type(solver).__name__)
-    step, start = None, None
+    step = None
     with one_blas_thread():
         for checkpoint in checkpoints(solver.steps(offer(solver, train), rng, threads), budget):
             step = checkpoint.step
-            start = objective_of(step) if checkpoint.index == 0 else start
             if tell is not None and tell(checkpoint) is True:
                 break
         if step is None:
             raise UserError(f"{type(solver).__name__} yielded no model")
-        if reason := _runaway(step, start, train):
+        if reason := _runaway(step, train):
             problem = f"the numbers of {type(solver).__name__} ran away, {reason}"
             raise UserError(problem, remedy="take a smaller step or a stronger penalty, or scale the data")
     return step.model
 
 
-def objective_of(step: Step) -> float | None:
-    """The objective of a step; None where the solver has none."""
-    return None if step.objective is None else float(step.objective())
-
-
-def grown(step: Step, start: float | None) -> str | None:
-    """Why an objective shows that a training ran away: it is not finite, or far above that of the start; else None."""
-    objective = objective_of(step)
-    if objective is None:
-        return None
-    if not isfinite(objective):
-        return f"its objective is {objective}"
-    if start is not None and start > 0 and objective > _GROWTH * start:
-        return f"its objective rose from {start:.3g} to {objective:.3g}"
-    return None
-
-
-def _runaway(step: Step, start: float | None, train: View) -> str | None:
-    """Why a model is of no use, as its objective grew or some scores of what it was trained on are lost, else None.
+def _runaway(step: Step, train: View) -> str | None:
+    """Why a model is of no use, as its objective or some scores of what it was trained on are not finite, else None.
 
     About a thousand training rows are scored, at even distances.
     """
-    if reason := grown(step, start):
-        return reason
+    if step.objective is not None and not isfinite(objective := float(step.objective())):
+        return f"its objective is {objective}"
     rows = np.arange(0, len(train), 1 + len(train) // _ROWS)
     users, items = train.users[rows], (train.items if isinstance(train, Ratings) else train.better)[rows]
     with_order = train.has_order[users] if isinstance(train, Ratings) else np.ones(len(rows), bool)

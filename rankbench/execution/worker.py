@@ -5,7 +5,7 @@ import signal
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
-from math import inf
+from math import inf, isfinite
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
@@ -36,7 +36,7 @@ from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, PartsLost, Team
 from rankbench.execution.strongest_features import leading_functions
-from rankbench.execution.training import Checkpoint, checkpoints, grown, objective_of
+from rankbench.execution.training import Checkpoint, checkpoints
 from rankbench.metrics import Metric, PerUser
 from rankbench.names.user_lines import with_own_line
 from rankbench.planning.materials import read_split
@@ -131,13 +131,12 @@ def work(home: Home, task: Task) -> Ended:
     prepare = perf_counter() - started
     rng = rng_of(cell)
     memory.note("prepare")
-    scored, last, start, patience = -1, None, None, Patience(cell)
+    scored, last, patience = -1, None, Patience(cell)
     imported: tuple[str, ...] = ()
     with one_blas_thread():
         for checkpoint in checkpoints(_steps(solver, task, executor, train, rng), cell.budget):
             memory.note("train")
             last, imported = checkpoint, (*imported, *checkpoint.imported)
-            start = objective_of(checkpoint.step) if checkpoint.index == 0 else start
             if checkpoint.index % cell.every == 0:
                 found = _score(home, cell, measured, checkpoint, split)
                 scored = checkpoint.index
@@ -150,7 +149,7 @@ def work(home: Home, task: Task) -> Ended:
         if scored != last.index:  # training ended between two evaluations
             found = _score(home, cell, measured, last, split)
         arrays = arrays_of(last.step.model) if task.followed else None
-        ending = _ending(last, start, split, train, found)
+        ending = _ending(last, split, train, found)
         if isinstance(executor, Team):
             memory.at_least("train", executor.cost.memory / 1e6)
     memory.note("evaluate")
@@ -195,11 +194,11 @@ def rng_of(cell: Cell) -> np.random.Generator:
     return stream(cell.seed, "solver", *cell.drawn_for, cell.stream_name, cell.place.repetition)
 
 
-def _ending(last: Checkpoint, start: float | None, split: Split, train: View, found: PerUser) -> Ended:
+def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ended:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
     missing = _missing(model, split.test)
-    reason = _lost(split.test, train, missing) or grown(last.step, start)
+    reason = _diverged(last, split.test, train, missing)
     return Ended(
         status="diverged" if reason else "ok",
         reason=reason,
@@ -252,11 +251,15 @@ def _missing(model: Model, test: View) -> list[tuple[Ints, Flags]]:
     return [(items, np.isnan(model.score(test.users, items))) for items in columns]
 
 
-def _lost(test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
-    """Why the last model counts as diverged: it has NaN for users and items that it was trained on; else None."""
+def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
+    """Why the last model counts as diverged (NaN despite training data, or an objective not finite), else None."""
     users, items = _trained_on(train)
     lost = sum(int((column & users[test.users] & items[ids]).sum()) for ids, column in missing)
-    return f"NaN for {lost} held-out pairs whose user and item it was trained on" if lost else None
+    if lost:
+        return f"NaN for {lost} held-out pairs whose user and item it was trained on"
+    if last.step.objective is not None and not isfinite(objective := float(last.step.objective())):
+        return f"its objective is {objective}"
+    return None
 
 
 def _trained_on(train: View) -> tuple[Flags, Flags]:

@@ -39,8 +39,7 @@ class RobiRank:
     `among` chooses the competitors. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
     a rating r between the lowest and the highest there is, the gain of NDCG scaled to 1. `catalogue`: every
     rating has g = 1, and its item competes with all other items, as in the paper's section on collaborative
-    retrieval; the closed form then costs ratings times items. One competitor then stands for hundreds, so that an
-    update is shortened where it would change its margin by more than 1. Users and items without ratings score
+    retrieval; the closed form then costs ratings times items. Users and items without ratings score
     NaN; users with ratings but no competitors, or only the lowest rating, score 0 for all.
     """
 
@@ -53,7 +52,7 @@ class RobiRank:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 3  # bounded updates among the catalogue
+    version: ClassVar = 2
 
     def __post_init__(self) -> None:
         check(self)
@@ -93,7 +92,6 @@ class RobiRank:
             kernel.descend(
                 factors=factors,
                 draws=self.draws,
-                bounded=self.among == "catalogue",
                 wishes=wishes.rows,
                 weights=weights,
                 user_order=order,

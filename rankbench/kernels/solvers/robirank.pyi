@@ -16,7 +16,6 @@ def descend(
     weights: Floats,
     user_order: Int32s,
     draws: int,
-    bounded: bool,
     updates: float,
     seed: int,
 ) -> None: ...
