@@ -349,7 +349,7 @@ def test_what_cannot_be_told_is_said(ours):
 # the study
 
 
-def called_worse(spreads, repetitions, groups=400):
+def called_worse(spreads, repetitions, groups=300):
     """The share of groups of equal solvers in which any is called worse, by how far a repetition moves each of them."""
     wrong = 0
     for seed in range(groups):
@@ -361,7 +361,7 @@ def called_worse(spreads, repetitions, groups=400):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("repetitions", [2, 3, 5])
-@pytest.mark.parametrize("spreads", [[0.002, 0.02], [0.002] * 3 + [0.02], [0.002] * 9 + [0.02]])
+@pytest.mark.parametrize("repetitions", [2, 3])
+@pytest.mark.parametrize("spreads", [[0.002, 0.02], [0.002] * 3 + [0.02]])
 def test_a_solver_that_varies_more_than_the_others_is_no_reason_to_call_one_worse(spreads, repetitions):
     assert called_worse(spreads, repetitions) <= 0.08
