@@ -103,7 +103,8 @@ def preview_all(session: Session, names: Sequence[str]) -> int:
         for line in _skips(run):
             show(line)
         planned = len({cell.place.repetition for cell in run.plan.planned})
-        for line in power.in_words(run.study(), (planned, 2 * planned, 4 * planned)):
+        counts = [max(planned, 2) * more for more in (1, 2, 4)]
+        for line in power.in_words(run.study(), counts):
             show(line)
         _show_estimate(run)
     return OK

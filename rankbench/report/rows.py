@@ -33,7 +33,7 @@ from rankbench.report.study import (
 COLUMNS = tuple(
     "experiment data split solver settings metric published measured sd n seconds peak_mb determinism status "
     "users left_out unscored published_on computed prepare load low high verdict rival difference difference_low "
-    "difference_high margin p chance".split()
+    "difference_high margin p chance first tier".split()
 )
 _FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
 
@@ -85,6 +85,8 @@ class Row:
     margin: float | None = None  # a difference below this counts as none
     p: float | None = None  # of the difference, for the group together
     chance: float | None = None  # to be better than the rival in a new draw
+    first: float | None = None  # the chance to be the best of all in a new draw
+    tier: int | None = None  # 1 for solvers that are not told from the best, 2 for those behind them, and so on
     group: Group | None = field(default=None, compare=False, repr=False)  # from here on not in the CSV
     shown: tuple[str, ...] = ()  # data, the split where the study has several, and solver as the user wrote them
     chosen: str = ""  # the settings that tuning chose, for people
@@ -190,6 +192,8 @@ def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
         margin=decision.margin,
         p=decision.p,
         chance=decision.chance,
+        first=_finite(found.first[0]),
+        tier=found.tier or None,
         best=found.best,
         bold=found.bold,
         settled_by=decision.settled_by,

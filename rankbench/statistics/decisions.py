@@ -14,7 +14,7 @@ from scipy.special import chdtri, ndtr, ndtri
 
 from rankbench.core.contract import Flags, Floats, Ints
 from rankbench.core.errors import UserError
-from rankbench.statistics.estimates import NO_USER, Estimate, few_hits, rare, reason_of, table_of
+from rankbench.statistics.estimates import NO_USER, Z95, Estimate, few_hits, rare, reason_of, table_of
 from rankbench.statistics.variation import Together, Variation, reach_of, steady, student, together
 
 BETTER, WORSE, EQUAL, OPEN = "better", "worse", "equal", "open"
@@ -46,11 +46,12 @@ class Decision:
     @property
     def settled_by(self) -> str:
         """In words what would settle an open verdict; empty for other verdicts, and where nobody knows."""
-        found = [f"{count:,} {name}" for count, name in
-                 ((self.repetitions_needed, "repetitions"), (self.users_needed, "users")) if count]  # fmt: skip
+        several = self.difference.repetitions > 1  # of one nobody knows what others would change
         if self.word != OPEN or self.difference.users < 2:
             return ""
-        return " or ".join(found) or f"more than {_TRIED[-1]} repetitions"
+        counts = ((self.repetitions_needed, "repetitions"), (self.users_needed, "users"))
+        found = " or ".join(f"{count:,} {name}" for count, name in counts if count)
+        return found or (f"more than {_TRIED[-1]} repetitions" if several else "")
 
 
 @dataclass(frozen=True)
@@ -63,15 +64,21 @@ class Ranked:
     best: int  # -1 if no solver has values
 
 
-def ranked(values: Floats, better: str, margin: float | None = None, weights: Floats | None = None, limits:
-           tuple[float, float] | None = None, overlap: float = 0.0, seed: int = 0) -> Ranked:  # fmt: skip
+def ranked(
+    values: Floats,
+    better: str,
+    margin: float | None = None,
+    weights: Floats | None = None,
+    limits: tuple[float, float] | None = None,
+    seed: int = 0,
+) -> Ranked:
     """The verdicts on solvers x repetitions x users; `better` is `higher` or `lower`, `margin` what counts as equal.
 
     Without a margin it is a hundredth of the best mean.
     """
     decisions = [undecided(NO_USER, margin or 0.0)] * len(values)
     first = [(nan, 0.0, 1.0)] * len(values)
-    group = _group(values, better, margin, weights, limits, overlap)
+    group = _group(values, better, margin, weights, limits)
     if group is None:
         return Ranked(tuple(decisions), (), tuple(first), -1)
     means, known = group.together.means, group.known
@@ -107,7 +114,7 @@ def pairwise(
     """The decision on each solver against each one before it, where any of them errs in at most 5 % of groups.
 
     `families` is the number of groups that are judged together, whose errors add up to 5 %.
-    """  # fmt: skip
+    """
     group = _group(values, better, margin, weights, limits)
     places = [(two, one) for two in range(len(values)) for one in range(two)]
     if group is None:
@@ -136,12 +143,14 @@ class _Group:
 
 
 def _group(values: Floats, better: str, margin: float | None, weights: Floats | None,
-           limits: tuple[float, float] | None, overlap: float = 0.0) -> _Group | None:  # fmt: skip
+           limits: tuple[float, float] | None) -> _Group | None:  # fmt: skip
     """The solvers that have values, on the users for whom all of them have one; None where there are none."""
-    if values.ndim != 3 or not (margin is None or margin >= 0) or better not in ("higher", "lower"):
+    if margin is not None and not margin >= 0:
+        raise UserError(f"margin={margin:g} is out of range: must be at least 0")
+    if values.ndim != 3 or better not in ("higher", "lower"):
         raise UserError(
-            f"verdicts on values of {values.ndim} dimensions, with the margin {margin} and {better!r} as the direction",
-            remedy="pass solvers x repetitions x users, a margin of zero or more, and higher or lower",
+            f"verdicts on values of {values.ndim} dimensions, {better!r} being better",
+            remedy="pass solvers x repetitions x users, and higher or lower",
         )
     known = [place for place in range(len(values)) if np.isfinite(values[place]).any()]
     whole = np.isfinite(values[known]).all(axis=0)  # a user counts where all solvers have a value
@@ -150,7 +159,7 @@ def _group(values: Floats, better: str, margin: float | None, weights: Floats | 
     table, lost = table_of(kept * (1.0 if better == "higher" else -1.0), own)
     if not known or not table.size:
         return None
-    found = together(table, overlap)
+    found = together(table)
     pairs = few_hits(found.differences(), rare(kept, limits), limits)
     margin = margin if margin is not None else DEFAULT_MARGIN * abs(float(found.means.max()))
     return _Group(known, found, pairs, margin, reason_of(pairs, lost, float(np.nanmax(np.abs(kept)))))
@@ -165,7 +174,7 @@ def thresholds(group: Together, seed: int = 0, every: bool = False, families: in
     least = tuple(float(ndtri((1 + share) / 2)) for share in sure)
     if len(group.means) <= 2:
         return least[0], least[1]
-    of_repetitions = group.common * (1 / group.repetitions + group.overlap)  # few of them tell no solvers apart in this
+    of_repetitions = group.common / group.repetitions  # few of them tell no solvers apart in this
     covariances = group.by_user + of_repetitions * np.eye(len(group.means))
     drawn = _drawn(np.random.default_rng(seed), covariances, _DRAWS)
     own = np.diag(covariances)
@@ -259,30 +268,43 @@ def _decision(pair: Variation, bar: float, closer: float, margin: float, reason:
         reason = "the same values for every user" if mean == 0 else "the same difference for every user"
     share, error = float(pair.repetition_share), float(pair.error)
     difference = Estimate(mean, mean - reach, mean + reach, error, pair.users, pair.repetitions, share, reason)
-    p = min(1.0, 2 * float(ndtr(-z * 1.959964 / bar)))
+    p = min(1.0, 2 * float(ndtr(-z * Z95 / bar)))
     needed = _needed(pair, bar, closer, margin) if word == OPEN else (None, None)
     return Decision(word, -1, difference, margin, p, *_chance(pair, reach), detectable(pair, bar), *needed, reason)
 
 
 def _of_best(found: Decision, others: list[Decision]) -> Decision:
-    """What is said of the best: better if all others are worse, equal if none is open and one is equal."""
+    """What is said of the best: better if all others are worse, open if one is, with what would settle all of them."""
     words = {each.word for each in others}
     if not words:
         return found
     word = BETTER if words == {WORSE} else OPEN if OPEN in words else EQUAL
-    nearest = next((each for each in others if each.word == OPEN), found)
-    return replace(found, word=word, users_needed=nearest.users_needed, repetitions_needed=nearest.repetitions_needed)
+    still = [each for each in others if each.word == OPEN]
+    users, repetitions = ([each.users_needed for each in still], [each.repetitions_needed for each in still])
+    return replace(found, word=word, users_needed=_largest(users), repetitions_needed=_largest(repetitions))
+
+
+def _largest(counts: Sequence[int | None]) -> int | None:
+    """The largest of these numbers; None where there is none, or one of them is not known."""
+    known = [count for count in counts if count is not None]
+    return max(known) if known and len(known) == len(counts) else None
 
 
 def _chance(pair: Variation, reach: float) -> tuple[float, float, float]:
-    """The chance that the difference is positive in a new draw of as many users and one repetition, with its ends."""
+    """The chance that the difference is positive in a new draw of as many users and one repetition, with its interval.
+
+    The interval covers that of the mean, and the error of the spread of new draws, by that of a logarithm.
+    """
     one, mean = pair.at(pair.users, 1), float(pair.mean)
     anew = float(one.error)
     if not anew or not np.isfinite(reach):
         sure = 0.5 if mean == 0 or not np.isfinite(reach) else float(mean > 0)
         return (sure, 0.0, 1.0) if not np.isfinite(reach) else (sure, sure, sure)
     both = float(np.hypot(anew, pair.error))
-    return float(ndtr(mean / both)), float(ndtr((mean - reach) / anew)), float(ndtr((mean + reach) / anew))
+    alone = pair.repetitions > 1 and float(pair.by_repetition) > 0
+    spread = Z95 / (2 * (int(pair.degrees) if alone else pair.users - 1)) ** 0.5
+    moved = float(np.hypot(Z95 * pair.error, spread * mean))
+    return float(ndtr(mean / both)), float(ndtr((mean - moved) / anew)), float(ndtr((mean + moved) / anew))
 
 
 def _needed(pair: Variation, bar: float, closer: float, margin: float) -> tuple[int | None, int | None]:
@@ -296,9 +318,9 @@ def _needed(pair: Variation, bar: float, closer: float, margin: float) -> tuple[
     fixed = detectable(replace(pair, by_user=np.zeros_like(pair.mean)), z)
     moving = float(np.sqrt(pair.by_user)) * (z + POWER)
     users = ceil(pair.users * moving**2 / (room**2 - fixed**2)) if fixed < room else None
-    tried = (count for count in _TRIED if count > pair.repetitions)
+    tried = (count for count in _TRIED if count > pair.repetitions > 1)  # one says nothing of others
     repetitions = next((count for count in tried if detectable(pair.at(pair.users, count), z) <= room), None)
-    return users, repetitions if pair.repetitions > 1 else max(repetitions or 0, 3)
+    return users, repetitions
 
 
 def _second(means: Floats) -> int:

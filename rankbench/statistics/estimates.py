@@ -54,14 +54,12 @@ def table_of(values: Floats, weights: Floats | None = None) -> tuple[Floats, str
     return linear(values[..., known, :][..., users], weights), f"{lost} repetitions without values" if lost else ""
 
 
-def mean_of_users(
-    values: Floats, weights: Floats | None = None, limits: tuple[float, float] | None = None, overlap: float = 0.0
-) -> Estimate:
+def mean_of_users(values: Floats, weights: Floats | None = None, limits: tuple[float, float] | None = None) -> Estimate:
     """The mean of repetitions x users with its interval; `limits` are those of the metric, such as (0, 1)."""
     table, lost = table_of(values, weights)
     if not table.size:
         return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)
-    found = variation(table, overlap)
+    found = variation(table)
     low, high = (float(end) for end in ends_of(found))
     reason = reason_of(found, lost, float(np.nanmax(np.abs(values))))
     if limits is not None and found.users > 1:
@@ -77,13 +75,14 @@ def mean_of_users(
     return _estimate(found, low, high, reason)
 
 
-def difference_of_users(one: Floats, other: Floats, weights: Floats | None = None, limits: tuple[float, float] | None
-                        = None, overlap: float = 0.0) -> Estimate:  # fmt: skip
+def difference_of_users(
+    one: Floats, other: Floats, weights: Floats | None = None, limits: tuple[float, float] | None = None
+) -> Estimate:
     """The mean of one minus the other over the users that both have, with its interval."""
     table, lost = table_of(np.asarray(one, np.float64) - other, weights)
     if not table.size:
         return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)
-    found = few_hits(variation(table, overlap), rare(np.stack([one, other]), limits), limits)
+    found = few_hits(variation(table), rare(np.stack([one, other]), limits), limits)
     low, high = (float(end) for end in ends_of(found))
     return _estimate(found, low, high, reason_of(found, lost, float(np.nanmax(np.abs(one)))))
 

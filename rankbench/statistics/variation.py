@@ -56,9 +56,9 @@ class Variation:
         given = np.asarray(self.freedom)
         return np.where(given > 0, given, self.repetitions - 1)
 
-    def normal_deviate(self, difference: Floats | None = None) -> Floats:
-        """The z at which the reach is the size of the mean, or of this number: 1.96 stands for p = .05, two-sided."""
-        size = np.abs(self.mean if difference is None else difference)
+    def normal_deviate(self) -> Floats:
+        """The z at which the reach is the size of the mean: 1.96 stands for p = .05, two-sided."""
+        size = np.abs(self.mean)
         low, high = np.zeros_like(size), np.full_like(size, 12.0)
         if self.users < 2:
             return low
@@ -114,12 +114,8 @@ def linear(values: Floats, weights: Floats | None = None) -> Floats:
         return np.asarray(means + values.shape[-1] * known * (filled - means) / totals)
 
 
-def variation(table: Floats, overlap: float = 0.0) -> Variation:
-    """The variation of the means of tables ... x repetitions x users, as `linear` returns them.
-
-    `overlap` is the size of the held-out part over that of the training part where the statement is meant for data
-    drawn anew (Nadeau and Bengio 2003): 1 / (folds - 1) for folds. Zero is for new repetitions on the same data.
-    """
+def variation(table: Floats) -> Variation:
+    """The variation of the means of tables ... x repetitions x users, as `linear` returns them."""
     *_, repetitions, users = table.shape
     of_users, of_repetitions = table.mean(axis=-2), table.mean(axis=-1)
     mean = of_users.mean(axis=-1)
@@ -132,9 +128,8 @@ def variation(table: Floats, overlap: float = 0.0) -> Variation:
         ends = of_repetitions - mean[..., None]
         rest = table - of_users[..., None, :] - ends[..., None]
         by_cell = (rest**2).sum(axis=(-1, -2)) / (more * (repetitions - 1))
-        between = (ends**2).sum(axis=-1) / (repetitions - 1)
         by_user = np.maximum(by_user - by_cell / users / repetitions, 0.0)
-        by_repetition = between / repetitions + np.maximum(between - by_cell / users, 0.0) * overlap
+        by_repetition = (ends**2).sum(axis=-1) / (repetitions - 1) / repetitions
     error = np.sqrt(by_user + by_repetition)
     skewness = np.divide(cube, error**3, out=np.zeros_like(cube), where=error > 0)
     return Variation(mean, by_user, by_repetition, by_cell, skewness, users, repetitions)
@@ -150,7 +145,6 @@ class Together:
     by_cell: Floats
     users: int
     repetitions: int
-    overlap: float = 0.0
 
     @property
     def common(self) -> float:
@@ -170,19 +164,18 @@ class Together:
         alone, together = self.repetitions - 1, (self.repetitions - 1) * max(len(mean) - 1, 1)
         pooled = np.where((by_user > 0) | (by_cell > 0), 2 * self.common, 0.0)  # identical models have nothing to vary
         single = np.maximum(own, pooled)
-        by_repetition = single / self.repetitions + np.maximum(single - by_cell / self.users, 0.0) * self.overlap
         freedom = np.where(steady(own, pooled, alone, together), together, alone)
         return Variation(
-            mean, np.maximum(by_user, 0.0), by_repetition, by_cell, np.zeros_like(mean), self.users, self.repetitions,
-            freedom, together,
+            mean, np.maximum(by_user, 0.0), single / self.repetitions, by_cell, np.zeros_like(mean), self.users,
+            self.repetitions, freedom, together,
         )  # fmt: skip
 
-    def covariances(self, repetitions: int, overlap: float = 0.0) -> Floats:
+    def covariances(self, repetitions: int) -> Floats:
         """The covariances of the means of so many repetitions."""
-        return np.asarray(self.by_user + self.by_repetition * (1 / repetitions + overlap))
+        return np.asarray(self.by_user + self.by_repetition / repetitions)
 
 
-def together(table: Floats, overlap: float = 0.0) -> Together:
+def together(table: Floats) -> Together:
     """How the means of solvers x repetitions x users vary together."""
     _, repetitions, users = table.shape
     of_users, of_repetitions = table.mean(axis=1), table.mean(axis=2)
@@ -197,7 +190,7 @@ def together(table: Floats, overlap: float = 0.0) -> Together:
         by_cell = rest @ rest.T / (more * (repetitions - 1))
         by_repetition = ends @ ends.T / (repetitions - 1)
         by_user -= by_cell / users / repetitions
-    return Together(means, by_user, by_repetition, by_cell, users, repetitions, overlap)
+    return Together(means, by_user, by_repetition, by_cell, users, repetitions)
 
 
 def _of_pairs(covariances: Floats) -> Floats:

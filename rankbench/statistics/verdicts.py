@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import nan
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ class Verdict:
     best: bool  # its mean is the best one
     alone: bool  # there is no other solver to compare with
     first: tuple[float, float, float]  # the chance to come first in a new draw, with its 95 % interval
+    tier: int  # 1 for those that are not told from the best, 2 for those not told from the best of the rest, ...
 
     @property
     def bold(self) -> bool:
@@ -48,6 +50,7 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
     found = ranked(values, better, margin, weights, limits) if whole else None
     decisions = dict(zip(whole, found.decisions, strict=True)) if found else {}
     first = dict(zip(whole, found.first, strict=True)) if found else {}
+    tiers = {whole[place]: number for number, tier in enumerate(found.tiers if found else (), 1) for place in tier}
     return {
         name: Verdict(
             mean_of_users(sample.values, sample.weights, limits),
@@ -55,29 +58,30 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
             whole[decision.rival] if decision.rival >= 0 else None,
             best=found is not None and found.best >= 0 and name == whole[found.best],
             alone=len(known) < 2,
-            first=first.get(name, (0.5, 0.0, 1.0)),
+            first=first.get(name, (nan, 0.0, 1.0)),
+            tier=tiers.get(name, 0),
         )
         for name, sample in known.items()
     }
 
 
-def between(one: Mapping[Key, Sample], better: str, margin: float | None = None, limits: Range | None = None,
+def between(samples: Mapping[Key, Sample], better: str, margin: float | None = None, limits: Range | None = None,
             families: int = 1) -> dict[tuple[Key, Key], Decision]:  # fmt: skip
     """The decision on each solver against each one before it, over the repetitions that both have.
 
     Groups whose errors are to add up to 5 % are as many `families`.
     """
-    names = list(one)
+    names = list(samples)
     shared = tuple(
-        number for number in one[names[0]].repetitions if all(number in one[name].repetitions for name in names)
+        number for number in samples[names[0]].repetitions if all(number in samples[name].repetitions for name in names)
     )
-    if len(names) > 2 and any(one[name].repetitions != shared for name in names):
+    if len(names) > 2 and any(samples[name].repetitions != shared for name in names):
         found: dict[tuple[Key, Key], Decision] = {}
         for first, two in combinations(names, 2):
-            of_two = {first: one[first], two: one[two]}
+            of_two = {first: samples[first], two: samples[two]}
             found |= between(of_two, better, margin, limits, families * len(names) * (len(names) - 1) // 2)
         return found
-    values, weights = _stacked([one[name].only(shared) for name in names])
+    values, weights = _stacked([samples[name].only(shared) for name in names])
     decisions = pairwise(values, better, margin, weights, limits, families=families)
     return {(names[two], names[first]): decision for (two, first), decision in decisions.items()}
 

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import Sample, between, power, verdicts
@@ -144,3 +145,35 @@ def moved(seed, place, repetitions, users=60):
 def test_one_repetition_foresees_nothing():
     assert power({0: drawn(0, repetitions=1), 1: drawn(1, repetitions=1)}, "higher", (3, 5)) == [np.inf, np.inf]
     assert power({0: drawn(0)}, "higher", (3,)) == [np.inf]
+
+
+def test_one_repetition_says_nothing_of_what_more_would_settle():
+    pair = {0: drawn(0, 0.5, 1, spread=0.2), 1: drawn(1, 0.51, 1, spread=0.2)}
+    found = verdicts(pair, "higher")[0].decision
+    assert found.word == OPEN and found.repetitions_needed is None and "repetitions" not in found.settled_by
+
+
+def test_what_settles_the_best_settles_all_that_are_open():
+    found = verdicts({place: drawn(place, 0.5, 5, spread=0.2) for place in range(4)}, "higher", margin=1e-6)
+    (best,) = [one.decision for one in found.values() if one.best]
+    needed = [one.decision.repetitions_needed for one in found.values() if not one.best]
+    assert best.repetitions_needed == (None if None in needed else max(needed))
+
+
+def test_tiers_and_chances_to_come_first():
+    found = verdicts({"a": drawn(0, 0.7), "b": drawn(1, 0.702), "c": drawn(2, 0.5)}, "higher")
+    assert [found[name].tier for name in "abc"] == [1, 1, 2]
+    assert sum(one.first[0] for one in found.values()) == pytest.approx(1) and found["c"].first[0] < 0.01
+
+
+@pytest.mark.parametrize("repetitions", [3, 10])
+def test_the_interval_of_a_chance_covers_the_true_one(repetitions):
+    """The chance that the first is better in a new draw of 60 users and one repetition, of moved means."""
+    users, held = 60, 0
+    spread = np.sqrt(2 * (0.1**2 / users + 0.03**2))
+    true = ndtr(0.05 / spread)
+    for seed in range(200):
+        pair = {0: several(*(moved(seed, 0, repetitions).values + 0.05)), 1: moved(seed, 1, repetitions)}
+        found = verdicts(pair, "higher")[0].decision
+        held += found.chance_low <= true <= found.chance_high
+    assert held / 200 >= 0.92

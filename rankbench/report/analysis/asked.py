@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from rankbench.records.studies import Study
 from rankbench.report.analysis import errors, exponents, rivals
@@ -26,4 +27,6 @@ def asked_tables(study: Study) -> list[AskedTable]:
         found.append(AskedTable("exponents", "How cost grows", grown, exponents.LEGEND, exponents.exponents_to_csv))
     if compared := rivals.rival_sheet(study):
         found.append(AskedTable("rivals", "Beside other packages", compared, rivals.LEGEND, rivals.rivals_to_csv))
-    return [*found, *(AskedTable(*one) for one in errors.error_tables(study))]
+    for name, title, sheet, legend in errors.error_sheets(study):
+        found.append(AskedTable(f"errors-{name}", title, sheet, legend, partial(errors.errors_to_csv, name)))
+    return found

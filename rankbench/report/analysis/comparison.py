@@ -63,11 +63,8 @@ class Comparison:
         """The verdict in words, with the margin or what would settle it."""
         if self.verdict == EQUAL:
             return f"equal within {self.margin:.2g}"
-        return (
-            f"open: {self.settled_by or self.reason}"
-            if self.verdict == OPEN and (self.settled_by or self.reason)
-            else self.verdict
-        )
+        more = self.settled_by or self.reason
+        return f"open: {more}" if self.verdict == OPEN and more else self.verdict
 
     @property
     def record(self) -> dict[str, object]:

@@ -1,13 +1,12 @@
 """How often intervals and verdicts err: on generated values, and on the repetitions of each solver against itself."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
 
 from rankbench.core.contract import Floats
-from rankbench.records.studies import Group, Study
+from rankbench.records.studies import Study
 from rankbench.report.analysis.evidence import limits_of, samples
 from rankbench.report.render.labels import metric_labels, solver_labels
 from rankbench.report.render.tables import Sheet, csv_text
@@ -16,7 +15,7 @@ from rankbench.statistics import study as generated
 from rankbench.statistics.decisions import WORSE, ranked
 from rankbench.statistics.estimates import difference_of_users
 
-Asked = tuple[str, str, Sheet, str, Callable[[Study], str]]  # the fields of a table that an experiment asks for
+_TEXTS = ("values", "solver", "metric")  # headings of columns without numbers
 _TIMES, _TOGETHER = (3, 5), 5  # repetitions of each, and how many equal solvers a group has
 _LEGENDS = {
     "coverage": "Percent of intervals that hold the truth: of a mean / of a difference. 95 is right; more is cautious.",
@@ -30,7 +29,7 @@ _LEGENDS = {
         "larger than that of generated values."
     ),
 }
-_TITLES = {
+TITLES = {
     "coverage": "Generated values: coverage",
     "groups": "Generated values: equal solvers",
     "equals": "Generated values: solvers a margin apart",
@@ -39,15 +38,15 @@ _TITLES = {
 }
 
 
-def error_tables(study: Study) -> Iterator[Asked]:
-    """The tables of errors of an experiment with redraws; none for others."""
+def error_sheets(study: Study) -> Iterator[tuple[str, str, Sheet, str]]:
+    """The name, the title, the lines and the legend of each table of errors; none of experiments without redraws."""
     for name, (heads, lines) in _found(study).items():
-        numeric = tuple(head not in ("values", "solver", "metric") for head in heads)
-        sheet = Sheet(heads, numeric, tuple(map(tuple, lines)), frozenset())
-        yield f"errors-{name}", _TITLES[name], sheet, _LEGENDS[name], partial(_to_csv, name)
+        numeric = tuple(head not in _TEXTS for head in heads)
+        yield name, TITLES[name], Sheet(heads, numeric, tuple(map(tuple, lines)), frozenset()), _LEGENDS[name]
 
 
-def _to_csv(name: str, study: Study) -> str:
+def errors_to_csv(name: str, study: Study) -> str:
+    """One of these tables as CSV."""
     return csv_text(*_found(study)[name])
 
 
@@ -77,11 +76,11 @@ def _of_solvers(study: Study) -> Iterator[Sequence[str]]:
         for measure in study.measures:
             if measure.label in known:
                 values = known[measure.label].values
-                found = (_against_itself(study, group, values, count, limits_of(measure)) for count in _TIMES)
+                found = (_against_itself(study, values, count, limits_of(measure)) for count in _TIMES)
                 yield names[group.solver.written], labels[measure.label], *(text for three in found for text in three)
 
 
-def _against_itself(study: Study, group: Group, pool: Floats, count: int, limits: tuple[float, float] | None
+def _against_itself(study: Study, pool: Floats, count: int, limits: tuple[float, float] | None
                     ) -> tuple[str, str, str]:  # fmt: skip
     """Percent of pairs called different by users alone and with all that is drawn, and of groups with a worse one."""
     alone, both, groups = [], [], []

@@ -50,11 +50,11 @@ def in_words(study: Study, repetitions: Sequence[int]) -> Iterator[str]:
     """A line for each data set with split and each metric; one line where nothing is known."""
     found = powers(study, repetitions)
     if not any(isfinite(one.difference) for one in found):
-        yield "which differences would show is not known: two repetitions (-r 2) are a pilot that says it"
+        yield f"{study.name}: which differences would show is not known; two stored repetitions (-r 2) say it"
         return
     for first in range(0, len(found), len(repetitions)):
         row = found[first : first + len(repetitions)]
-        parts = [f"{one.repetitions} repetitions (about {one.seconds:.0f} s): {one.difference:.2g}" for one in row]
+        parts = [f"{one.repetitions} repetitions, {one.seconds:.0f} s: {one.difference:.2g}" for one in row]
         if isfinite(row[0].difference):
             where = f"{place_text(study, row[0].place)}, {row[0].metric}"
             yield f"{where}: differences that would show with a probability of .8: {', '.join(parts)}"

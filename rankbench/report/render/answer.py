@@ -78,12 +78,14 @@ def _against(study: Study, others: list[Standing]) -> Iterator[str]:
     by_word = {word: [line for line in others if line.row.verdict == word] for word in (WORSE, EQUAL, OPEN)}
     if not any(by_word.values()):
         return
+    told = []
     if worse := by_word[WORSE]:
         beaten = "all others" if len(worse) == len(others) else joined([name_of(line) for line in worse])
-        yield f"{scope} it is better than {beaten}"
+        told.append(f"better than {beaten}")
     if equal := by_word[EQUAL]:
-        margin = equal[0].row.margin
-        yield f"{scope} it is equal to {joined([name_of(line) for line in equal])} within {margin:.2g}"
+        told.append(f"equal to {joined([name_of(line) for line in equal])} within {equal[0].row.margin:.2g}")
+    if told:
+        yield f"{scope} it is {' and '.join(told)}"
     for line in by_word[OPEN]:
         needed = line.row.settled_by
         ending = f": {needed} would settle it" if needed else f" ({line.row.reason})" if line.row.reason else ""

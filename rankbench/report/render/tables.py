@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import inf, isnan
 
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import safe
@@ -123,15 +123,15 @@ def verdict_notes(study: Study) -> list[str]:
 
 def _open_line(study: Study, one: Evidence) -> str:
     """How many verdicts are open in one place by one metric, and what would settle them."""
-    needed = [verdict.decision.settled_by for verdict in one.open.values()]
+    nearest = min(one.open.values(), key=lambda verdict: verdict.decision.repetitions_needed or inf).decision
     where = f"{place_text(study, one.place)}, {one.label}"
     count = f"{len(one.open)} of {_count(len(one.verdicts) - 1, 'verdict')} on other solvers"
     parts = [f"{where}: {count} open against the best, with a margin of {one.margin:.2g}"]
     if seen := one.detectable:
         parts.append(f"with {_count(one.users, 'user')} and {_count(one.repetitions, 'repetition')} a difference of "
                      f"{seen:.2g} would show with a probability of .8")  # fmt: skip
-    if any(needed):
-        parts.append(f"the nearest to settle needs {min(filter(None, needed), key=len)}")
+    if nearest.settled_by:
+        parts.append(f"the nearest to settle needs {nearest.settled_by}")
     return "; ".join(parts) + "."
 
 

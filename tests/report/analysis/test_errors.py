@@ -40,7 +40,7 @@ def test_users_alone_err_where_repetitions_matter_and_verdicts_do_not(study):
 def test_each_table_has_its_legend_and_the_same_digits_each_time(study):
     first, again = ([(one.name, one.sheet.lines, one.legend) for one in asked_tables(study(0.01, 3))] for _ in range(2))
     assert first == again
-    assert [name for name, *_ in first] == [f"errors-{name}" for name in errors._TITLES]
+    assert [name for name, *_ in first] == [f"errors-{name}" for name in errors.TITLES]
     assert all(legend and lines for _, lines, legend in first)
 
 

@@ -88,6 +88,20 @@ def test_what_is_not_worse_than_the_best_is_bold_too(study):
     assert "with 20 users and 3 repetitions a difference of 0." in line and "would show" in line and "needs" in line
 
 
+def test_the_note_names_what_the_nearest_open_verdict_needs(study):
+    found = study((0.55, 0.59, 0.6), arrays=noisy, repetitions=3)
+    needed = [
+        verdict.decision.repetitions_needed for verdict in evidence(found)[place_of(found), "ndcg@5"].open.values()
+    ]
+    (line,) = [line for line in notes(found) if "ndcg@5" in line]
+    assert len(needed) == 2 and f"the nearest to settle needs {min(filter(None, needed))} repetitions" in line
+
+
+def place_of(study):
+    """The identity of the only place of a study."""
+    return study.groups[0].place.identity
+
+
 def test_of_one_repetition_nothing_is_bold_and_a_note_says_so(study):
     found = study((0.5, 0.7, 0.701), arrays=noisy, repetitions=1)
     assert sheet(found).best == frozenset()

@@ -37,9 +37,9 @@ def test_a_dry_run_says_it(tmp_path, monkeypatch, capsys):
     path = tiny_toml(tmp_path, repetitions="3")
     out = str(tmp_path / "results")
     assert rankbench(monkeypatch, "run", path, "--dry-run", "--out", out) == 0
-    assert "two repetitions (-r 2) are a pilot that says it" in capsys.readouterr().out
+    assert "two stored repetitions (-r 2) say it" in capsys.readouterr().out
     assert rankbench(monkeypatch, "run", path, "-q", "--no-report", "--out", out) == 0
     capsys.readouterr()
     assert rankbench(monkeypatch, "run", path, "--dry-run", "-r", "5", "--out", out) == 0
     said = capsys.readouterr().out
-    assert "ndcg@5: differences that would show with a probability of .8: 5 repetitions (about" in said
+    assert "ndcg@5: differences that would show with a probability of .8: 5 repetitions, " in said

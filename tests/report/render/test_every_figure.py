@@ -83,7 +83,7 @@ def interval_of(study, group, label):
     """A made-up interval, which is not centred."""
     mean = fmean(group.values(label))
     found = Estimate(mean, 0.9 * mean, 1.2 * mean, 0.1 * mean, 20, 1, 0.0)
-    return Verdict(found, undecided("made up", 0.0), None, best=False, alone=False, first=(0.5, 0.0, 1.0))
+    return Verdict(found, undecided("made up", 0.0), None, best=False, alone=False, first=(0.5, 0.0, 1.0), tier=0)
 
 
 @pytest.fixture(scope="module", params=EVERY, ids=lambda one: f"{one[0]}-{'full' if one[1] else 'quick'}")
