@@ -13,7 +13,6 @@ from rankbench import experiments
 from rankbench.core.errors import UserError
 from rankbench.core.temporary import own_folder
 from rankbench.execution.run import Conditions, Run, Tell
-from rankbench.execution.verify import Check, sampled, verify
 from rankbench.execution.workplace import Workplace
 from rankbench.experiments import Experiment
 from rankbench.planning.materials import Materials
@@ -22,6 +21,8 @@ from rankbench.records.cells import Cell, Selection
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Study
 from rankbench.report.writing import write_report
+from rankbench.verification.cells import sampled, verifiable
+from rankbench.verification.verify import Extent, StudyFiles, Verification, verify
 
 
 class Display(Protocol):
@@ -116,17 +117,15 @@ class Session:
                 self.display.complain(f"{experiment.name} stopped: {problem}")
                 yield None
 
-    def verify(self, found: Study, number: int | None) -> list[Check]:
-        """Run so many of the stored cells again, drawn at random, or all, and compare them with what is stored."""
-        cells = sampled(found, number)
-        if not cells:
-            raise UserError(f"no cell of {found.name} has ended well, so there is nothing to verify")
+    def verify(self, kept: StudyFiles, extent: Extent) -> Verification:
+        """Check what is stored, and run a sample of its cells and trials again."""
+        total = len(sampled(verifiable(kept.study), extent.number))
         with (
             TemporaryDirectory(dir=own_folder()) as folder,
-            self.display.progress(f"{found.name} again", len(cells)) as tell,
+            self.display.progress(f"{kept.study.name} again", total) as tell,
         ):
             afresh = ResultsFolder(Path(folder), self.display.complain)
-            return verify(found, cells, afresh, self.conditions, tell)
+            return verify(kept, extent, afresh, self.conditions, tell)
 
     def report(self) -> Path:
         """Write the report of everything in the folder; returns the path of its page."""

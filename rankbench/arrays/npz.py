@@ -178,9 +178,14 @@ def _content(file: IO[bytes], entry: ZipInfo) -> int:
 
 def fingerprint(*records: object) -> str:
     """SHA-256 of the names, types, shapes and bytes of all arrays in the records."""
+    return fingerprint_of(*map(pack, records))
+
+
+def fingerprint_of(*packed: Arrays) -> str:
+    """SHA-256 of the names, types, shapes and bytes of named arrays, in the order of their names."""
     digest = hashlib.sha256()
-    for record in records:
-        for name, array in sorted(pack(record).items()):
+    for arrays in packed:
+        for name, array in sorted(arrays.items()):
             digest.update(_heading(name, array.dtype, array.shape))
             for piece in pieces(np.ascontiguousarray(array)):
                 digest.update(piece.data)

@@ -1,5 +1,6 @@
 """The commands that train: run and tune."""
 
+import secrets
 from typing import Annotated
 
 import typer
@@ -111,7 +112,12 @@ def run(
 def verify(
     name: Annotated[str, typer.Argument(metavar="EXPERIMENT|FILE", autocompletion=completion.stored)],
     sample: Annotated[int, option("--sample", "N", "How many cells, drawn at random.")] = 20,
-    every: Annotated[bool, typer.Option("--all", help="Every cell that ended well.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every cell and trial that has a result.")] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Accept a part of the experiment, or one with other settings.")
+    ] = False,
+    draw: Annotated[int | None, option("--draw", "N", "The seed of the sample; by default a new one.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="What was found as JSON.")] = False,
     seed: OfSeed = None,
     full: OfFull = None,
     jobs: Jobs = 1,
@@ -120,21 +126,28 @@ def verify(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run stored cells again, and say which come out the same to the last byte. Exit code 1 if any does not.
+    """Check that stored results are what their experiment gives. Exit code 1 if anything differs, 2 for wrong use.
+
+    The plan is made again, each result is checked by itself, and so are the page and the tables of an archive. A sample
+    of cells and trials is run again: everything but the times must come out the same to the last byte.
 
     Example: rankbench verify gunasekar2016-table2 --sample 5
+
+    Example: rankbench verify park.zip --all --json
     """
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
-    from rankbench.cli.opening import results_in
-    from rankbench.cli.showing import verified
+    from rankbench.cli.opening import is_archive, results_in
+    from rankbench.cli.showing import show_verification
+    from rankbench.verification.verify import Extent, StudyFiles
 
     if sample < 1:
         raise UserError(f"--sample {sample} is out of range: must be at least 1")
-    found = stored_study(out, name, seed, full)
+    kept = StudyFiles.of(stored_study(out, name, seed, full), is_archive(name))
     conditions, display = conditions_of(jobs, timeout), Terminal(quiet, verbose)
     session = Session(results_in(out), conditions=conditions, display=display)
-    raise typer.Exit(verified(session, found, None if every else sample))
+    extent = Extent(None if every else sample, secrets.randbelow(10**6) if draw is None else draw, partial)
+    raise typer.Exit(show_verification(session.verify(kept, extent), as_json))
 
 
 def tune(

@@ -30,6 +30,7 @@ from rankbench.report.analysis.trials import best_first, trial_sheet, trials
 from rankbench.report.render.answer import answer, answer_sheet, failures
 from rankbench.report.render.tables import sheet, timing_notes, verdict_notes
 from rankbench.report.study import stored_beyond
+from rankbench.verification.verify import Verification
 
 _WITH_VALUE = ("--seed", "--threads", "--timeout", "--memory", "--out")  # options of `on` that `init` does not take
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--report", "--no-report")
@@ -110,17 +111,10 @@ def preview_all(session: Session, names: Sequence[str]) -> int:
     return OK
 
 
-def verified(session: Session, found: Study, number: int | None) -> int:
-    """Run a sample of stored cells again and say what differs; returns the exit code."""
-    checks = session.verify(found, number)
-    for check in checks:
-        if check.verdict != "same":
-            parts = f" in {', '.join(check.differing)}" if check.differing else ""
-            show(f"{check.verdict}: {check.cell.label}{parts}: {check.why}")
-    counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in ("same", "close")}
-    close = f", {counts['close']} close" if counts["close"] else ""
-    show(f"{found.name}: {counts['same']} of {len(checks)} cells came out the same to the last byte{close}")
-    return OK if sum(counts.values()) == len(checks) else FAILED
+def show_verification(found: Verification, as_json: bool) -> int:
+    """Say what was found of stored results; returns the exit code."""
+    show(found.as_json if as_json else "\n".join(found.lines))
+    return OK if found.good else FAILED
 
 
 def _run_each(session: Session, chosen: Sequence[Experiment]) -> bool:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from rankbench import metrics, models
-from rankbench.arrays.npz import Arrays, fingerprint, pack
+from rankbench.arrays.npz import Arrays, fingerprint, fingerprint_of, pack
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import (
     Executor,
@@ -199,17 +199,19 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ende
     model = last.step.model
     missing = _missing(model, split.test)
     reason = _diverged(last, split.test, train, missing)
+    per_user = found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()}
     return Ended(
         status="diverged" if reason else "ok",
         reason=reason,
         curve=(),
-        per_user=found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()},
+        per_user=per_user,
         counted=tuple(_counted(values) for values in found.values.values()),
         unscored=float(np.mean([column.mean() for _, column in missing])),
         stopped="budget" if last.spent else "solver",
         functions=leading_functions(model, split.train.feature_names),
         split=split.hash,
         model=digest_of(model),
+        values=fingerprint_of(per_user),
     )
 
 

@@ -13,7 +13,7 @@ renamed, so that a merge that was interrupted is repeated by the same command.
 
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,19 +24,21 @@ from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable
-from rankbench.records.differences import SAME_TO, basis_change, differences, distance, races
+from rankbench.records.differences import OF_POINTS, SAME_TO, basis_change, differences, distance, races
 from rankbench.records.plans import Plan
-from rankbench.records.results import Result
+from rankbench.records.results import Point, Result
 from rankbench.records.store import (
     ResultsFolder,
     Store,
     Warn,
     beside_name,
     file_name,
+    file_of_cell,
     measurement_of,
 )
 
 Agreement = Literal["same", "apart", "conflict"]
+_FIELDS = frozenset(field.name for field in fields(Result))
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,10 @@ class Measurement:
         return self.path.with_suffix(".npz")
 
     def values(self) -> Arrays:
-        """Each metric's value for each user; empty where there is no such file."""
-        return read_npz(self.arrays) if self.arrays.exists() else {}
+        """Each metric's value for each user: those of the cell's result, where a measurement beside it has none."""
+        shared = self.path.with_name(file_of_cell(self.path)).with_suffix(".npz")
+        path = next((path for path in (self.arrays, shared) if path.exists()), None)
+        return read_npz(path) if path else {}
 
     @property
     def counts(self) -> bool:
@@ -228,27 +232,38 @@ def _clashes(kept: Measurement, new: Measurement) -> Iterator[tuple[str, str, st
     if one.status != other.status:
         yield "status", one.status, other.status
     for what in differences(one, other, kept.values(), new.values()):
-        if what in ("split", "model"):
-            yield what, getattr(one, what)[:12], getattr(other, what)[:12]
+        if what in _FIELDS:
+            yield what, _in_short(one, what), _in_short(other, what)
         elif what.endswith(" of users"):
             yield _first_user(what, kept.values(), new.values())
         else:
             yield _first_point(what, one, other)
 
 
+def _in_short(result: Result, field: str) -> str:
+    """A field of a result in a few words."""
+    return f"{len(result.curve)} points" if field == "curve" else str(getattr(result, field))[:12]
+
+
 def _first_point(label: str, one: Result, other: Result) -> tuple[str, str, str]:
     """A metric at the end of the training if it differs there, else at the first point of the curve where it does."""
     pairs = list(zip(one.curve, other.curve, strict=False))
     for left, right in (pairs[-1], *pairs):
-        before, after = one.value_at(left, label), other.value_at(right, label)
+        before, after = _at(one, left, label), _at(other, right, label)
         if repr(before) != repr(after):
             return (label if left is one.curve[-1] else f"{label} at step {left.step}"), repr(before), repr(after)
     return label, "NaN", "NaN of other bytes"
 
 
+def _at(result: Result, point: Point, what: str) -> object:
+    """A metric, or another number of a point of the curve."""
+    return getattr(point, what) if what in OF_POINTS else result.value_at(point, what)
+
+
 def _first_user(what: str, before: Arrays, after: Arrays) -> tuple[str, str, str]:
     """The first user for whom a metric differs."""
-    left, right = before[what.removesuffix(" of users")], after[what.removesuffix(" of users")]
+    none = np.zeros(0)
+    left, right = (side.get(what.removesuffix(" of users"), none) for side in (before, after))
     if left.shape != right.shape:
         return what, f"{len(left)} users", f"{len(right)} users"
     apart = np.flatnonzero(~((left == right) | (np.isnan(left) & np.isnan(right))))

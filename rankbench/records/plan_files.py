@@ -54,6 +54,9 @@ def plan_of(content: object) -> Plan:
     found = revived(PlanFile, content)
     cells = _cells(found.cells)
     planned = cells[: len(found.failures)]
+    known = [cell.is_trial for cell in cells] == [place >= len(found.failures) for place in range(len(cells))]
+    if not known or len({cell.slot for cell in cells}) < len(cells):
+        raise Unreadable("its cells are not those of a plan, each once, and then its trials")
     failures = tuple(Failure(cell, reason) for cell, reason in zip(planned, found.failures, strict=False) if reason)
     about = (found.experiment, found.profile, found.seed, found.measures)
     return Plan(*about, planned, found.skips, cells[len(planned) :], failures, made=found.made)

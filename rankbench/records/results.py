@@ -80,6 +80,7 @@ class Measured:
     functions: tuple[RankingFunction, ...] = ()  # basic ranking functions, if the model has them
     split: str = ""  # SHA-256 of the split's parts; empty in results from before it was kept
     model: str = ""  # SHA-256 of the last model's arrays; empty also where a model is no record of arrays
+    values: str = ""  # SHA-256 of the metrics' values for each user; empty in results from before it was kept
     peaks: tuple[Peak, ...] = ()  # in the order of the stages; empty in results from before they were measured
 
 

@@ -7,8 +7,9 @@
                                                    from `merge`; with an .npz if its values are not the same bytes
     OUT/<experiment>/claims/                       which driver is running which cell
 
-Files are written under a temporary name and renamed. A run resumes by skipping cells that have a file. A file that
-cannot be read is renamed to .broken, and its cell is run again.
+Files are written under a temporary name and renamed. A JSON file ends with the SHA-256 of what stands before it, and a
+result names that of its values for users. A run resumes by skipping cells that have a file. A file that cannot be read,
+or was changed after it was written, is renamed to .broken, and its cell is run again.
 """
 
 import errno
@@ -38,6 +39,7 @@ _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another d
 FORMAT = 3  # version of the file format
 BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
+_DIGEST, _DIGITS, _END = ', "sha256": "', 64, '"}\n'  # how a table ends
 _VALUES_REMEDY = "delete it, or run the experiment with --rerun all"
 Warn = Callable[[str], None]
 
@@ -117,9 +119,7 @@ class Store:
 
     def read(self, path: Path) -> Result:
         """The result in a file of this store, checked, with the cell that the file itself describes."""
-        content = parsed(_bytes(path))
-        if not isinstance(content, dict):
-            raise Unreadable("not a table")
+        content = _table(_bytes(path))
         key, format_ = content.pop("key", None), content.pop("format", None)
         if format_ != FORMAT:
             raise Unreadable(f"its format is {format_!r:.60}, not {FORMAT}")
@@ -145,7 +145,7 @@ class Store:
         with writing_to(path, f"the cells finished before are kept: {MAKE_ROOM}"):
             if per_user:
                 write_npz(path.with_suffix(".npz"), per_user)
-            write_text(path, encode({"format": FORMAT, "key": result.key, **vars(result)}))
+            write_text(path, with_digest(encode({"format": FORMAT, "key": result.key, **vars(result)})))
 
     def write_plan(self, plan: Plan) -> Plan:
         """Write a plan, joined with the cells of earlier runs that measure the same; returns the joined plan.
@@ -186,7 +186,7 @@ class Store:
 
     def _write_plan(self, path: Path, plan: Plan) -> None:
         with writing_to(path, MAKE_ROOM):
-            write_text(path, encode({"format": FORMAT, **vars(file_of(plan))}, indent=None))
+            write_text(path, text_of_plan(plan))
 
     def plans(self) -> list[Plan]:
         """All stored plans, the most recent last."""
@@ -232,14 +232,11 @@ class Store:
     def _read(self, path: Path) -> dict[str, Any] | None:
         """The JSON table in a stored file, or None; a file that cannot be read is set aside with a warning."""
         try:
-            content = parsed(path.read_bytes())
+            content = _table(path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, Unreadable) as error:
             self._set_aside(path, _reason(error))
-            return None
-        if not isinstance(content, dict):
-            self._set_aside(path, "not a table")
             return None
         format_ = content.pop("format", None)
         if type(format_) is int and format_ > FORMAT:
@@ -333,6 +330,44 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file under a temporary name and rename it, so that it is never incomplete."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def text_of_plan(plan: Plan) -> str:
+    """The text of a plan's file."""
+    return with_digest(encode({"format": FORMAT, **vars(file_of(plan))}, indent=None))
+
+
+def with_digest(text: str) -> str:
+    """A JSON table's text with the SHA-256 of what stands before it as its last entry."""
+    before = text[:-1].rstrip()
+    digest = hashlib.sha256(before.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"{before}{_DIGEST}{digest}{_END}"
+
+
+def has_digest(path: Path) -> bool:
+    """Whether a stored table ends with its digest."""
+    return _digest_in(path.read_bytes()) is not None
+
+
+def _digest_in(content: bytes) -> tuple[bytes, str] | None:
+    """What stands before the digest of a table, and the digest; None if the table does not end with one."""
+    start = len(content) - _DIGITS - len(_END)
+    before, mark = content[: start - len(_DIGEST)], content[start - len(_DIGEST) : start]
+    if mark != _DIGEST.encode() or not content.endswith(_END.encode()):
+        return None
+    return before, content[start:][:_DIGITS].decode("ascii", "replace")
+
+
+def _table(content: bytes) -> dict[str, Any]:
+    """The JSON table in a file's bytes without its digest, which must be that of the bytes where there is one."""
+    found = _digest_in(content)
+    if found and hashlib.sha256(found[0]).hexdigest() != found[1]:
+        raise Unreadable("it was changed after it was written: its SHA-256 is another one")
+    table = parsed(content)
+    if not isinstance(table, dict):
+        raise Unreadable("not a table")
+    table.pop("sha256", None)
+    return table
 
 
 def _bytes(path: Path) -> bytes:

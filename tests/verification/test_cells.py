@@ -1,18 +1,24 @@
 """Stored cells run again: the same bytes are said to be the same, and whatever differs is named."""
 
+import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import TINY, ran, silent, store_in, tiny, with_solver
+from helpers import TINY, ran, silent, store_in, tiny, tiny_toml, with_solver
 
+from rankbench import experiments
+from rankbench.api.session import Session
 from rankbench.cli import main
 from rankbench.core.contract import Determinism
-from rankbench.execution import verify as verification
 from rankbench.execution.run import Conditions
-from rankbench.execution.verify import basis_change, sampled, verify
+from rankbench.experiments import Budget
+from rankbench.records.cells import Selection
+from rankbench.records.differences import basis_change
 from rankbench.records.store import ResultsFolder, values_of
 from rankbench.report.study import study
+from rankbench.verification.cells import Check, checked, run_again, sampled, verifiable
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +56,7 @@ def moved(curve, by):
 
 def rerun(found, cells, folder, **conditions):
     """The checks of these cells, run again with results in this folder."""
-    return verify(found, cells, ResultsFolder(folder, silent), Conditions(**conditions), lambda event: None)
+    return run_again(found, cells, (), ResultsFolder(folder, silent), Conditions(**conditions), lambda event: None)
 
 
 def first(out):
@@ -60,7 +66,7 @@ def first(out):
 
 def test_every_cell_comes_out_the_same(out, tmp_path):
     found = study(ResultsFolder(out, silent), "tiny")
-    checks = rerun(found, sampled(found, None), tmp_path, jobs=2)
+    checks = rerun(found, verifiable(found), tmp_path, jobs=2)
     assert [check.verdict for check in checks] == ["same"] * len(found.entries)
     assert all(result.split and result.model for result in found.results)
 
@@ -112,25 +118,26 @@ def test_threads_that_race_explain_more(out, by, verdict):
     stored = first(out)
     cell = replace(stored.cell, determinism=Determinism.RACY, threads=2)
     one, other = replace(stored, cell=cell, curve=moved(stored.curve, by)), replace(stored, cell=cell)
-    check = verification._checked(one, other, {}, {})
+    check = checked(one, other, {}, {})
     assert check.verdict == verdict and check.why.startswith("its threads race")
     alone = replace(cell, threads=1)  # one thread has nobody to race with
-    check = verification._checked(replace(one, cell=alone), replace(other, cell=alone), {}, {})
+    check = checked(replace(one, cell=alone), replace(other, cell=alone), {}, {})
     assert check.verdict == "differs" and check.why.startswith("on the same basis")
 
 
 def test_a_cell_that_fails_or_does_not_run_is_said_so(out):
     stored = first(out)
     failed = replace(stored, status="failed", reason="boom", curve=(), counted=())
-    assert verification._checked(stored, failed, {}, {}) == verification.Check(stored.cell, "failed", why="boom")
-    assert verification._checked(stored, None, {}, {}).why == "it did not run"
+    assert checked(stored, failed, {}, {}) == Check(
+        stored.cell, "failed", ("status",), "it ended as ok when it was stored, and now: failed, boom"
+    )
+    assert checked(stored, None, {}, {}).why == "it did not run"
 
 
 def test_a_sample_is_drawn_without_repeats_and_in_order(out):
-    found = study(ResultsFolder(out, silent), "tiny")
-    cells = [entry.cell for entry in found.entries]
-    assert sampled(found, 3) == tuple(cell for cell in cells if cell in sampled(found, 3))
-    assert len(set(sampled(found, 3))) == 3 and sampled(found, 99) == sampled(found, None) == tuple(cells)
+    cells = verifiable(study(ResultsFolder(out, silent), "tiny"))
+    assert sampled(cells, 3) == tuple(cell for cell in cells if cell in sampled(cells, 3))
+    assert len(set(sampled(cells, 3))) == 3 and sampled(cells, 99) == sampled(cells, None) == cells
 
 
 def test_a_value_that_is_missing_on_one_side_is_not_close(out, again):
@@ -141,9 +148,16 @@ def test_a_value_that_is_missing_on_one_side_is_not_close(out, again):
     assert check.verdict == "differs" and check.why.endswith("off by inf")
 
 
-def test_a_budget_in_seconds_is_compared_as_far_as_both_went(out, again):
+def test_a_curve_that_was_cut_is_named(out, again):
     check = again(curve=first(out).curve[:-1])
-    assert check.verdict == "same"
+    assert (check.verdict, check.differing) == ("differs", ("curve",))
+
+
+def test_a_budget_in_seconds_is_run_again_for_as_many_steps(tmp_path):
+    run = ran(tmp_path / "out", tiny(repetitions=1, solvers=("sgd[rank=2]",), budget=Budget(seconds=0.05)))
+    (cell,) = run.plan.cells
+    (check,) = rerun(run.study(), [cell], tmp_path / "again")
+    assert check.verdict == "same" and run.result(cell).stopped == "budget"
 
 
 def test_what_decides_the_last_digits_is_compared(out):
@@ -163,7 +177,10 @@ def verified(monkeypatch, *words):
 
 def test_the_verb_says_what_came_out_the_same(monkeypatch, capsys, out):
     assert verified(monkeypatch, "tiny", "--out", out, "--sample", 2, "-q") == 0
-    assert capsys.readouterr().out == "tiny: 2 of 2 cells came out the same to the last byte\n"
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1] == "tiny: 2 of 2 cells came out the same to the last byte"
+    assert re.fullmatch(r"sample \d+: 2 of 4 cells and trials, which show 3 changed results in 95 of 100 .*", told[-2])
+    assert all(line.startswith("not verified: ") for line in told[:-2])
     assert verified(monkeypatch, "tiny", "--out", out, "--sample", 1, "--all", "-q") == 0
     assert "4 of 4 cells" in capsys.readouterr().out
 
@@ -175,7 +192,25 @@ def test_the_verb_names_what_differs(monkeypatch, capsys, tmp_path):
     assert verified(monkeypatch, "tiny", "--out", tmp_path, "-q") == 1
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("differs: ") and " in model: on the same basis; off by 0" in told[0]
-    assert told[1] == "tiny: 0 of 1 cells came out the same to the last byte"
+    assert told[-1] == "tiny: 0 of 1 cells came out the same to the last byte"
+
+
+def test_what_was_found_is_json_too(monkeypatch, capsys, out):
+    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 2, "--draw", 7, "--json", "-q") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["experiment"], found["good"], found["of"], found["draw"]) == ("tiny", True, 4, 7)
+    assert [cell["verdict"] for cell in found["cells"]] == ["same", "same"]
+
+
+def test_a_part_of_an_experiment_is_accepted_where_it_is_asked_for(monkeypatch, capsys, tmp_path):
+    file = tiny_toml(tmp_path)
+    session = Session(ResultsFolder(tmp_path / "out", silent), Selection(solvers=("global[lam=10]",)))
+    session.run(experiments.load(file))
+    words = ("tiny", "--out", tmp_path / "out", "--all", "-q")
+    assert verified(monkeypatch, *words) == 1
+    assert "differs: plan: it leaves out low-rank" in capsys.readouterr().out
+    assert verified(monkeypatch, *words, "--partial") == 0
+    assert "not verified: plan: it leaves out low-rank" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [("tiny", "--sample", "0"), ("nowhere",)])
