@@ -16,6 +16,7 @@ from rankbench.arrays import mapped
 from rankbench.arrays.mapped import home_of, pieces
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
+from rankbench.core.regular import opened
 
 T = TypeVar("T")
 Array = npt.NDArray[Any]
@@ -25,6 +26,7 @@ _CSR_PARTS = ("data", "indices", "indptr", "shape")
 _LINE = 64  # bytes; the content of a large array in an npz file begins at a multiple, so that it can be mapped
 _HEADER, _ZIP64, _PADDING = 30, 20, 0xD935  # bytes of a zip entry's header and of its long sizes; the mark of padding
 _BLOCK = 1 << 20  # bytes to read at a time
+_UNPACKED = 256 << 20  # bytes that arrays may take beyond those of their file, which is not compressed by rankbench
 _DAMAGED = (ValueError, TypeError, EOFError, RuntimeError, MemoryError, OverflowError, BadZipFile, struct.error)
 
 
@@ -134,11 +136,15 @@ def _padded(name: str, place: int | None) -> ZipInfo:
     return entry
 
 
-def read_npz(path: Path) -> Arrays:
-    """All arrays of an npz file; pickled arrays are refused, and a damaged file is an error with its path."""
+def read_npz(path: Path, most: int | None = None) -> Arrays:
+    """All arrays of an npz file of at most so many bytes; pickled arrays are refused, and so are those that unpack to
+    far more than the file has. A damaged file is an error with its path.
+    """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        with opened(path, most) as file:
+            _refuse_unpacking(path, file)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
     except _DAMAGED as error:
         raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
 
@@ -146,10 +152,20 @@ def read_npz(path: Path) -> Arrays:
 def map_npz(path: Path) -> Arrays:
     """All arrays of an npz file that is only ever replaced as a whole; large arrays are mapped and not read."""
     try:
-        with path.open("rb") as file, ZipFile(file) as archive:
+        with opened(path) as file, ZipFile(file) as archive:
+            _refuse_unpacking(path, file)
             return {entry.filename.removesuffix(".npy"): _entry(file, archive, entry) for entry in archive.infolist()}
     except _DAMAGED as error:
         raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
+
+
+def _refuse_unpacking(path: Path, file: IO[bytes]) -> None:
+    """Raise an error if the arrays in a file would take far more memory than the file has bytes."""
+    with ZipFile(file) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > file.seek(0, 2) + _UNPACKED:
+        raise UserError(f"{path} would unpack to {unpacked:,} bytes: it is no file of rankbench")
+    file.seek(0)
 
 
 def _entry(file: IO[bytes], archive: ZipFile, entry: ZipInfo) -> Array:

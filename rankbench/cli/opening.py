@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Each function imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
+_COMPLAINTS = 9  # lines about single files, before they are only counted
 _folders: ContextVar[ExitStack] = ContextVar("temporary folders of this command")
 
 
@@ -43,10 +44,28 @@ def results_in(out: Path, untouched: bool = False, warn: "Warn | None" = None) -
 
     They are also renamed, unless the folder is to be left `untouched`.
     """
-    from rankbench.core.lines import complain
     from rankbench.records.store import ResultsFolder
 
-    return ResultsFolder(out, warn or complain, untouched)
+    return ResultsFolder(out, warn or first_complaints(), untouched)
+
+
+def first_complaints() -> "Warn":
+    """A function that complains of the first files that cannot be read; how many more there are is said at the end."""
+    from rankbench.core.lines import complain
+
+    told: list[str] = []
+
+    def warn(text: str) -> None:
+        told.append(text)
+        if len(told) <= _COMPLAINTS:
+            complain(text)
+
+    def end() -> None:
+        if len(told) > _COMPLAINTS:
+            complain(f"{len(told) - _COMPLAINTS:,} more files cannot be read")
+
+    _folders.get().callback(end)
+    return warn
 
 
 def stored_in(path: Path, untouched: bool = False, warn: "Warn | None" = None) -> "ResultsFolder":

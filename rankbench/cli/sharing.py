@@ -9,7 +9,7 @@ import typer
 
 from rankbench.cli import completion
 from rankbench.cli.exit_codes import FAILED
-from rankbench.cli.opening import is_archive, results_in, stored_in
+from rankbench.cli.opening import first_complaints, is_archive, results_in, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
@@ -46,11 +46,12 @@ def merge(
 
     Example: rankbench merge laptop server.zip --out all
     """
-    from rankbench.core.lines import complain, show
+    from rankbench.core.lines import show
     from rankbench.records.merge import carry_out, check_apart, survey
 
     check_apart(out, sources)
     told: list[str] = []
+    complain = first_complaints()
 
     def warn(text: str) -> None:
         told.append(text)

@@ -20,6 +20,7 @@ from rankbench.arrays.npz import Array, fingerprint, pack, read_npz, unpack, wri
 from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import partial_of
+from rankbench.core.regular import content
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, View
 
@@ -66,7 +67,7 @@ def export(parts: Split, folder: Path, *, data: str, split: str, seed: int, repe
 def read_back(folder: Path) -> Split:
     """The split that `export` wrote into this folder; an error if the files were changed since."""
     try:
-        record = json.loads((folder / "split.json").read_text(encoding="utf-8"))
+        record = json.loads(content(folder / "split.json"))
         if record["format"] != FORMAT:
             raise UserError(f"its format is {record['format']}, not {FORMAT}")
         common = unpack(read_npz(folder / "common.npz"), {"Common": Common})
@@ -86,7 +87,7 @@ def read_back(folder: Path) -> Split:
 def read_for(folder: Path, view: View) -> Split:
     """The split that `export` wrote into this folder, over the users and items of the data that it was made from."""
     try:
-        record = json.loads((folder / "split.json").read_text(encoding="utf-8"))
+        record = json.loads(content(folder / "split.json"))
         names, hashed = list(record["parts"]), str(record["hash"])
         common = _common_of(view)
         parts: dict[str, Any] = {name: _timed(_read_rows(folder / f"{name}.csv", common), view) for name in names}

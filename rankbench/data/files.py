@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from rankbench.core.errors import UserError
+from rankbench.core.regular import opened
 from rankbench.data.cache import cache_folder
 
 if TYPE_CHECKING:
@@ -45,13 +46,17 @@ class File:
         """The content as a stream of bytes, decompressed; a damaged archive is an error that names it."""
         try:
             if self.member:
-                with zipfile.ZipFile(self.path) as archive, _opened(archive, self.member) as stream:
+                with (
+                    opened(self.path) as packed,
+                    zipfile.ZipFile(packed) as archive,
+                    _entry(archive, self.member) as stream,
+                ):
                     yield _limited(stream, self, archive.getinfo(self.member).compress_size)
             elif self.path.suffix == ".gz":
-                with gzip.open(self.path) as stream:
+                with opened(self.path) as packed, gzip.open(packed) as stream:
                     yield _limited(cast(IO[bytes], stream), self, self.path.stat().st_size)
             else:
-                with self.path.open("rb") as stream:
+                with opened(self.path) as stream:
                     yield stream
         except _DAMAGED as error:
             raise UserError(f"{self} is cut or damaged ({error}): get the file again") from error
@@ -101,7 +106,7 @@ def unpacked_limit() -> int | None:
     return int(match[1]) * {"M": 10**6, "G": 10**9}[match[2]] if match else None
 
 
-def _opened(archive: zipfile.ZipFile, member: str) -> IO[bytes]:
+def _entry(archive: zipfile.ZipFile, member: str) -> IO[bytes]:
     """A member of an archive, opened; an error if it is encrypted or packed in an unknown way."""
     try:
         return archive.open(member)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from rankbench.core.errors import UserError
+from rankbench.core.regular import copied
 from rankbench.data.files import folders
 from rankbench.data.origins import Generated, Origin
 from rankbench.data.sources.rdatasets import Shipped
@@ -76,7 +77,7 @@ def _assemble(fresh: Path, folder: Path, chosen: list[Path]) -> None:
         shutil.copytree(folder, fresh)
     fresh.mkdir(parents=True, exist_ok=True)
     for path in chosen:
-        shutil.copy2(path, fresh / path.name)
+        copied(path, fresh / path.name)
 
 
 def _put_back(folder: Path, before: Path) -> None:

@@ -298,6 +298,8 @@ def lines(file: File, encoding: str = "utf-8", strict: bool = False) -> Iterator
     `strict`.
     """
     for number, line in enumerate(_raw_lines(file), start=1):
+        if not line.strip(b" \r\n"):  # before it is decoded: a small packed file can hold millions of blank lines
+            continue
         try:
             text = line.decode(encoding).rstrip("\r\n")
         except UnicodeDecodeError as error:

@@ -207,6 +207,8 @@ def load(name: str, full: bool = False) -> Experiment:
         path = Path(name)
         if not path.is_file():
             raise UserError(f"no experiment file {name!r}")
+        if not path.stem.strip("."):
+            raise UserError(f"the experiment file {name!r} has no name before .toml, which is that of its results")
         return replace(read(path.stem, path.name, _text_of(path), full), source=str(path.resolve()))
     if name not in names():
         raise unknown("experiment", name, names(), "rankbench list experiments")

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rankbench.core.errors import UserError, unknown
+from rankbench.core.regular import opened
 
 PREFIX = "rankbench_user_"  # of the names of the modules that users' files become
 DIGITS = 16  # how many digits of a SHA-256 an identity contains
@@ -48,7 +49,7 @@ def digest_of(path: Path) -> str:
 @lru_cache(maxsize=256)
 def _digest(path: str, size: int, changed: int) -> str:
     """The digest of a file; its size and time of change are parameters so that the cache notices edits."""
-    with open(path, "rb") as file:
+    with opened(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import unquote
 
+from rankbench.core import regular
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import HeldFolder, replacing
 from rankbench.data import DATASETS
@@ -60,7 +61,7 @@ def sha256_of(content: bytes | Path) -> str:
     """The SHA-256 of bytes, or of a file's bytes."""
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()
-    with content.open("rb") as file:
+    with regular.opened(content) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -77,7 +78,7 @@ def write(path: Path, files: Mapping[str, bytes | Path]) -> None:
                 content = files[name]
                 about = zipfile.ZipInfo(name, _DATE)
                 about.compress_type, about.create_system, about.external_attr = zipfile.ZIP_DEFLATED, 3, 0o100644 << 16
-                archive.writestr(about, content if isinstance(content, bytes) else content.read_bytes())
+                archive.writestr(about, content if isinstance(content, bytes) else regular.content(content))
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}; choose another file with --to") from None
 

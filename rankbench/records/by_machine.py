@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rankbench.core.errors import UserError
+from rankbench.core.regular import copied
 from rankbench.records.codec import Unreadable
 from rankbench.records.machines import Machine
 from rankbench.records.merge import Measurement
@@ -32,7 +33,8 @@ def select(source: ResultsFolder, asked: str, target: Path, name: str = "") -> N
         for file, one in chosen.items():
             _put(one, store.cells / file, target / experiment / "cells" / file)
         if chosen:
-            shutil.copytree(store.folder / "plans", target / experiment / "plans", dirs_exist_ok=True)
+            plans = target / experiment / "plans"
+            shutil.copytree(store.folder / "plans", plans, copy_function=copied, dirs_exist_ok=True)
         count += len(chosen)
     if not count:
         there = f"there are results of {', '.join(known)}" if known else "there are no results at all"
@@ -57,8 +59,8 @@ def _names(machine: Machine) -> list[str]:
 def _put(one: Measurement, own: Path, path: Path) -> None:
     """Copy a measurement as the result of its cell; where its values for users are those of the result, these."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(one.path, path)
+    copied(one.path, path)
     for arrays in (one.arrays, own.with_suffix(".npz")):
         if arrays.exists():
-            shutil.copyfile(arrays, path.with_suffix(".npz"))
+            copied(arrays, path.with_suffix(".npz"))
             return

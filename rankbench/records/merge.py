@@ -11,7 +11,6 @@ to one that ended well, and is kept beside it.
 renamed, so that a merge that was interrupted is repeated by the same command.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from rankbench.arrays.npz import Arrays, read_npz
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
+from rankbench.core.regular import copied
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import OF_POINTS, SAME_TO, basis_change, differences, distance, races
@@ -338,4 +338,4 @@ def _place(measurement: Measurement, path: Path, arrays: bool) -> None:
 def _copy_file(source: Path, path: Path) -> None:
     """Copy a file under a temporary name, and rename it once it is complete."""
     with replacing(path) as partial:
-        shutil.copyfile(source, partial)
+        copied(source, partial)

@@ -1,6 +1,7 @@
 """What came of a cell: its curve, its counts, how it ended, and where it was made."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import isnan, nan
 from typing import Literal, get_args
 
@@ -100,6 +101,8 @@ class Result(Measured):
     def __post_init__(self) -> None:
         if any(len(point.values) != len(self.cell.measures) for point in self.curve):
             raise ValueError("a point of its curve does not have one value for each metric")
+        if not is_time(self.finished):
+            raise ValueError("its date is none")
 
     def __repr__(self) -> str:
         values = [f"{measure.label} {self.value(measure.label):.4g}" for measure in self.cell.measures]
@@ -157,6 +160,14 @@ class Result(Measured):
     def disturbed(self) -> bool:
         """Whether other processes used so much of the machine that the measured times are unreliable."""
         return self.load is not None and self.load > DISTURBED
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a date with a time, as Python writes it."""
+    try:
+        return bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 DISTURBED = 0.25  # above this many cores used by other processes on average, a time is unreliable

@@ -24,6 +24,7 @@ from time import sleep
 from typing import Any
 
 from rankbench.arrays.npz import Arrays, read_npz, write_npz
+from rankbench.core import regular
 from rankbench.core.errors import MAKE_ROOM, OTHER_FOLDER, UserError, writing_to
 from rankbench.core.leftovers import HeldFolder, remove_left_behind, replacing
 from rankbench.names import without_folder
@@ -39,6 +40,8 @@ _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another d
 FORMAT = 3  # version of the file format
 BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
+_LARGEST_TABLE = 64 << 20  # bytes of a plan or of a result: ten times a plan of 100,000 cells
+_LARGEST_VALUES, _HEADING = 512 << 20, 1 << 10  # bytes of values for users where their number is not known; of an array
 _DIGEST, _DIGITS, _END = ', "sha256": "', 64, '"}\n'  # how a table ends
 _VALUES_REMEDY = "delete it, or run the experiment with --rerun all"
 Warn = Callable[[str], None]
@@ -232,7 +235,7 @@ class Store:
     def _read(self, path: Path) -> dict[str, Any] | None:
         """The JSON table in a stored file, or None; a file that cannot be read is set aside with a warning."""
         try:
-            content = _table(path.read_bytes())
+            content = _table(regular.content(path, _LARGEST_TABLE))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, Unreadable) as error:
@@ -297,7 +300,7 @@ def values_of(folder: Path, cell: Cell, counted: Sequence[Counted] = ()) -> Arra
     if not os.path.lexists(path):
         return {}
     try:
-        arrays = read_npz(path)
+        arrays = read_npz(path, _most_values(counted))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", remedy=_VALUES_REMEDY) from None
     sizes = {array.shape for array in arrays.values()} | {(one.users + one.left_out,) for one in counted}
@@ -306,6 +309,12 @@ def values_of(folder: Path, cell: Cell, counted: Sequence[Counted] = ()) -> Arra
         problem = f"{path} is damaged: it does not hold a number for each user"
         raise UserError(problem, remedy=_VALUES_REMEDY)
     return arrays
+
+
+def _most_values(counted: Sequence[Counted]) -> int:
+    """The largest file of a cell's values for users: of each metric the values, and the numbers of pairs."""
+    users = max((one.users + one.left_out for one in counted), default=0)
+    return 2 * len(counted) * (8 * users + _HEADING) if counted else _LARGEST_VALUES
 
 
 class ResultsFolder:
@@ -346,7 +355,7 @@ def with_digest(text: str) -> str:
 
 def has_digest(path: Path) -> bool:
     """Whether a stored table ends with its digest."""
-    return _digest_in(path.read_bytes()) is not None
+    return _digest_in(regular.content(path, _LARGEST_TABLE)) is not None
 
 
 def _digest_in(content: bytes) -> tuple[bytes, str] | None:
@@ -373,7 +382,7 @@ def _table(content: bytes) -> dict[str, Any]:
 def _bytes(path: Path) -> bytes:
     """The content of a file; one that cannot be read is unreadable."""
     try:
-        return path.read_bytes()
+        return regular.content(path, _LARGEST_TABLE)
     except OSError as error:
         raise Unreadable(_reason(error)) from None
 

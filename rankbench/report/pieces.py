@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from rankbench.core.regular import content
 from rankbench.records.codec import encode
 from rankbench.records.machines import Machine
 from rankbench.records.store import Store, write_text
@@ -78,7 +79,7 @@ def digest(store: Store, plan: Path, name: str, html: bool) -> str:
 def load(folder: Path, name: str, made_of: str) -> Kept | None:
     """The kept piece of this name, or None if something has changed: what it was made of, or a file of it."""
     try:
-        kept = msgspec.json.decode(_path(folder, name).read_bytes(), type=Kept)
+        kept = msgspec.json.decode(content(_path(folder, name)), type=Kept)
         same = kept.made_of == made_of and kept.files == sums(folder, kept.files)
     except (OSError, ValueError):
         return None
@@ -100,7 +101,7 @@ def forget(folder: Path, names: Iterable[str]) -> None:
 
 def sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The SHA-256 of each of these files of a report."""
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    return {name: hashlib.sha256(content(folder / name)).hexdigest() for name in names}
 
 
 def _path(folder: Path, name: str) -> Path:

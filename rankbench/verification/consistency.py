@@ -1,7 +1,6 @@
 """Each stored result by itself: whether its parts agree with each other, which needs no other run."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from math import isfinite
 
 import numpy as np
@@ -15,8 +14,6 @@ def contradictions(result: Result, arrays: Arrays) -> Iterator[str]:
     """What in a result contradicts something else in it, or the values for each user that are stored beside it."""
     if result.split and result.split != result.cell.split_hash:
         yield "it was trained on another split than its cell says"
-    if not _is_date(result.finished):
-        yield "its date is none"
     yield from _of_curve(result)
     if result.status in ("ok", "diverged"):
         yield from _of_users(result, arrays)
@@ -63,10 +60,3 @@ def _of_users(result: Result, arrays: Arrays) -> Iterator[str]:
             yield f"it does not count the users of {label} as they are"
         if np.float64(mean(found)).tobytes() != np.float64(value).tobytes():
             yield f"its {label} is not the mean of its users"
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False

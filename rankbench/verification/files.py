@@ -6,6 +6,7 @@ from pathlib import Path
 
 import rankbench
 from rankbench.checks.findings import Finding, failed, not_applicable
+from rankbench.core import regular
 from rankbench.core.leftovers import HELD
 from rankbench.records.archive import METADATA, RESULTS
 from rankbench.records.codec import Unreadable
@@ -44,7 +45,7 @@ def of_plan(store: Store, plan: Plan) -> Iterator[Finding]:
         yield failed("plan", "its file has the name of another profile, seed or source", "")
     elif not has_digest(path):
         yield not_applicable("digests", f"the plan has none: {path.name}")
-    elif path.read_text(encoding="utf-8") != text_of_plan(plan):
+    elif regular.content(path).decode("utf-8", "replace") != text_of_plan(plan):
         yield failed("plan", f"{path.name} holds more than the plan that is read from it", "")
 
 
@@ -82,7 +83,7 @@ def without_result(study: Study) -> Iterator[Finding]:
 def _about(path: Path) -> dict[str, str]:
     """The licence and the version in an archive's metadata; empty where they cannot be read."""
     try:
-        graph = json.loads(path.read_text(encoding="utf-8"))["@graph"]
+        graph = json.loads(regular.content(path))["@graph"]
         return {name: str(node[name]) for node in graph for name in ("license", "version") if node.get("@id") in
                 ("./", "#rankbench") and name in node}  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -91,4 +92,4 @@ def _about(path: Path) -> dict[str, str]:
 
 def _is(path: Path, content: bytes | Path) -> bool:
     """Whether a file has this content, or is this file."""
-    return content == path or (isinstance(content, bytes) and path.is_file() and path.read_bytes() == content)
+    return content == path or (isinstance(content, bytes) and path.is_file() and regular.content(path) == content)

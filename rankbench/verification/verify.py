@@ -127,6 +127,8 @@ class Extent:
 def verify(kept: StudyFiles, extent: Extent, afresh: ResultsFolder, conditions: Conditions, tell: Tell) -> Verification:
     """Check the files, the plan and each result, and run a sample of the cells and trials again in an empty folder."""
     study = kept.study
+    if not verifiable(study):
+        raise UserError(f"no cell of {study.name} has ended, so there is nothing to verify")
     planned = planned_again(study, Materials(study.seed, afresh.store(study.name).scratch))
     left_out = (*planned.left_out, *without_result(study))
     findings = (*kept.findings, *planned.findings, *(without_part(left_out) if extent.partial else left_out))

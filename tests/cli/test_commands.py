@@ -708,7 +708,6 @@ def nothing_good(tmp_path):
     [
         (("report", "tiny", "--to", "figures"), "no cell of tiny has ended well yet: rankbench run tiny --out "),
         (("report", "tiny", "--columns", "1", "--to", "figures"), "no cell of tiny has ended well yet: "),
-        (("verify", "tiny"), "no cell of tiny has ended well, so there is nothing to verify"),
         (("status", "tyni"), "unknown experiment in this folder of results: 'tyni'; did you mean 'tiny'?"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from helpers import MACHINE, TINY, around, made_up, prepared, silent, store_in, tiny, tiny_toml
 
 from rankbench import experiments
+from rankbench.core import regular
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import UserError
 from rankbench.records.by_machine import select
@@ -266,7 +267,7 @@ def test_a_folder_is_not_merged_into_itself(tmp_path):
 
 def test_a_full_disk_stops_with_one_line_and_the_merge_can_be_repeated(tmp_path, monkeypatch):
     kept(tmp_path / "a")
-    copies, real = [], shutil.copyfile
+    copies, real = [], regular.copied
 
     def full(source, target):
         copies.append(target)
@@ -275,11 +276,11 @@ def test_a_full_disk_stops_with_one_line_and_the_merge_can_be_repeated(tmp_path,
             raise OSError(28, "No space left on device")
         return real(source, target)
 
-    monkeypatch.setattr("shutil.copyfile", full)
+    monkeypatch.setattr("rankbench.records.merge.copied", full)
     with pytest.raises(UserError, match="No space left on device; what was copied before is kept; make room"):
         merged(tmp_path / "all", tmp_path / "a")
     assert not list((tmp_path / "all").rglob("*.partial"))
-    monkeypatch.setattr("shutil.copyfile", real)
+    monkeypatch.setattr("rankbench.records.merge.copied", real)
     (merge,) = merged(tmp_path / "all", tmp_path / "a")
     assert (merge.present, merge.count("new")) == (1, 3)
     assert cells_of(tmp_path / "all") == cells_of(tmp_path / "a")
@@ -413,7 +414,7 @@ def test_a_merge_that_was_stopped_anywhere_is_finished_by_the_next(tmp_path, mon
     kept(tmp_path / "a", tiny(repetitions=1))
     kept(tmp_path / "b", tiny(repetitions=1), machine=OTHER)
     merged(tmp_path / "whole", tmp_path / "a", tmp_path / "b")
-    real, stops = shutil.copyfile, 0
+    real, stops = regular.copied, 0
     for last in range(10):
         calls = iter(range(last))
 
@@ -423,12 +424,12 @@ def test_a_merge_that_was_stopped_anywhere_is_finished_by_the_next(tmp_path, mon
             return real(source, target)
 
         out = tmp_path / f"out{last}"
-        monkeypatch.setattr("shutil.copyfile", stopping)
+        monkeypatch.setattr("rankbench.records.merge.copied", stopping)
         try:
             merged(out, tmp_path / "a", tmp_path / "b")
         except KeyboardInterrupt:
             stops += 1
-        monkeypatch.setattr("shutil.copyfile", real)
+        monkeypatch.setattr("rankbench.records.merge.copied", real)
         merged(out, tmp_path / "a", tmp_path / "b")
         assert cells_of(out) == cells_of(tmp_path / "whole")
     assert stops == 6  # two results with their values for users, and two measurements beside

@@ -15,6 +15,7 @@ from helpers import SOLVER_HEAD, silent
 from rankbench import experiments
 from rankbench.api.session import Session
 from rankbench.arrays.npz import fingerprint_of, read_npz
+from rankbench.core.errors import UserError
 from rankbench.execution.run import Conditions
 from rankbench.records.archive import METADATA, opened, sha256_of, write
 from rankbench.records.codec import Unreadable
@@ -122,7 +123,7 @@ def goes_unnoticed(out: Path) -> bool:
     """Whether a folder that was forged is taken for an honest one."""
     try:
         return verified(out).good
-    except NoPlan:
+    except (NoPlan, UserError):
         return False
 
 

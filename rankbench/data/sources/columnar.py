@@ -16,6 +16,7 @@ import numpy as np
 from rankbench.arrays.mapped import Pile, pieces, put_aside
 from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.core.errors import UserError
+from rankbench.core.regular import opened
 from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
@@ -86,7 +87,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _opened(path: Path) -> _Table:
     """An open file, of the kind that its content says."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         start = file.read(len(_ARROW))
     if start.startswith(_PARQUET):
         return _parquet(path)

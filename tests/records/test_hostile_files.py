@@ -1,0 +1,142 @@
+"""A folder of results in which anybody may have put anything: one line each, and all else is still shown."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import TINY, ran
+
+import rankbench
+from rankbench.core import regular
+from rankbench.records.store import ResultsFolder, with_digest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    """A folder of results as a run leaves it."""
+    folder = tmp_path_factory.mktemp("honest")
+    ran(folder, TINY)
+    return folder
+
+
+@pytest.fixture
+def out(honest, tmp_path):
+    """A copy of it that may be spoilt."""
+    return shutil.copytree(honest, tmp_path / "results")
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def endless(path):
+    path.symlink_to("/dev/zero")
+
+
+def holes(path):
+    with path.open("wb") as file:
+        file.truncate(20 * 10**9)
+
+
+def zeros(path):
+    np.savez_compressed(path.with_suffix(".npz"), ndcg=np.zeros(60_000_000))
+
+
+def folder(path):
+    path.mkdir()
+
+
+SPOILT = {"a pipe": pipe, "an endless device": endless, "a file of holes": holes, "a folder": folder}
+
+
+def said(*words, limit=20):
+    """The exit code and both outputs of a command, which has so many seconds and little memory."""
+    limits = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)); "
+    command = [sys.executable, "-c", f"{limits}from rankbench.cli import main; main()", *map(str, words)]
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=environment, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("verb", ["table", "compare"])
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_what_is_no_result_is_one_line_and_all_else_is_shown(out, spoil, verb):
+    path = next((out / "tiny" / "cells").glob("sgd-*.json"))
+    path.unlink()
+    spoil(path)
+    code, shown, told = said(verb, "tiny", "--out", out)
+    assert (code, told.count("\n")) == (0, 1) and path.name in told
+    assert "global" in shown and "Traceback" not in told
+
+
+@pytest.mark.parametrize("spoil", [*SPOILT.values(), zeros], ids=[*SPOILT, "packed zeros"])
+def test_what_are_no_values_of_users_is_one_line(out, spoil):
+    path = next((out / "tiny" / "cells").glob("sgd-*.npz"))
+    path.unlink()
+    spoil(path)
+    code, _, told = said("table", "tiny", "--out", out)
+    assert code in (0, 1, 2) and "Traceback" not in told and told.count("\n") == 1 and path.name in told
+
+
+def test_a_date_that_is_none_is_refused(out):
+    path = next((out / "tiny" / "cells").glob("sgd-*.json"))
+    text = path.read_text()
+    before, _, rest = text.partition('"finished": "')
+    path.write_text(with_digest(f'{before}"finished": "x"{rest.partition(chr(34))[2].rpartition(", ")[0]}}}'))
+    told = []
+    store = ResultsFolder(out, told.append).store("tiny")
+    found = [store.load(cell) for cell in store.plans()[0].planned]
+    assert sum(one is None for one in found) == 1 and "its date is none" in told[0]
+
+
+def test_many_damaged_files_are_ten_lines(out):
+    for number in range(200):
+        (out / "tiny" / "cells" / f"sgd-{number:016x}.json").write_text("{")
+    code, _, told = said("status", "--out", out)
+    assert code == 0 and told.count("\n") == 10 and "191 more files cannot be read" in told
+
+
+def test_pipes_and_devices_are_no_data_and_no_models(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for words in (
+        ("recommend", tmp_path / "pipe"),
+        ("check", tmp_path / "pipe"),
+        ("data", "import", "ml-1m", "/dev/zero"),
+        ("on", tmp_path / "pipe"),
+    ):
+        code, _, told = said(*words)
+        assert code == 2 and told.count("\n") == 1, words
+
+
+def test_an_experiment_without_a_name_is_refused(tmp_path):
+    (tmp_path / "...toml").write_text('title = "outside"')
+    code, _, told = said("run", tmp_path / "...toml", "--out", tmp_path / "out")
+    assert code == 2 and "has no name" in told and not (tmp_path / "plans").exists()
+
+
+def test_a_file_is_read_up_to_what_is_expected(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert regular.content(path) == regular.content(path, 5) == b"12345"
+    with pytest.raises(OSError, match="it has 5 bytes, and at most 4 are expected"):
+        regular.content(path, 4)
+    regular.copied(path, tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"12345"
+
+
+READERS = re.compile(r"\.read_bytes\(|\.read_text\(|\.open\(\"r|(?<![.\w])(?<!def )open\(|np\.load\(|shutil\.copy[f2(]")
+ELSEWHERE = {"records/archive.py": 1}  # what was just unpacked from an archive
+
+
+@pytest.mark.parametrize("folder", ["records", "verification"])
+def test_stored_files_have_one_door(folder):
+    for path in sorted((Path(rankbench.__file__).parent / folder).glob("*.py")):
+        found = [line for line in path.read_text().splitlines() if READERS.search(line) and "regular." not in line]
+        assert len(found) == ELSEWHERE.get(f"{folder}/{path.name}", 0), found
