@@ -1,7 +1,8 @@
 """Alternating least squares on factors: ridge regressions row by row, and the products of the item side.
 
 Rows are users or items, and columns are the other side. Rows are independent, and each is summed by one thread in
-the order of its entries, so that no bit depends on the number of threads.
+the order of its entries, so that no bit depends on the number of threads. Each coordinate of a ridge regression has a
+penalty of its own, and one whose penalty is infinite is held: the others are fitted to what it leaves.
 """
 
 # Roof of ridge at small ranks, an entry: 12 bytes; rank * (rank + 3) flops; rank / 8 lines.
@@ -11,7 +12,7 @@ the order of its entries, so that no bit depends on the number of threads.
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport isfinite
+from libc.math cimport isfinite, isinf
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
@@ -37,11 +38,11 @@ cdef enum:
 cdef struct Memory:
     # Scratch memory of one thread.
     double *matrix  # rank x rank, the system of a ridge regression: its upper triangle
+    double *right  # its right side, then its solution
     double *gathered  # _BLOCK x rank, vectors that are summed into it
 
 cdef struct Iterate:
-    # Conjugate gradients of one thread: the penalty, how often, and scratch memory of three vectors.
-    double lam
+    # Conjugate gradients of one thread: how often, and scratch memory of three vectors.
     int iterations
     double *residual  # of the system of a ridge regression, divided by two: minus its gradient
     double *direction
@@ -49,9 +50,9 @@ cdef struct Iterate:
 
 
 def ridge(
-    *, SparseRows rows, const double[:, ::1] vectors, double lam, double[:, ::1] out, int threads
+    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double[:, ::1] out, int threads
 ) -> int:
-    """Give each row its minimiser of sum (value - out . vector)^2 + lam |out|^2, in place.
+    """Give each row its minimiser of sum (value - out . vector)^2 + sum penalty_a out_a^2, in place.
 
     Returns the first row whose system was not solved in finite numbers, or -1. A row of n entries costs
     n k^2 + k^3/3 flops at rank k.
@@ -59,6 +60,7 @@ def ridge(
     threads = team(threads)
     agree("rows of out", out.shape[0], rows.view.n)
     agree("columns of vectors", vectors.shape[1], out.shape[1])
+    agree("penalties", penalties.shape[0], out.shape[1])
     cdef Py_ssize_t row
     cdef int rank = <int> out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
@@ -69,14 +71,15 @@ def ridge(
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, rank)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, lam, memory, &out[row, 0])
+            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
 def improve_ridge(
-    *, SparseRows rows, const double[:, ::1] vectors, double lam, int iterations, double[:, ::1] out, int threads
+    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, int iterations,
+    double[:, ::1] out, int threads
 ) -> int:
-    """Bring each row nearer to its minimiser of sum (value - out . vector)^2 + lam |out|^2, in place.
+    """Bring each row nearer to its minimiser of sum (value - out . vector)^2 + sum penalty_a out_a^2, in place.
 
     Takes so many iterations of conjugate gradients from the row as it is, fewer where the residual vanishes. Returns
     the first row that is not finite then, or -1. A row of n entries costs 4 n k flops at rank k for each iteration,
@@ -85,16 +88,17 @@ def improve_ridge(
     threads = team(threads)
     agree("rows of out", out.shape[0], rows.view.n)
     agree("columns of vectors", vectors.shape[1], out.shape[1])
+    agree("penalties", penalties.shape[0], out.shape[1])
     cdef Py_ssize_t row, rank = out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
-    cdef Iterate memory = _lay_out_iterate(&arena, rank, lam, iterations)
+    cdef Iterate memory = _lay_out_iterate(&arena, rank, iterations)
     cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        memory = _lay_out_iterate(&arena, rank, lam, iterations)
+        memory = _lay_out_iterate(&arena, rank, iterations)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, memory, &out[row, 0])
+            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -127,69 +131,95 @@ def squared_errors(
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
     """Room for one row's system."""
-    return Memory(floats(arena, rank * rank), floats(arena, _BLOCK * rank))
+    return Memory(floats(arena, rank * rank), floats(arena, rank), floats(arena, _BLOCK * rank))
 
 
 cdef int _ridge_row(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, double lam, Memory memory, double *out
+    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, const double *penalties, Memory memory,
+    double *out,
 ) noexcept nogil:
-    """out = (sum v v^T + lam I)^-1 sum y v, zero for a row without entries; returns whether that failed.
+    """out = (sum v v^T + penalties)^-1 sum y v, zero for a row without entries; returns whether that failed.
 
-    Only the upper triangle (row-major) is summed and solved. Invariant: matrix and out hold the sums over
+    Only the upper triangle (row-major) is summed and solved. Invariant: matrix and right hold the sums over
     the entries before `block`.
     """
     cdef int64_t block = rows.indptr[row], end = rows.indptr[row + 1], size
     cdef double *matrix = memory.matrix
     cdef Py_ssize_t a
-    for a in range(rank):
-        out[a] = 0.0
     if block == end:
+        _set_free(out, penalties, rank)
         return 0
+    for a in range(rank):
+        memory.right[a] = 0.0
     for a in range(rank * rank):
         matrix[a] = 0.0
     while block < end:
         size = min(<int64_t> _BLOCK, end - block)
-        _gather(rows, block, size, vectors, rank, memory.gathered, out)
+        _gather(rows, block, size, vectors, rank, memory.gathered, memory.right)
         if rank <= _FEW:
             _add_gram_by_hand(memory.gathered, size, rank, matrix)
         else:
             add_gram(memory.gathered, matrix, <int> size, rank)
         block += size
     for a in range(rank):
-        matrix[a * rank + a] += lam
+        if isinf(penalties[a]):
+            _hold(matrix, memory.right, rank, a, out[a])
+        else:
+            matrix[a * rank + a] += penalties[a]
         if not isfinite(matrix[a * rank + a]):
             return 1
-    if solve_positive(matrix, out, rank):
+    if solve_positive(matrix, memory.right, rank):
         return 1
     for a in range(rank):
+        out[a] = memory.right[a]
         if not isfinite(out[a]):
             return 1
     return 0
 
 
-cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank, double lam, int iterations) noexcept nogil:
+cdef inline void _set_free(double *out, const double *penalties, Py_ssize_t rank) noexcept nogil:
+    """Set the coordinates that are not held to zero."""
+    cdef Py_ssize_t a
+    for a in range(rank):
+        if not isinf(penalties[a]):
+            out[a] = 0.0
+
+
+cdef void _hold(double *matrix, double *right, int rank, Py_ssize_t held, double value) noexcept nogil:
+    """Take one unknown out of a system, as its value is given: it stands on the right side, and its equation says so."""
+    cdef Py_ssize_t a, place
+    for a in range(rank):
+        place = min(a, held) * rank + max(a, held)
+        right[a] -= matrix[place] * value
+        matrix[place] = 0.0
+    matrix[held * rank + held] = 1.0
+    right[held] = value
+
+
+cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank, int iterations) noexcept nogil:
     """Room for one row's conjugate gradients."""
-    return Iterate(lam, iterations, floats(arena, rank), floats(arena, rank), floats(arena, rank))
+    return Iterate(iterations, floats(arena, rank), floats(arena, rank), floats(arena, rank))
 
 
 cdef int _improve_row(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, Iterate memory, double *out
+    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, const double *penalties,
+    Iterate memory, double *out,
 ) noexcept nogil:
-    """Conjugate gradients on (sum v v^T + lam I) out = sum y v from `out`; zero for a row without entries.
+    """Conjugate gradients on (sum v v^T + penalties) out = sum y v from `out`; zero for a row without entries.
 
     It ends where the residual has lost all its digits: further directions would be made of rounding errors, and grow.
-    Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + lam I) out.
+    Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + penalties) out, and 0 where
+    a coordinate is held.
     """
     cdef Py_ssize_t a
     cdef int _iteration
     cdef double squared, start, before, length
     if rows.indptr[row] == rows.indptr[row + 1]:
-        for a in range(rank):
-            out[a] = 0.0
+        _set_free(out, penalties, rank)
         return 0
     _add_products(rows, row, vectors, rank, out, True, memory.residual)
     for a in range(rank):
-        memory.residual[a] -= memory.lam * out[a]
+        memory.residual[a] = 0.0 if isinf(penalties[a]) else memory.residual[a] - penalties[a] * out[a]
         memory.direction[a] = memory.residual[a]
     squared = dot_any(memory.residual, memory.residual, rank)
     start = squared
@@ -198,7 +228,7 @@ cdef int _improve_row(
             break
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
         for a in range(rank):
-            memory.image[a] += memory.lam * memory.direction[a]
+            memory.image[a] = 0.0 if isinf(penalties[a]) else memory.image[a] + penalties[a] * memory.direction[a]
         length = squared / dot_any(memory.direction, memory.image, rank)
         for a in range(rank):
             out[a] += length * memory.direction[a]

@@ -65,6 +65,7 @@ class IMC:
         entries = Entries.of(kept.indptr, kept.items, train.n_items, threads)
         rated = entries.holding(targets(kept, "none" if self.centre == "none" else "user"))
         basis, users = _start(rng, features, rated.matrix(), self.rank)
+        penalties = np.full(users.shape[1], self.lam)
 
         def objective() -> float:
             errors = np.zeros(train.n_users)
@@ -79,7 +80,7 @@ class IMC:
                 return
             vectors = features.times(basis)
             with one_blas_thread():
-                failed = kernel.ridge(rows=rated.rows, vectors=vectors, lam=self.lam, out=users, threads=threads)
+                failed = kernel.ridge(rows=rated.rows, vectors=vectors, penalties=penalties, out=users, threads=threads)
             if failed >= 0:
                 raise UserError(
                     f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"

@@ -35,6 +35,7 @@ class MF:
     lam: Weight = 1.0
     centre: Centre = "user"
     inner: Annotated[Count | None, AddedLater()] = None
+    biases: Annotated[Weight | None, AddedLater()] = None
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -46,13 +47,12 @@ class MF:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
         threads = checked_threads(threads)
-        kept = ordered(train)
-        users = np.zeros((train.n_users, self.rank))
-        items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
-        users[np.diff(train.indptr) == 0] = np.nan
-        items[counted(kept.items, train.n_items) == 0] = 0.0  # rated by no user with an order
-        items[counted(train.items, train.n_items) == 0] = np.nan
-        values = targets(kept, self.centre)
+        kept = ordered(train) if self.biases is None else train
+        values, mean = targets(kept, self.centre), 0.0
+        if self.biases is not None and len(kept):
+            mean = float(values.mean())
+            values = values - mean
+        users, items = self._start(train, kept, rng)
         by_user = SparseRows(indptr=kept.indptr, columns=kept.items, values=values)
         by_item = by_columns(kept.indptr, kept.items, values, train.n_items)
 
@@ -60,26 +60,59 @@ class MF:
             errors = np.zeros(train.n_users)
             if len(kept):
                 kernel.squared_errors(rows=by_user, left=users, vectors=items, out=errors, threads=threads)
-            return float(errors.sum() + self.lam * (np.nansum(users**2) + np.nansum(items**2)))
+            return float(errors.sum() + self._size(users, items))
 
         while True:
-            yield Step(Factors(users, items), objective)
+            yield Step(self._model(users, items, mean), objective)
             if not len(kept):
                 return
             self._half("user", by_user, items, users, threads)
-            yield Step(Factors(users, items), objective)
+            yield Step(self._model(users, items, mean), objective)
             self._half("item", by_item, users, items, threads)
+
+    def _start(self, train: Ratings, kept: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Zero vectors for users and random ones for items; with biases [U, b, 1] and [V, 1, c], b and c being zero."""
+        users = np.zeros((train.n_users, self.rank))
+        items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
+        items[counted(kept.items, train.n_items) == 0] = 0.0  # rated by no user with an order
+        if self.biases is not None:
+            users, items = (np.pad(vectors, ((0, 0), (0, 2))) for vectors in (users, items))
+            users[:, -1] = items[:, -2] = 1.0
+        users[np.diff(train.indptr) == 0] = np.nan
+        items[counted(train.items, train.n_items) == 0] = np.nan
+        return users, items
+
+    def _model(self, users: Floats, items: Floats, mean: float) -> Factors:
+        """The vectors as they are; with biases the mean is added to the items' ones."""
+        if self.biases is None:
+            return Factors(users, items)
+        return Factors(users, items + np.append(np.zeros(self.rank + 1), mean))
+
+    def _size(self, users: Floats, items: Floats) -> float:
+        """The penalty of the vectors, and of the biases if there are any."""
+        rank = self.rank
+        size = self.lam * (np.nansum(users[:, :rank] ** 2) + np.nansum(items[:, :rank] ** 2))
+        if self.biases is not None:
+            size += self.biases * (np.nansum(users[:, rank] ** 2) + np.nansum(items[:, rank + 1] ** 2))
+        return float(size)
+
+    def _penalties(self, kind: str) -> Floats:
+        """The penalty of each coordinate of a row; the ones that stand for the other side's biases are held."""
+        vector = [self.lam] * self.rank
+        if self.biases is None:
+            return np.array(vector)
+        return np.array([*vector, self.biases, np.inf] if kind == "user" else [*vector, np.inf, self.biases])
 
     @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
         """Solve or improve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
-        unknown = np.isnan(moving[:, 0])
+        unknown, penalties = np.isnan(moving[:, 0]), self._penalties(kind)
         if self.inner is None:
-            failed = kernel.ridge(rows=rows, vectors=fixed, lam=self.lam, out=moving, threads=threads)
+            failed = kernel.ridge(rows=rows, vectors=fixed, penalties=penalties, out=moving, threads=threads)
         else:
             moving[unknown] = 0.0
             failed = kernel.improve_ridge(
-                rows=rows, vectors=fixed, lam=self.lam, iterations=self.inner, out=moving, threads=threads
+                rows=rows, vectors=fixed, penalties=penalties, iterations=self.inner, out=moving, threads=threads
             )
         moving[unknown] = np.nan
         if failed >= 0:
