@@ -29,6 +29,12 @@ class MF:
     way the objective never rises. `centre=user` fits the ratings
     less each user's mean, which does not change a user's order. Users whose ratings are all equal contribute
     nothing and score zero for every item; users and items in no training row score NaN.
+
+    With `biases` the errors are y_ij - mu - b_i - c_j - u_i . v_j, and biases (|b|^2 + |c|^2) is added to the penalty.
+    mu is the mean of all y_ij, which is the best constant while all else is zero; it is fixed, and has no penalty. A
+    half step solves for the bias and the vector of each row together. With centre=none a score is the predicted
+    rating, and users whose ratings are all equal contribute like others; with centre=user it lacks the user's mean,
+    and these users score mu + c_j.
     """
 
     rank: Rank = 10
@@ -47,7 +53,7 @@ class MF:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
         threads = checked_threads(threads)
-        kept = ordered(train) if self.biases is None else train
+        kept = train if self.biases is not None and self.centre == "none" else ordered(train)
         values, mean = targets(kept, self.centre), 0.0
         if self.biases is not None and len(kept):
             mean = float(values.mean())

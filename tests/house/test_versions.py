@@ -94,6 +94,8 @@ CASES = {
         "lcr[rank=2,anchors=0]",
         "mf[rank=3]",
         "mf[rank=3,centre=none]",
+        "mf[rank=3,centre=none,biases=2]",
+        "mf[rank=3,inner=3,biases=2]",
         "popularity",
         "random",
         "rmc[lam=2]",

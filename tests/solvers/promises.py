@@ -66,6 +66,8 @@ PROMISES = {
     "TestMF": LEARNS | DESCENDS,
     "TestMFByConjugateGradients": LEARNS | DESCENDS,
     "TestMFOfPlainRatings": LEARNS | DESCENDS,
+    "TestMFWithBiases": LEARNS | DESCENDS,
+    "TestMFWithBiasesByConjugateGradients": LEARNS | DESCENDS,
     "TestMPRank": LEARNS | ENDS,
     "TestMPRankInTheDual": LEARNS | ENDS,
     "TestMPRankWithGaussianKernel": LEARNS | ENDS,

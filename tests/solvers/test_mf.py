@@ -4,6 +4,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import scipy.optimize
 from solvers.contract import SolverContract
 
 from rankbench.core.contract import Floats, Ints
@@ -12,6 +13,7 @@ from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.metrics import evaluate
+from rankbench.models import Factors
 from rankbench.solvers.mf import MF
 
 
@@ -25,6 +27,14 @@ class TestMFOfPlainRatings(SolverContract):
 
 class TestMFByConjugateGradients(SolverContract):
     solver = MF(rank=5, lam=2.0, inner=3)
+
+
+class TestMFWithBiases(SolverContract):
+    solver = MF(rank=3, lam=2.0, biases=0.7, centre="none")
+
+
+class TestMFWithBiasesByConjugateGradients(SolverContract):
+    solver = MF(rank=3, lam=2.0, biases=0.7, inner=3)
 
 
 @pytest.fixture
@@ -153,6 +163,116 @@ def test_conjugate_gradients_that_have_no_digits_left_end(train):
     """Many more iterations than unknowns: a direction made of rounding errors once grew until it was not finite."""
     exact, iterated = (run_of(MF(rank=3, lam=0.5, inner=inner), train) for inner in (None, 200))
     np.testing.assert_allclose(iterated, exact, rtol=1e-6)
+
+
+# biases
+
+
+def biased_half(rows: Ints, columns: Ints, values: Floats, fixed: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Each row's vector and bias by a dense solve, given those of the other side; lam is 0.7, biases 0.2."""
+    vectors, left = fixed[0], values - fixed[1][columns]
+    found = []
+    for row in range(rows.max() + 1):
+        own = rows == row
+        design = np.column_stack([vectors[columns[own]], np.ones(own.sum())])
+        penalties = np.diag([0.7] * vectors.shape[1] + [0.2])
+        found.append(np.linalg.solve(design.T @ design + penalties, design.T @ left[own]))
+    return np.array(found)[:, :-1], np.array(found)[:, -1]
+
+
+def pieces_of(model: Factors, rank: int, mean: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """U, b, V and c out of the rows (u, b, 1) and (v, 1, mu + c)."""
+    assert (model.users[:, rank + 1] == 1).all()
+    assert (model.items[:, rank] == 1).all()
+    users, items = model.users.copy(), model.items.copy()
+    return users[:, :rank], users[:, rank], items[:, :rank], items[:, rank + 1] - mean
+
+
+def biased_objective(solver: MF, train: Ratings, values: Floats, pieces: tuple[Floats, ...]) -> float:
+    """The formula of the docstring, with the mean of the values."""
+    users, b, items, c = pieces
+    fitted = np.einsum("ij,ij->i", users[train.users], items[train.items]) + b[train.users] + c[train.items]
+    errors = values - values.mean() - fitted
+    return errors @ errors + solver.lam * ((users**2).sum() + (items**2).sum()) + solver.biases * (b @ b + c @ c)
+
+
+@pytest.mark.parametrize("rank", [1, 3, 22, 23, 30])
+@pytest.mark.parametrize("centre", ["user", "none"])
+@pytest.mark.parametrize("inner", [None, 80])
+def test_biases_and_vectors_are_fitted_together(rank, centre, inner, train):
+    values = centred(train) if centre == "user" else train.values
+    mean = values.mean()
+    steps = MF(rank=rank, lam=0.7, biases=0.2, centre=centre, inner=inner).steps(train, np.random.default_rng(0))
+    model = next(steps).model
+    np.testing.assert_allclose(model.score(train.users, train.items), mean, atol=1e-12)
+    of_items = pieces_of(model, rank, mean)[2:]
+    for _ in range(3):
+        expected = biased_half(train.users, train.items, values - mean, of_items)
+        of_users = pieces_of(next(steps).model, rank, mean)[:2]
+        close(of_users, expected)
+        expected = biased_half(train.items, train.users, values - mean, of_users)
+        of_items = pieces_of(next(steps).model, rank, mean)[2:]
+        close(of_items, expected)
+
+
+def close(found: tuple[Floats, ...], expected: tuple[Floats, ...]) -> None:
+    """Vectors and biases are what they should be."""
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+def test_after_a_half_step_the_slope_along_its_block_is_zero(train):
+    solver, mean = MF(rank=2, lam=0.7, biases=0.2, centre="none"), train.values.mean()
+    for number, step in enumerate(islice(solver.steps(train, np.random.default_rng(0)), 1, 7)):
+        pieces = pieces_of(step.model, 2, mean)
+        moved = pieces[:2] if number % 2 == 0 else pieces[2:]
+        assert step.objective() == pytest.approx(biased_objective(solver, train, train.values, pieces), rel=1e-12)
+        for piece in moved:
+            for place in np.ndindex(piece.shape):
+                assert slope(solver, train, pieces, piece, place) < 1e-5
+
+
+def slope(solver: MF, train: Ratings, pieces: tuple[Floats, ...], piece: Floats, place: tuple[int, ...]) -> float:
+    """The size of the objective's slope along one number of one of the pieces, by a central difference."""
+    was, values = piece[place], []
+    for step in (1e-4, -1e-4):
+        piece[place] = was + step
+        values.append(biased_objective(solver, train, train.values, pieces))
+    piece[place] = was
+    return abs(values[0] - values[1]) / 2e-4
+
+
+def test_another_optimiser_finds_nothing_below_the_end(train):
+    solver, mean = MF(rank=2, lam=2.0, biases=0.5, centre="none"), train.values.mean()
+    *_, end = islice(solver.steps(train, np.random.default_rng(0)), 1000)
+    pieces = pieces_of(end.model, 2, mean)
+    cuts = np.cumsum([piece.size for piece in pieces])[:-1]
+
+    def objective(x: Floats) -> float:
+        parts = zip(np.split(x, cuts), pieces, strict=True)
+        return biased_objective(solver, train, train.values, tuple(part.reshape(piece.shape) for part, piece in parts))
+
+    start = np.concatenate([piece.ravel() for piece in pieces])
+    found = scipy.optimize.minimize(objective, start, method="L-BFGS-B")
+    assert objective(start) == pytest.approx(end.objective(), rel=1e-12)
+    assert found.fun == pytest.approx(end.objective(), rel=1e-8)
+
+
+@pytest.mark.parametrize("inner", [None, 3])
+def test_biases_under_a_huge_penalty_are_none(inner, train):
+    # less the users' means, the mean is zero with and without biases
+    plain, tied = (run_of(MF(rank=3, lam=2.0, inner=inner, biases=biases), train) for biases in (None, 1e12))
+    np.testing.assert_allclose(tied, plain, atol=1e-6)
+
+
+def test_with_biases_users_who_rate_all_alike_are_told_their_level():
+    view = Ratings.from_triples([0, 0, 0, 1, 1, 2, 3], [0, 1, 2, 0, 1, 2, 0], [1, 5, 3, 5, 5, 1, 5], 5, 4)
+    scores = fit(MF(rank=2, lam=1.0, biases=0.01, centre="none"), view, steps=40).score
+    assert scores(np.array([1, 3]), np.array([1, 0])) == pytest.approx([5, 5], abs=0.5)
+    assert np.isnan(scores(np.array([4, 0]), np.array([0, 3]))).all()  # no training row
+    silent = fit(MF(rank=2, lam=1.0, biases=0.01), view, steps=40).score  # less their means they say nothing
+    items = np.arange(3)
+    assert (silent(np.full(3, 1), items) == silent(np.full(3, 2), items)).all()
 
 
 def run_of(solver: MF, train: Ratings) -> Floats:
