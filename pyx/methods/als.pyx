@@ -186,7 +186,7 @@ cdef inline void _set_free(double *out, const double *penalties, Py_ssize_t rank
 
 
 cdef void _hold(double *matrix, double *right, int rank, Py_ssize_t held, double value) noexcept nogil:
-    """Take one unknown out of a system, as its value is given: it stands on the right side, and its equation says so."""
+    """Take an unknown whose value is given out of a system: to the right side, and its equation says the value."""
     cdef Py_ssize_t a, place
     for a in range(rank):
         place = min(a, held) * rank + max(a, held)
