@@ -2,11 +2,9 @@
 
 import json
 import tomllib
-from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, replace
 from itertools import islice
-from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -23,7 +21,7 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.data.views import Comparisons, View, offer
 from rankbench.distributed.in_process import InProcess
-from rankbench.names import Limits, build, changed_settings, settings_of, show
+from rankbench.names import build, changed_settings, settings_of, show
 from rankbench.solvers import SOLVERS
 
 MANY = 40  # steps after which a solver that ends by itself has ended
@@ -36,12 +34,6 @@ class SolverContract:
     """What every solver promises; a subclass names its `solver`, and `promises.py` has what else that one promises."""
 
     solver: ClassVar[Any]
-
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """One test for each value that a setting must refuse."""
-        if "refused" in metafunc.fixturenames:
-            cases = list(refused_values(type(metafunc.cls.solver)))
-            metafunc.parametrize("refused", cases, ids=[f"{name}={value}" for name, value in cases])
 
     @property
     def promises(self) -> Promise:
@@ -160,13 +152,6 @@ class SolverContract:
             with pytest.raises(FrozenInstanceError):
                 setattr(self.solver, name, None)
 
-    def test_a_bad_setting_is_named(self, name, refused):
-        setting, value = refused
-        with pytest.raises(UserError, match=f"{type(self.solver).__name__}: (unknown value of )?{setting}"):
-            replace(self.solver, **{setting: value})
-        with pytest.raises(UserError, match=f"{name}: (unknown value of )?{setting}"):
-            SOLVERS.make(f"{name}[{setting}={value}]")
-
     def test_an_unknown_setting_is_named(self, name):
         with pytest.raises(UserError, match="no_such_setting"):
             SOLVERS.make(f"{name}[no_such_setting=1]")
@@ -207,34 +192,3 @@ class InParts:
                 with pytest.raises(UserError, match="is out of range: ids run from 0 to"):
                     model.score(np.array(users), np.array(items))
             assert len(model.score(np.array([], np.int32), np.array([], np.int32))) == 0
-
-
-def refused_values(cls: type) -> Iterator[tuple[str, Any]]:
-    """For each setting, the values next to its range and of the wrong type."""
-    hints = get_type_hints(cls, include_extras=True)
-    for field in fields(cls):
-        hint = _without_none(hints[field.name])
-        plain, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        not_finite = [float(text) for text in ("nan", "inf", "-inf")]
-        values = {int: ["many", 1.5], float: ["much", *not_finite], bool: ["perhaps"]}.get(plain, [])
-        if get_origin(plain) is Literal:
-            values = ["no-such-value"]
-        for limits in (note for note in notes if isinstance(note, Limits)):
-            outside = (_below(limits.low), limits.above, _above(limits.high), limits.below)
-            values = values + [value for value in outside if value is not None]
-        yield from ((field.name, value) for value in values)
-
-
-def _without_none(hint: Any) -> Any:
-    """X out of `X | None`."""
-    if get_origin(hint) not in (Union, UnionType):
-        return hint
-    return next(kind for kind in get_args(hint) if kind is not NoneType)
-
-
-def _below(limit: float | None) -> float | None:
-    return None if limit is None else limit - max(1, abs(limit))
-
-
-def _above(limit: float | None) -> float | None:
-    return None if limit is None else limit + max(1, abs(limit))

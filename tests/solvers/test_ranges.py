@@ -4,8 +4,9 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import islice
-from math import inf, isfinite, nan
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from math import inf, isfinite
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -108,13 +109,45 @@ def test_at_an_end_of_a_range_scores_are_finite_or_it_is_said(name, variant, set
     assert np.isfinite(model.score(np.repeat(users, len(items)), np.tile(items, len(users)))).all()
 
 
-@pytest.mark.parametrize(("name", "setting"), sorted({case.values[::2] for case in cases()}))
-@pytest.mark.parametrize("value", [inf, -inf, nan, -1.0])
-def test_what_is_not_finite_or_negative_is_refused_by_name(name, setting, value):
-    if (setting, value) == ("least", -1.0):
-        pytest.skip("the lowest positive rating may be negative")
-    with pytest.raises(UserError, match=rf"^{name}: {setting}=.* is out of range"):
-        SOLVERS.make(f"{name}[{setting}={value}]")
+@pytest.mark.parametrize("name", SOLVERS.entries)
+def test_a_bad_setting_is_named(name):
+    cls = SOLVERS.find(name)
+    for setting, value in refused_values(cls):
+        with pytest.raises(UserError, match=f"^{cls.__name__}: (unknown value of )?{setting}"):
+            cls(**{setting: value})
+        with pytest.raises(UserError, match=f"^{name}: (unknown value of )?{setting}"):
+            SOLVERS.make(f"{name}[{setting}={value}]")
+
+
+def refused_values(cls: type) -> Iterator[tuple[str, Any]]:
+    """For each setting, the values next to its range and of the wrong type."""
+    hints = get_type_hints(cls, include_extras=True)
+    for field in fields(cls):
+        hint = _without_none(hints[field.name])
+        plain, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        not_finite = [float(text) for text in ("nan", "inf", "-inf")]
+        values = {int: ["many", 1.5], float: ["much", *not_finite], bool: ["perhaps"]}.get(plain, [])
+        if get_origin(plain) is Literal:
+            values = ["no-such-value"]
+        for limits in (note for note in notes if isinstance(note, Limits)):
+            outside = (_below(limits.low), limits.above, _above(limits.high), limits.below)
+            values = values + [value for value in outside if value is not None]
+        yield from ((field.name, value) for value in values)
+
+
+def _without_none(hint: Any) -> Any:
+    """X out of `X | None`."""
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    return next(kind for kind in get_args(hint) if kind is not NoneType)
+
+
+def _below(limit: float | None) -> float | None:
+    return None if limit is None else limit - max(1, abs(limit))
+
+
+def _above(limit: float | None) -> float | None:
+    return None if limit is None else limit + max(1, abs(limit))
 
 
 def skip_without_its_package(solver: Solver) -> None:
