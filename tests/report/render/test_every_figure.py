@@ -88,7 +88,7 @@ def interval_of(study, group, label):
 
 @pytest.fixture(scope="module", params=EVERY, ids=lambda one: f"{one[0]}-{'full' if one[1] else 'quick'}")
 def drawn(request):
-    """The study of an experiment, its drawing and its figure, laid out; the quick profile has intervals over users."""
+    """The study of an experiment, its drawing, its figure and where its texts stand; users' intervals in the quick one."""
     study = made(*request.param)
     with pytest.MonkeyPatch.context() as patch, matplotlib.rc_context(style()):
         patch.setattr(series, "verdict_of", (lambda *asked: None) if request.param[1] else interval_of)
@@ -97,38 +97,37 @@ def drawn(request):
         lay_out(figure)
         FigureCanvasAgg(figure)
         figure.draw_without_rendering()
-    return study, found, figure
+    return study, found, figure, boxes(figure)
 
 
 def boxes(figure):
     """What may not lie over each other, with its text: labels, titles, ticks, and each legend as a whole."""
     renderer = figure.canvas.get_renderer()
     legends = [*figure.legends, *(axis.get_legend() for axis in figure.axes if axis.get_legend())]
-    inside = {text for legend in legends for text in legend.findobj(Text)}
+    elsewhere = {text for legend in legends for text in legend.findobj(Text)} | beyond(figure)
     found = [("legend", legend.get_window_extent(renderer)) for legend in legends]
     for text in figure.findobj(Text):
-        if text not in inside and text.get_visible() and text.get_text().strip() and shown(text, figure):
+        if text not in elsewhere and text.get_visible() and text.get_text().strip():
             found.append((text.get_text(), text.get_window_extent(renderer)))
     return found
 
 
-def shown(text, figure):
-    """Whether a text is drawn: a tick's label is drawn only if its tick lies within the axis."""
+def beyond(figure):
+    """The labels of ticks outside their axis, which are not drawn."""
+    found = set()
     for axis in figure.axes:
         for one, (low, high) in ((axis.xaxis, sorted(axis.get_xlim())), (axis.yaxis, sorted(axis.get_ylim()))):
             for tick in (*one.get_major_ticks(), *one.get_minor_ticks()):
-                if text in (tick.label1, tick.label2):
-                    return low <= tick.get_loc() <= high
-    return True
+                found |= set() if low <= tick.get_loc() <= high else {tick.label1, tick.label2}
+    return found
 
 
 def test_no_text_is_cut_off_and_no_two_overlap(drawn):
-    check(drawn[2])
+    check(drawn[2], drawn[3])
 
 
-def check(figure):
+def check(figure, found):
     """Check that no text of a figure is cut off, and that no two lie over each other."""
-    found = boxes(figure)
     for text, box in found:
         assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 + 0.5, f"{text!r} is cut off"
         assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1 + 0.5, f"{text!r} is cut off"
@@ -139,9 +138,9 @@ def check(figure):
 
 
 def test_a_legend_hides_no_axes_and_the_figure_is_one_or_two_columns_wide(drawn):
-    _, _, figure = drawn
+    _, _, figure, texts = drawn
     assert figure.get_figwidth() in (3.5, 7.2)
-    for text, box in boxes(figure):
+    for text, box in texts:
         if text == "legend":
             assert not any(box.overlaps(axis.get_window_extent()) for axis in figure.axes)
 
@@ -152,7 +151,7 @@ def measured(axis):
 
 
 def test_the_solvers_of_a_panel_can_be_told_apart_without_colours(drawn):
-    _, found, figure = drawn
+    _, found, figure, _ = drawn
     for axis in figure.axes:
         looks = [(line.get_marker(), repr(line._dash_pattern)) for line in measured(axis)]
         assert len(set(looks)) == len(looks)
@@ -179,7 +178,7 @@ def labels_of(study):
 
 
 def test_the_measured_values_are_those_of_the_study(drawn):
-    study, found, figure = drawn
+    study, found, figure, _ = drawn
     labels = labels_of(study)
     values = {
         (axis_line.get_label(), value): None
@@ -204,7 +203,7 @@ def test_the_measured_values_are_those_of_the_study(drawn):
 
 
 def test_published_numbers_are_open_diamonds_where_there_are_any(drawn):
-    study, found, figure = drawn
+    study, found, figure, _ = drawn
     if found.kind in ("speedup", "growth"):
         return
     numbers = [beside(study, group, label) for group in study.groups for label in labels_of(study)]
@@ -215,7 +214,7 @@ def test_published_numbers_are_open_diamonds_where_there_are_any(drawn):
 
 
 def test_whiskers_are_the_intervals_over_users_or_the_range_over_repetitions(drawn):
-    study, found, figure = drawn
+    study, found, figure, _ = drawn
     if found.kind not in ("bars", "sweep"):
         return
     labels = labels_of(study)
@@ -245,7 +244,7 @@ def values_of(study, label):
 
 
 def test_what_the_whiskers_and_bands_are_is_written_on_the_figure(drawn):
-    _, found, figure = drawn
+    _, found, figure, _ = drawn
     texts = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert not found.spread or any(found.spread in text for text in texts)
     for panel in found.panels:
@@ -253,8 +252,8 @@ def test_what_the_whiskers_and_bands_are_is_written_on_the_figure(drawn):
 
 
 def test_names_are_those_of_people(drawn):
-    _, found, figure = drawn
-    for text, _ in boxes(figure):
+    _, found, _, texts = drawn
+    for text, _ in texts:
         assert "[" not in text and "_" not in text
     assert "[" not in found.y_label
 
@@ -271,7 +270,7 @@ def test_the_features_of_basic_functions_are_not_cut_off_and_do_not_overlap(coun
         lay_out(figure)
         FigureCanvasAgg(figure)
         figure.draw_without_rendering()
-        check(figure)
+        check(figure, boxes(figure))
     first = figure.axes[0]
     assert [bar.get_width() for bar in first.patches] == [one.weight for one in (*positive, *reversed(negative))]
     assert first.get_yticklabels()[0].get_text() == "a rather long name 0"
