@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from names.drawing import patient, values
 from names.things import OWN_FILE, THINGS, Bare, Filed, Numbered, Optional, Shaped
@@ -65,7 +65,7 @@ def settings_drawn(draw, registry, name):
 
 
 @pytest.mark.slow
-@patient
+@settings(patient, max_examples=30)  # for each of 140 names
 @given(st.data())
 @pytest.mark.parametrize(("registry", "key"), EVERY_ENTRY)
 def test_whatever_has_a_name_survives_being_written_and_read(registry, key, data):
