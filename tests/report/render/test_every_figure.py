@@ -88,7 +88,7 @@ def interval_of(study, group, label):
 
 @pytest.fixture(scope="module", params=EVERY, ids=lambda one: f"{one[0]}-{'full' if one[1] else 'quick'}")
 def drawn(request):
-    """The study of an experiment, its drawing, its figure and where its texts stand; users' intervals in the quick one."""
+    """An experiment's study, drawing and figure, and where its texts stand; the quick profile has users' intervals."""
     study = made(*request.param)
     with pytest.MonkeyPatch.context() as patch, matplotlib.rc_context(style()):
         patch.setattr(series, "verdict_of", (lambda *asked: None) if request.param[1] else interval_of)
