@@ -16,18 +16,20 @@ from rankbench.data.views import Ratings, View, offer
 from rankbench.experiments import Budget
 from rankbench.names import checked_threads
 
+_GROWTH = 1000.0  # times the objective of the first model: no training that works rises so far
 _ROWS = 1000  # of the training part, about as many are scored to see whether a model is finite
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A step, the training seconds up to it, whether the budget is spent, and the packages it imported."""
+    """A step, the training seconds up to it, whether the budget is spent, what it imported, and the first objective."""
 
     index: int
     seconds: float
     step: Step
     spent: bool
     imported: tuple[str, ...] = ()  # packages that this step loaded: their loading is in its seconds
+    first: float | None = None  # the objective of the first model that has one
 
 
 Listener = Callable[[Checkpoint], bool | None]
@@ -37,7 +39,7 @@ def checkpoints(
     steps: Iterator[Step], budget: Budget, clock: Callable[[], float] = perf_counter
 ) -> Iterator[Checkpoint]:
     """The solver's steps with their training seconds, until the solver ends or the budget is spent."""
-    seconds, index, previous = 0.0, 0, None
+    seconds, index, previous, first = 0.0, 0, None, None
     while True:
         loaded = set(sys.modules)
         start = clock()
@@ -50,7 +52,8 @@ def checkpoints(
             raise UserError("a budget with only a tolerance needs a solver with an objective: add steps or seconds")
         ended = _spent(budget, index, seconds) or _settled(budget, step, previous)
         previous = step.objective() if budget.tolerance and step.objective else None
-        yield Checkpoint(index, seconds, step, ended, imported)
+        first = step.objective() if first is None and step.objective else first
+        yield Checkpoint(index, seconds, step, ended, imported, first)
         if ended:
             return
         index += 1
@@ -101,27 +104,36 @@ def trained(
     """
     threads = checked_threads(threads)  # built-in solvers check it themselves, but a user's solver may not
     rng = stream(seed, "fit", type(solver).__name__)
-    step = None
+    checkpoint = None
     with one_blas_thread():
         for checkpoint in checkpoints(solver.steps(offer(solver, train), rng, threads), budget):
-            step = checkpoint.step
             if tell is not None and tell(checkpoint) is True:
                 break
-        if step is None:
+        if checkpoint is None:
             raise UserError(f"{type(solver).__name__} yielded no model")
-        if reason := _runaway(step, train):
+        if reason := objective_lost(checkpoint) or _scores_lost(checkpoint.step, train):
             problem = f"the numbers of {type(solver).__name__} ran away, {reason}"
             raise UserError(problem, remedy="take a smaller step or a stronger penalty, or scale the data")
-    return step.model
+    return checkpoint.step.model
 
 
-def _runaway(step: Step, train: View) -> str | None:
-    """Why a model is of no use, as its objective or some scores of what it was trained on are not finite, else None.
+def objective_lost(checkpoint: Checkpoint) -> str | None:
+    """Why an objective shows that the training ran away: it is not finite, or far above the first one; else None."""
+    if checkpoint.step.objective is None:
+        return None
+    objective, first = float(checkpoint.step.objective()), checkpoint.first
+    if not isfinite(objective):
+        return f"its objective is {objective}"
+    if first is not None and 0 < _GROWTH * first < objective:
+        return f"its objective rose from {first:.3g} to {objective:.3g}"
+    return None
+
+
+def _scores_lost(step: Step, train: View) -> str | None:
+    """Why a model is of no use, as some scores of what it was trained on are not finite, else None.
 
     About a thousand training rows are scored, at even distances.
     """
-    if step.objective is not None and not isfinite(objective := float(step.objective())):
-        return f"its objective is {objective}"
     rows = np.arange(0, len(train), 1 + len(train) // _ROWS)
     users, items = train.users[rows], (train.items if isinstance(train, Ratings) else train.better)[rows]
     with_order = train.has_order[users] if isinstance(train, Ratings) else np.ones(len(rows), bool)

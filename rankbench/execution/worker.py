@@ -5,7 +5,7 @@ import signal
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
-from math import inf, isfinite
+from math import inf
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
@@ -36,7 +36,7 @@ from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, PartsLost, Team
 from rankbench.execution.strongest_features import leading_functions
-from rankbench.execution.training import Checkpoint, checkpoints
+from rankbench.execution.training import Checkpoint, checkpoints, objective_lost
 from rankbench.metrics import Metric, PerUser
 from rankbench.names.user_lines import with_own_line
 from rankbench.planning.materials import read_split
@@ -198,7 +198,7 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ende
     """The last message of a training that did not raise an exception."""
     model = last.step.model
     missing = _missing(model, split.test)
-    reason = _diverged(last, split.test, train, missing)
+    reason = _scores_lost(split.test, train, missing) or objective_lost(last)
     per_user = found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()}
     return Ended(
         status="diverged" if reason else "ok",
@@ -253,15 +253,11 @@ def _missing(model: Model, test: View) -> list[tuple[Ints, Flags]]:
     return [(items, np.isnan(model.score(test.users, items))) for items in columns]
 
 
-def _diverged(last: Checkpoint, test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
-    """Why the last model counts as diverged (NaN despite training data, or an objective not finite), else None."""
+def _scores_lost(test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
+    """Why a model is of no use, as it scores NaN for users and items that it was trained on, else None."""
     users, items = _trained_on(train)
     lost = sum(int((column & users[test.users] & items[ids]).sum()) for ids, column in missing)
-    if lost:
-        return f"NaN for {lost} held-out pairs whose user and item it was trained on"
-    if last.step.objective is not None and not isfinite(objective := float(last.step.objective())):
-        return f"its objective is {objective}"
-    return None
+    return f"NaN for {lost} held-out pairs whose user and item it was trained on" if lost else None
 
 
 def _trained_on(train: View) -> tuple[Flags, Flags]:

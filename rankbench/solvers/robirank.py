@@ -33,13 +33,14 @@ class RobiRank:
     robust loss itself. So a pass sets every xi in closed form, user by user and in parallel, and then visits
     every (i, j) once in random order against `draws` competitors each, on one thread: eta = step / (1 +
     decay t) after t updates, the penalty divided by the expected number of updates of a vector, at least one.
-    A drawn competitor represents all others, so too large a step diverges: take more draws, or a smaller
-    step. (On MovieLens 1M, 50 ratings per user, step=2 with lam=3 was the best of a few tried.)
+    A drawn competitor represents all others, so too large a step diverges among rated items: take more draws, or a
+    smaller step. (On MovieLens 1M, 50 ratings per user, step=2 with lam=3 was the best of a few tried.)
 
     `among` chooses the competitors. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
     a rating r between the lowest and the highest there is, the gain of NDCG scaled to 1. `catalogue`: every
     rating has g = 1, and its item competes with all other items, as in the paper's section on collaborative
-    retrieval; the closed form then costs ratings times items. Users and items without ratings score
+    retrieval; the closed form then costs ratings times items. A competitor then stands for hundreds, so an update is
+    shortened where it would change its margin f_ij - f_ik by more than 1. Users and items without ratings score
     NaN; users with ratings but no competitors, or only the lowest rating, score 0 for all.
     """
 
@@ -52,7 +53,7 @@ class RobiRank:
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2
+    version: ClassVar = 3  # bounded updates among the catalogue
 
     def __post_init__(self) -> None:
         check(self)
@@ -112,6 +113,7 @@ class Wishes:
     lists: Int64s  # where each user's list begins and ends
     candidates: Int32s
     seen: Ints  # the number of lists that each item is in
+    bounded: bool  # whether an update changes its margin by at most 1
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -125,6 +127,7 @@ class Wishes:
             gains=self.gains,
             lists=self.lists,
             candidates=self.candidates,
+            bounded=self.bounded,
         )
 
     @property
@@ -176,7 +179,9 @@ def wishes_of(train: Ratings, among: str) -> Wishes:
         candidates, seen = train.items, np.bincount(train.items, minlength=n_items)
     wanted = (gains > 0) & (lists[:, 1] - lists[:, 0] > 1)[train.users]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(train.users[wanted], minlength=train.n_users))])
-    return Wishes(indptr, positions[wanted].astype(np.int32), gains[wanted], lists.astype(np.int64), candidates, seen)
+    places = positions[wanted].astype(np.int32)
+    bounded = among == "catalogue"
+    return Wishes(indptr, places, gains[wanted], lists.astype(np.int64), candidates, seen, bounded)
 
 
 def _gains(values: Floats) -> Floats:

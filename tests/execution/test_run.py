@@ -526,6 +526,15 @@ def test_a_model_that_is_no_use_has_diverged(tmp_path, model, objective, reason)
     assert [point.step for point in result.curve] == [0, 1] and result.trace is None
 
 
+@pytest.mark.parametrize(("last", "status"), [(1001, "diverged"), (999, "ok")])
+def test_an_objective_that_rose_a_thousandfold_above_the_first_has_diverged(tmp_path, last, status):
+    model = "ItemScores(np.ones(train.n_items))"
+    lines = (f"yield Step({model}, objective=lambda: {objective})" for objective in (1, 1e9, last))
+    result = alone(tmp_path, *lines)
+    assert result.status == status
+    assert result.reason == ("its objective rose from 1 to 1e+03" if last > 1000 else None)
+
+
 def shown(run):
     """The statuses of a run's table, of which a page can be made too."""
     assert write_report(ResultsFolder(run.store.folder.parent, silent), silent).is_file()

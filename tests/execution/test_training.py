@@ -116,10 +116,10 @@ def test_a_tolerance_alone_is_refused_where_it_would_never_end():
         walk(Budget(steps=None, tolerance=1e-3), [1] * 9)
 
 
-def test_without_a_tolerance_no_objective_is_computed():
+def test_without_a_tolerance_only_the_first_objective_is_computed():
     clock = Clock()
     assert len(list(checkpoints(training(clock, [1] * 5, [1.0] * 5), Budget(steps=3), clock))) == 4
-    assert clock.now == 4
+    assert clock.now == 1004
 
 
 def test_a_solver_that_ends_by_itself_ends_the_walk_with_the_budget_unspent():
@@ -170,16 +170,17 @@ class Recorder:
 
     handed: list[Any] = field(default_factory=list, hash=False)
     length: int = EVER
+    growth: float = 0.5
     learns_from: ClassVar[Any] = Comparisons
     needs_features: ClassVar[bool] = False
     determinism: ClassVar[Determinism] = Determinism.EXACT
     version: ClassVar[int] = 1
 
     def steps(self, train: Any, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """Models that say how many came before them, with objectives that halve."""
+        """Models that say how many came before them, with objectives that grow, or halve."""
         self.handed.append((train, rng.random(), threads))
         for index in islice(count(), self.length):
-            yield Step(ItemScores(np.full(4, float(index))), lambda index=index: 0.5**index + 1)
+            yield Step(ItemScores(np.full(4, float(index))), lambda index=index: self.growth**index + 1)
 
 
 def last(model):
@@ -232,3 +233,10 @@ def test_data_that_does_not_suit_the_solver_is_refused():
 def test_a_solver_that_yields_nothing_is_said():
     with pytest.raises(UserError, match="Recorder yielded no model"):
         fit(Recorder(length=0), TRAIN)
+
+
+def test_a_model_is_refused_if_its_objective_rose_a_thousandfold_above_the_first():
+    growing = Recorder(growth=11.0)
+    assert last(fit(growing, TRAIN, steps=2)) == 2
+    with pytest.raises(UserError, match=r"Recorder ran away, its objective rose from 2 to 1.*smaller step"):
+        fit(growing, TRAIN, steps=4)

@@ -81,6 +81,15 @@ def test_the_norm_of_many_users_and_items_is_bounded_without_their_inner_product
     assert exact[0] * (1 - 1e-13) <= norm(observed.holding(values), near=right[:3].T) <= exact[0] * (1 + 1e-2)
 
 
+def test_the_norm_is_near_where_the_largest_value_comes_twice_and_the_basis_has_only_one_of_its_vectors(monkeypatch):
+    block = np.ones((100, 100)) + 1e-3 * np.random.default_rng(0).standard_normal((100, 100))
+    matrix = scipy.sparse.block_array([[block, None], [None, block]], format="csr")
+    observed = Entries.of(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), 200, 1)
+    monkeypatch.setattr(methods, "_LARGE", 199)
+    exact = np.linalg.norm(block, 2)
+    assert exact * (1 - 1e-13) <= norm(observed.holding(matrix.data)) <= exact * (1 + 2e-5)
+
+
 @pytest.mark.parametrize(
     ("shape", "density", "cheap"),
     [((32, 5000), 1e-4, True), ((60, 5000), 1e-3, False), ((60, 5000), 1e-2, True), ((1500, 1600), 0.05, True)],
@@ -117,6 +126,7 @@ def test_a_path_takes_fewer_steps_than_cold_starts():
     lams = completion.largest * np.geomspace(0.1, 0.02, 8)
     path = list(completion.path(lams, np.random.default_rng(0)))
     cold = [len(list(completion.descent(lam, np.random.default_rng(0)))) for lam, _, _ in path]
+    assert path[0][1] == cold[0]  # the first has no warm start
     assert sum(steps for _, steps, _ in path) < 0.8 * sum(cold)
     assert all(completion.gap(lam, point) <= 1e-6 * completion.objective(lam, point) for lam, _, point in path)
 

@@ -52,9 +52,9 @@ FOUND = {
     "blanks": (HEADER + 'anna,x,1\n"anna ",y,2\n', "spellings", "are two ids", "spell them alike"),
     "repeated": (HEADER + "1,2,3\n1,2,4\n", "duplicates", "1 rows repeat a pair", "[repeats=last]"),
     "contrary": (
-        "user,better,worse\n1,2,3\n1,3,2\n1,4,5\n",
+        "user,better,worse\n1,2,3\n1,3,2\n1,4,5\n1,4,5\n",
         "duplicates",
-        "2 comparisons come with",
+        "2 comparisons come with their contrary by the same user, 1 are repeated",
         "no order agrees",
     ),
     "constant": (

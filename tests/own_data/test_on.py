@@ -67,8 +67,14 @@ def test_the_split_of_ratings_follows_from_how_many_each_user_has(counts, split)
 
 def test_a_scale_without_use_for_ndcg_is_measured_by_the_order_alone():
     assert protocol_of(of_counts(*[100] * 8), Wishes()).metrics == ("ndcg@10", "pairwise-error")
+    assert protocol_of(of_counts(*[100] * 8, low=0.0), Wishes()).metrics == ("ndcg@10", "pairwise-error")
     assert protocol_of(of_counts(*[100] * 8, low=-3.0), Wishes()).metrics == ("kendall", "pairwise-error")
     assert protocol_of(of_counts(*[100] * 8, low=50.0), Wishes()).metrics == ("kendall", "pairwise-error")
+
+
+def test_ratings_of_which_the_only_user_with_several_gives_the_same_are_without_an_order():
+    assert Facts.of(Ratings.from_triples([0, 0, 1], [0, 1, 0], [3.0, 3.0, 4.0], 2, 2)).kind == "positives"
+    assert Facts.of(Ratings.from_triples([0, 0, 1], [0, 1, 0], [3.0, 2.0, 4.0], 2, 2)).kind == "ratings"
 
 
 def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split():

@@ -1,5 +1,7 @@
 """Global ranking against scikit-learn, finite differences and its own certificate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -15,7 +17,7 @@ from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.losses import CODES
-from rankbench.solvers.global_ranking import GlobalRanking, _Problem
+from rankbench.solvers.global_ranking import GlobalRanking, _descend, _Problem
 
 LOSSES = {
     "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
@@ -262,3 +264,12 @@ def test_it_ends_where_no_length_of_a_step_is_accepted(train, loss, monkeypatch)
     monkeypatch.setattr(_Problem, "newton_direction", lambda *_: np.full(train.n_items, np.nan))
     (step,) = GlobalRanking(lam=0.5, loss=loss).steps(train, np.random.default_rng(0))
     assert not np.nan_to_num(step.model.scores).any()
+
+
+@pytest.mark.parametrize(("gap", "accepted"), [(0.49, True), (0.51, False), (1.5, False)])
+def test_a_step_that_leaves_the_objective_level_is_taken_only_if_the_gap_halves(gap, accepted, train, monkeypatch):
+    problem = _Problem(train, CODES["squared-hinge"], 1.0, 1)
+    point = problem.at(np.zeros(train.n_items))
+    level = replace(point, gap=gap * point.gap)
+    monkeypatch.setattr(problem, "at", lambda scores: level)
+    assert _descend(problem, point, 1.0) is (level if accepted else None)

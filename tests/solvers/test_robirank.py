@@ -12,6 +12,8 @@ from rankbench.core.errors import UserError
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
+from rankbench.kernels.methods.pairwise import DescentFactors
+from rankbench.kernels.solvers import robirank as kernel
 from rankbench.metrics import evaluate
 from rankbench.solvers.robirank import RobiRank, wishes_of
 
@@ -139,6 +141,62 @@ def test_its_objective_comes_down(among, halves):
     steps = RobiRank(rank=3, among=among).steps(halves[0], np.random.default_rng(0))
     objectives = [step.objective() for step in islice(steps, 21)]
     assert objectives[20] < objectives[5] < objectives[0]
+
+
+def test_default_steps_among_many_items_do_not_run_away():
+    """One drawn competitor stands for hundreds: without a bound the vectors grew to 1e100 within a few passes."""
+    view = LowRank(users=200, items=900, per_user=40).view(np.random.default_rng(0))
+    steps = islice(RobiRank(among="catalogue").steps(view, np.random.default_rng(0), 2), 16)
+    objectives = [float(step.objective()) for step in steps]
+    assert objectives[-1] < objectives[0] and max(objectives) < 1.1 * objectives[0]
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_an_update_among_the_catalogue_changes_its_margin_by_at_most_1(scale):
+    """One wish, one competitor and one draw: a pass is one update, and an endless step is taken to the bound."""
+    view = Ratings.from_triples([0], [0], [1], 1, 2)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        users, items = (np.pad(rng.normal(size=(rows, 3)) * scale, ((0, 0), (0, 1))) for rows in (1, 2))
+        wishes, before = wishes_of(view, "catalogue"), float(users[0] @ (items[0] - items[1]))
+        kernel.descend(
+            factors=DescentFactors(
+                users=users,
+                items=items,
+                user_shrink=np.full(1, 1e-300),
+                item_shrink=np.full(2, 1e-300),
+                step=1e9,
+                decay=0.0,
+            ),
+            wishes=wishes.rows,
+            weights=np.ones(1),
+            user_order=np.zeros(1, np.int32),
+            draws=1,
+            updates=0,
+            seed=0,
+        )
+        change = users[0] @ (items[0] - items[1]) - before
+        assert abs(change) <= 1 + 1e-9
+        if 0 < before < 20:  # the step is long enough to reach the bound, and its two parts have the same sign
+            assert change == pytest.approx(1, rel=1e-9)
+
+
+def test_an_update_is_not_bounded_in_single_precision():
+    wishes = wishes_of(Ratings.from_triples([0], [0], [1], 1, 2), "catalogue")
+    singles = [np.ones((rows, 8), np.float32) for rows in (1, 2)]
+    factors = DescentFactors(
+        users=singles[0], items=singles[1], user_shrink=np.ones(1), item_shrink=np.ones(2), step=1.0, decay=0.0
+    )
+    with pytest.raises(ValueError, match="the factors are of single precision"):
+        kernel.descend(
+            factors=factors,
+            wishes=wishes.rows,
+            weights=np.ones(1),
+            user_order=np.zeros(1, np.int32),
+            draws=1,
+            updates=0,
+            seed=0,
+        )
 
 
 def test_it_puts_the_best_first(halves):
