@@ -73,6 +73,7 @@ class Session:
         store = self.results.store(experiment.name)
         found = materials or Materials(self.selection.seed)
         found.scratch = store.scratch
+        found.remember(store.folder)
         return Run(plan(experiment, self.selection, found), store, self.conditions, found, self.workplace)
 
     def execute(self, run: Run) -> Study:

@@ -137,6 +137,7 @@ class Run:
     def open(self) -> None:
         """Make the results folder and write the plan to it."""
         self.store.open()
+        self.materials.known.save()
         self._record()
 
     def try_out(self, tell: Tell) -> None:

@@ -16,6 +16,7 @@ from rankbench.data.splits import Split, cut
 from rankbench.data.splits.validation import AppliedAgain, OwnValidation
 from rankbench.data.views import View, view_of
 from rankbench.names import Named
+from rankbench.planning.known_splits import FILE, KnownSplit, KnownSplits
 from rankbench.planning.memory import PeakMemory
 from rankbench.records.cells import Place
 from rankbench.records.results import Peak
@@ -27,8 +28,9 @@ KEPT = 256 * 2**20  # bytes of splits to keep in memory; further splits go to th
 class Materials:
     """The data sets and splits of a run, made on demand.
 
-    A plan needs every split for its hash, and the run needs some of them again. In between they are kept in memory,
-    up to `KEPT` bytes, and beyond that in the scratch folder; without a scratch folder they are cut again.
+    A plan needs the hash of every split, and the run needs some splits. A split whose hash is not known is cut for the
+    plan. In between splits are kept in memory, up to `KEPT` bytes, and beyond that in the scratch folder; without a
+    scratch folder they are cut again.
     """
 
     def __init__(self, seed: int, scratch: "Callable[[], HeldFolder] | None" = None) -> None:
@@ -37,10 +39,23 @@ class Materials:
         self._kept: dict[Place, Split] = {}
         self._size = 0
         self.scratch = scratch
+        self.known = KnownSplits(seed)
         self._folder: HeldFolder | None = None
         self._files: dict[Place, Path] = {}
         self._data_peaks: dict[str, Peak] = {}  # by the identity of the data set
         self._split_peaks: dict[Place, Peak] = {}
+
+    def remember(self, folder: Path) -> None:
+        """Take what is known of splits from the results of an experiment, and keep there what becomes known."""
+        self.known = KnownSplits(self._seed, folder / FILE)
+
+    def about(self, place: Place) -> KnownSplit:
+        """What planning needs to know of the split of a place, which is cut unless that is known."""
+        found = self.known.get(place)
+        if found is None:
+            found = KnownSplit.of(self.split(place))
+            self.known.add(place, found)
+        return found
 
     def view(self, named: Named, repetition: int = 0) -> View:
         """The data set of this name for a repetition; the one used last is kept in memory."""
@@ -72,7 +87,9 @@ class Materials:
         if place in self._files:
             shutil.move(self._files.pop(place), path)
         else:
-            write_split(path, self.split(place))
+            split = self.split(place)
+            self.known.check(place, split)
+            write_split(path, split)
         self.drop([place])
 
     def drop(self, places: Iterable[Place]) -> None:

@@ -16,6 +16,7 @@ from rankbench.experiments.spaces import Tune, first_candidate
 from rankbench.metrics import metric, unusable
 from rankbench.names import Named, ReadsFiles, parse, with_settings, without_settings
 from rankbench.planning.adaptive import TPE, halving, required_optuna
+from rankbench.planning.known_splits import KnownSplit
 from rankbench.planning.materials import Materials
 from rankbench.records.cells import Cell, Measure, Place, Selection, Skip
 from rankbench.records.plans import Plan, Search, distinct_trials
@@ -120,25 +121,26 @@ def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cel
         own = isinstance(source, ReadsFiles)  # a missing file that the user named is an error
         yield Skip(data, None, None, remedy, failed=True) if own else Skip(data, None, None, _NOT_HERE, remedy)
         return
+    places = [Place(data, split, repetition) for repetition, split in product(question.repetitions, question.splits)]
     try:
-        materials.view(data)
+        if not all(map(materials.known.get, places)):
+            materials.view(data)
     except UserError as error:
         yield Skip(data, None, None, str(error), failed=True)
         return
-    for repetition, split in product(question.repetitions, question.splits):
-        place = Place(data, split, repetition)
+    for place in places:
         try:
-            parts = materials.split(place)
-            _check_metrics(question.experiment, question.measures, parts)
+            known = materials.about(place)
+            _check_metrics(question.experiment, question.measures, known.example)
         except UserError as error:
-            yield Skip(data, split, None, str(error), failed=True)
+            yield Skip(data, place.split, None, str(error), failed=True)
         else:
-            yield from _of_place(question, place, parts)
+            yield from _of_place(question, place, known)
 
 
-def _of_place(question: Question, place: Place, parts: Split) -> Iterator[Cell | Skip]:
+def _of_place(question: Question, place: Place, known: KnownSplit) -> Iterator[Cell | Skip]:
     """The cells on one split, and a skip for each solver that cannot be trained on it."""
-    split_hash = parts.hash
+    parts = known.example
     for named, threads in product(question.solvers, question.threads):
         solver: Solver = named.record
         if isinstance(solver, NeedsMore) and (remedy := solver.missing()):
@@ -147,7 +149,7 @@ def _of_place(question: Question, place: Place, parts: Split) -> Iterator[Cell |
         elif reason := mismatch(solver, parts.train_for(solver)) or "":
             yield Skip(place.data, place.split, named, f"{named.written} {reason}")
         else:
-            yield _cell(question, place, split_hash, named, threads)
+            yield _cell(question, place, known.hash, named, threads)
 
 
 def _cell(question: Question, place: Place, split_hash: str, named: Named, threads: int) -> Cell:
@@ -179,12 +181,12 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
         place = replace(cell.place, repetition=repetition, validation=cut_by)
         if place not in hashes:
             try:
-                parts = materials.split(place)
-                _check_metrics(question.experiment, (measure,), parts)
+                known = materials.about(place)
+                _check_metrics(question.experiment, (measure,), known.example)
             except UserError as error:
                 yield Skip(place.data, place.split, None, str(error), failed=True)
                 continue
-            hashes[place] = parts.hash
+            hashes[place] = known.hash
         tuned = tuple(name for name, _ in cell.solver.settings if name in tune.space_of(cell.solver.written))
         waiting = replace(cell, tuned=tuned, solver=without_settings(cell.solver, tuned))
         trial = replace(

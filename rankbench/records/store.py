@@ -6,6 +6,7 @@
     OUT/<experiment>/cells/<solver>-<key>@<fingerprint>-<digits>.json    another machine's measurement of the cell,
                                                    from `merge`; with an .npz if its values are not the same bytes
     OUT/<experiment>/claims/                       which driver is running which cell
+    OUT/<experiment>/known-splits.json             hashes of splits, so that a stored run resumes without its data
 
 Files are written under a temporary name and renamed. A JSON file ends with the SHA-256 of what stands before it, and a
 result names that of its values for users. A run resumes by skipping cells that have a file. A file that cannot be read,
