@@ -9,19 +9,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import scipy
 
-import rankbench
 from rankbench import data as data_sets
 from rankbench.core import regular
 from rankbench.core.contract import Floats
 from rankbench.core.errors import MAKE_ROOM, UserError, writing_to
 from rankbench.core.leftovers import replacing
+from rankbench.core.source_code import source_digest
 from rankbench.data.splits import SPLITS, VALIDATIONS, Split
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels import build_info
@@ -166,11 +165,6 @@ def _stamp(path: Path) -> tuple[str, int, int]:
     return str(path), about.st_size, about.st_mtime_ns
 
 
-@cache
-def _code() -> str:
-    """The SHA-256 of the code and the libraries that make and cut data."""
-    found = hashlib.sha256("\n".join([build_info.digest(), np.__version__, scipy.__version__]).encode())
-    package = Path(rankbench.__file__).parent
-    for path in sorted(path for folder in _CODE for path in (package / folder).rglob("*.py")):
-        found.update(path.relative_to(package).as_posix().encode() + b"\n" + path.read_bytes())
-    return found.hexdigest()
+def _code() -> list[str]:
+    """The code and the libraries that make and cut data, by their digests and versions."""
+    return [source_digest(_CODE), build_info.digest(), np.__version__, scipy.__version__]

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions, version
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 
 from rankbench.core.regular import content
+from rankbench.core.source_code import source_digest
 from rankbench.records.codec import encode
 from rankbench.records.machines import Machine
 from rankbench.records.store import Store, write_text
@@ -113,8 +113,7 @@ def _program() -> str:
     """The digest of rankbench's source, of the libraries that draw, and of the names of all that is installed."""
     found = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in _DRAWN_WITH).encode())
     found.update(" ".join(sorted({one.name or "" for one in distributions()})).encode())
-    for path in sorted(path for path in Path(str(files("rankbench"))).rglob("*") if path.suffix in _SOURCE):
-        found.update(path.read_bytes())
+    found.update(source_digest(endings=_SOURCE).encode())
     return found.hexdigest()
 
 
