@@ -21,11 +21,11 @@ from rankbench.experiments.spaces import Tune, read_space
 from rankbench.own_data.frames import handed, named
 from rankbench.planning.plan import check_named
 from rankbench.planning.tuning import alone
-from rankbench.records.cells import Selection
+from rankbench.records.cells import SOURCES, Selection, redraws
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Entry, Study
 from rankbench.report import rows
-from rankbench.report.analysis import comparison, power, trials
+from rankbench.report.analysis import comparison, power, trials, variance
 from rankbench.report.render import tables
 from rankbench.report.study import studies, study
 
@@ -112,6 +112,14 @@ class Outcome:
         rows = ({"data": one.place.data.written, "split": one.place.split.written, **vars(one)} for one in found)
         return _frame(({name: row[name] for name in power.COLUMNS} for row in rows), power.COLUMNS)
 
+    def variance(self) -> "pandas.DataFrame":
+        """A row for each solver, metric and source of variation: its share of the variance, with the interval.
+
+        Users are told from what repetitions draw anew; runs with other `redraw` tell splits, search and start apart.
+        """
+        found = (one.record for one in variance.shares_of(self.study))
+        return _frame(found, variance.COLUMNS)
+
     def compare(self, margin: float | None = None) -> "pandas.DataFrame":
         """A row for each two solvers, data set and metric: difference, interval, verdict; see `rankbench.compare`."""
         return _frame((one.record for one in comparison.within(self.study, margin)), comparison.COLUMNS)
@@ -123,6 +131,7 @@ def run(
     solver: Names = (),
     data: Names = (),
     repetitions: int | None = None,
+    redraw: Names = SOURCES,
     seed: int = 0,
     jobs: int = 1,
     threads: int = 1,
@@ -153,6 +162,8 @@ def run(
         Only these solvers, and only these data sets.
     repetitions : int, optional
         Repetitions instead of the experiment's own number.
+    redraw : str or list of str
+        What each repetition draws anew, of "splits", "search" and "start"; the others are those of the first one.
     seed : int
         Decides all random numbers.
     jobs : int
@@ -192,7 +203,7 @@ def run(
         All that is stored of the experiment, as tables.
     """
     conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
-    selection = Selection(_names(solver), _names(data), repetitions, seed, threads, full, trials)
+    selection = Selection(_names(solver), _names(data), repetitions, seed, threads, full, trials, redraws(redraw))
     chosen = experiments.load(experiment, full) if isinstance(experiment, str) else experiment
     if not isinstance(chosen, Experiment):
         problem = f"the experiment is a {type(chosen).__name__}"
@@ -228,7 +239,7 @@ def tune(
     memory: int | None = None,
     rerun: Names = (),
     method: str = "random",
-    draws: str = "random",
+    draws: str = "sobol",
     out: str | Path = RESULTS,
     quiet: bool = True,
     verbose: bool = False,
@@ -269,7 +280,7 @@ def tune(
     method : str
         "random", "halving" (the best go on with more steps) or "tpe" (by Optuna).
     draws : str
-        "random", or "sobol": spread evenly over the space.
+        "sobol" (spread evenly over the space) or "random".
     out : str or Path
         The folder of results, in which each trial is stored.
     quiet : bool

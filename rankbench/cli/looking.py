@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415
 
 
-PARTS = ("results", "trials", "by-trials", "costs", "peaks")
+PARTS = ("results", "trials", "by-trials", "costs", "peaks", "variance")
 
 
 def _parts(incomplete: str) -> list[str]:
@@ -106,7 +106,13 @@ def table(
     as_csv: Annotated[bool, typer.Option("--csv", help="One row per data set, solver and metric.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="A booktabs table.")] = False,
     what: Annotated[
-        str, option("--what", "|".join(PARTS), "Trials; leaders by their number; growth of costs; peak memory.", _parts)
+        str,
+        option(
+            "--what",
+            "|".join(PARTS),
+            "Trials; leaders by their number; growth of costs; peak memory; shares of the variance.",
+            _parts,
+        ),
     ] = "results",
     seed: OfSeed = None,
     full: OfFull = None,
@@ -123,6 +129,7 @@ def table(
     from rankbench.report.analysis.by_trials import by_trials_sheet, standings
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
+    from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of, shares_to_csv
     from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
     from rankbench.report.rows import rows
 
@@ -135,6 +142,9 @@ def table(
     found = stored_study(out, name, seed, full, machine)
     if what in ("trials", "by-trials") and not found.trials:
         raise UserError(f"{name} has no trials: it tunes nothing, each solver runs with the settings given")
+    if what == "variance" and not shares_of(found):
+        problem = f"{name} has no two repetitions with values for users, which shares of the variance are made of"
+        raise UserError(problem, remedy="run it with -r 2 or more")
     if what == "costs":
         return _print_costs(asked_tables(found), found, as_csv, as_latex)
     if as_csv:
@@ -142,6 +152,7 @@ def table(
             "results": lambda: to_csv(rows(found)),
             "trials": lambda: trials_to_csv(trials(found)),
             "peaks": lambda: peaks_to_csv(found),
+            "variance": lambda: shares_to_csv(shares_of(found)),
         }
         sys.stdout.write(writers[what]())
         return
@@ -150,12 +161,14 @@ def table(
         "trials": lambda: trial_sheet(trials(found)),
         "by-trials": lambda: by_trials_sheet(standings(found)),
         "peaks": lambda: peak_sheet(found),
+        "variance": lambda: share_sheet(shares_of(found)),
     }
     wanted = sheets[what]()
     if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:
-        sys.stdout.write("\n".join([to_markdown(wanted), *failures(found), *notes(found), *definitions(found), ""]))
+        legend = [LEGEND] if what == "variance" else definitions(found)
+        sys.stdout.write("\n".join([to_markdown(wanted), *failures(found), *notes(found), *legend, ""]))
 
 
 def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:

@@ -13,6 +13,7 @@ from rankbench.core.errors import UserError
 
 if TYPE_CHECKING:
     from rankbench.execution.run import Conditions
+    from rankbench.records.cells import Source
 
 # What runs cells is imported when it is needed, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -50,6 +51,9 @@ Solvers = Annotated[
 ]
 Data = Annotated[list[str] | None, option("-d/--data", "DATA", "Only this data set. Repeatable.", completion.data_sets)]
 Repetitions = Annotated[int | None, option("-r/--repetitions", "REPS", "Repetitions instead of the default number.")]
+Redraw = Annotated[
+    str, option("--redraw", "SOURCES", "What a repetition draws anew, of splits,search,start; the rest is held.")
+]
 Seed = Annotated[int, option("--seed", "N", "Random seed of data, splits and solvers.")]
 Jobs = Annotated[int, option("-j/--jobs", "JOBS", "Cells to run at a time; times that this disturbs are marked.")]
 Threads = Annotated[int, option("--threads", "N", "Threads of each solver.")]
@@ -119,6 +123,16 @@ def conditions_of(
     except UserError as error:
         raise UserError(f"--rerun {rerun[:60]}: {error}") from None
     return Conditions(jobs_of(jobs), caps, kinds, join, wait or not join)
+
+
+def redraws_of(sources: str) -> "tuple[Source, ...]":
+    """The sources of variation that --redraw names."""
+    from rankbench.records.cells import redraws
+
+    try:
+        return redraws(sources)
+    except UserError as error:
+        raise UserError(f"--redraw {sources[:60]}: {error}") from None
 
 
 def seconds_of(text: str, name: str = "--timeout") -> float | None:

@@ -20,6 +20,7 @@ from rankbench.cli.options import (
     OfSeed,
     Out,
     Quiet,
+    Redraw,
     Repetitions,
     Report,
     Rerun,
@@ -35,6 +36,7 @@ from rankbench.cli.options import (
     as_options,
     conditions_of,
     option,
+    redraws_of,
     refuse_odd_joining,
 )
 from rankbench.core.errors import UserError
@@ -67,6 +69,7 @@ def run(
     solver: Solvers = None,
     data: Data = None,
     repetitions: Repetitions = None,
+    redraw: Redraw = "splits,search,start",
     seed: Seed = 0,
     jobs: Jobs = 1,
     threads: Threads = 1,
@@ -88,6 +91,8 @@ def run(
 
     Example: rankbench run park2015-table1 -s sgd[rank=20] -s global -r 5
 
+    Example: rankbench run gunasekar2016-table2 -r 10 --redraw start
+
     Example: rankbench run park2015-table1 --out /shared/results --join --wait
 
     Example: rankbench run park2015-table1 --scheduler tcp://10.0.0.1:8786
@@ -100,7 +105,8 @@ def run(
     from rankbench.records.cells import Selection
 
     with as_options():
-        selection = Selection(tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
+        about = (tuple(solver or ()), tuple(data or ()), repetitions, seed, threads, full, trials)
+        selection = Selection(*about, redraws_of(redraw))
     refuse_odd_joining(join, wait, dry_run)
     conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
     names, display = experiments or ["all"], Terminal(quiet, verbose)
@@ -164,7 +170,7 @@ def tune(
     validation: Cuts = "entries[test=0.2]",
     trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
     method: Method = "random",
-    draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
+    draws: Annotated[str, option("--draws", "NAME", "sobol: spread evenly over the space; or random.")] = "sobol",
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     patience: Annotated[
         int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")

@@ -110,13 +110,13 @@ def archive(
     from rankbench.core.lines import show
     from rankbench.records.archive import write
     from rankbench.report.crate import NO_LICENCE, files_of, there
-    from rankbench.report.study import chosen_plan
+    from rankbench.report.study import like
 
     if is_archive(name):
         raise UserError(f"{name} is an archive already: name an experiment")
     study = stored_study(out, name, seed, full)
     store = results_in(out).store(study.name)
-    plan = chosen_plan(store.plans(), study.seed, study.profile == "full", study.experiment.source)
+    plan = like(store.plans(), study.plan)
     assert plan is not None, "its study was read from it"
     path = to or Path(f"{study.name}.zip")
     files = files_of(store, plan, study, licence or NO_LICENCE)

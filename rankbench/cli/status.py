@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from rankbench.records.plans import Plan
 from rankbench.records.store import Store, Stored, file_name
+from rankbench.report.study import drawn
 
 _MEGABYTE = 1e6
 
@@ -41,7 +42,9 @@ def _maker(result: Stored) -> str:
 def _run(plan: Plan) -> str:
     """A run's profile, seed and date, and the command that prints its table."""
     how = f"{plan.experiment.source or plan.experiment.name} --{plan.profile} --seed {plan.seed}"
-    return f"{plan.profile} profile, seed {plan.seed}, last run {plan.made[:16]} (rankbench table {how})"
+    what = " --what variance" if plan.held else ""
+    run = f"{plan.profile} profile, seed {plan.seed}{drawn(plan)}"
+    return f"{run}, last run {plan.made[:16]} (rankbench table {how}{what})"
 
 
 def _ended(results: list[Stored], planned: int) -> str:

@@ -191,7 +191,8 @@ def arrays_of(model: Model) -> Arrays | None:
 
 def rng_of(cell: Cell) -> np.random.Generator:
     """The random generator of a cell's solver."""
-    return stream(cell.seed, "solver", *cell.drawn_for, cell.stream_name, cell.place.repetition)
+    number = cell.place.draw("search" if cell.is_trial else "start")
+    return stream(cell.seed, "solver", *cell.drawn_for, cell.stream_name, number)
 
 
 def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ended:

@@ -20,6 +20,7 @@ from rankbench.metrics import metric
 from rankbench.names import TRIALS, Limits, build, check, parse, show, show_value, without_folder
 from rankbench.solvers import SOLVERS
 
+_DIMENSIONS = 8  # of a Sobol sequence; the first ones are used
 _PATIENCE = 1000  # stop drawing after this many repeated candidates in a row
 
 
@@ -154,8 +155,6 @@ class Tune:
                 raise UserError(f'no space for {text}: add [tune.space."{name}"], empty to tune nothing')
             space[key] = _fitted(text, self.space[key], self.method)
         found = replace(self, space=space)
-        if self.method == "grid" and self.draws != "random":
-            raise UserError('draws = "sobol" does not go with method = "grid", which draws nothing')
         if self.method == "grid":
             for text in solvers:
                 found.candidates(text, np.random.default_rng(0))  # a grid uses no random numbers
@@ -334,13 +333,18 @@ def _points(space: Space, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def _spread_points(space: Space, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Candidates along a scrambled Sobol sequence (Owen 1998): the first 2^m of them lie evenly in the space."""
+    """Candidates along a scrambled Sobol sequence (Owen 1998): the first 2^m of them lie evenly in the space.
+
+    From one state of the generator two spaces get the same shares for their first setting by name, for their second
+    one, and so on.
+    """
     names = sorted(space)
-    sequence = importlib.import_module("scipy.stats.qmc").Sobol(len(names), rng=rng)
+    # So many dimensions for every space, since SciPy's numbers in one of them depend on how many there are.
+    sequence = importlib.import_module("scipy.stats.qmc").Sobol(max(len(names), _DIMENSIONS), rng=rng)
     size = 0
     while True:
         for shares in sequence.random_base2(size).tolist():
-            yield {name: _at(space[name], share) for name, share in zip(names, shares, strict=True)}
+            yield {name: _at(space[name], share) for name, share in zip(names, shares, strict=False)}
         size = max(0, int(sequence.num_generated).bit_length() - 1)  # as many points again: 1, 1, 2, 4, 8, ...
 
 

@@ -100,10 +100,11 @@ def _tuning(choice: Choice) -> Iterator[str]:
     if not any(choice.spaces.values()):
         return
     yield ""
-    yield from _comment("Every solver gets this many trials on the same validation part of the training part.")
+    yield from _comment("Every solver gets this many trials on the same validation part, evenly spread over its space.")
     yield from _comment("The best trial's settings are used. A solver without a space has nothing to tune.")
     yield "[tune]"
     yield f"trials = {choice.trials}"
+    yield 'draws = "sobol"'
     yield f"validation = {_text(choice.protocol.validation)}"
     for solver, space in choice.spaces.items():
         yield ""

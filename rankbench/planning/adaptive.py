@@ -78,11 +78,8 @@ class TPE:
         optuna = required_optuna()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         distributions = {name: _distribution(optuna, values) for name, values in sorted(self.space.items())}
-        seed = int(
-            stream(trials[0].seed, "tpe", trials[0].stream_line, trials[0].place.repetition, len(trials)).integers(
-                2**32
-            )
-        )
+        names = (trials[0].stream_line, trials[0].place.draw("search"), len(trials))
+        seed = int(stream(trials[0].seed, "tpe", *names).integers(2**32))
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=self.first)
         study = optuna.create_study(sampler=sampler, direction="maximize")
         for trial, result in zip(trials, results, strict=True):

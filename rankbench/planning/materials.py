@@ -108,7 +108,7 @@ class Materials:
     def _measured_cut(self, place: Place) -> Split:
         """A new cut of a place's split, whose data is made first so that its peak is not counted."""
         if place.validation is None:
-            self.view(place.data, place.repetition)
+            self.view(place.data, place.draw("splits"))
         memory = PeakMemory()
         found = self._cut(place)
         self._split_peaks[place] = Peak("split", memory.note("split"))
@@ -116,17 +116,18 @@ class Materials:
 
     def _cut(self, place: Place) -> Split:
         if place.validation is None:
-            view = self.view(place.data, place.repetition)
-            return cut(view, place.split, self._seed, place.repetition, place.data.written)
-        outer = self.split(Place(place.data, place.split, place.repetition))
+            number = place.draw("splits")
+            view = self.view(place.data, number)
+            return cut(view, place.split, self._seed, number, place.data.written)
+        outer = self.split(_whole(place))
         if isinstance(place.validation.record, OwnValidation):
             return place.validation.record.of(outer)
         # a random stream with its own name, different from the one that cut the test part
         seed = int(stream(self._seed, "validation", place.split.identity).integers(2**62))
         named = f"the training part of {place.split.written} of {place.data.written}"
         if isinstance(place.validation.record, AppliedAgain):
-            return cut(place.validation.record.source(outer), place.split, seed, place.repetition, named)
-        return cut(outer.train, place.validation, seed, place.repetition, named)
+            return cut(place.validation.record.source(outer), place.split, seed, place.draw("search"), named)
+        return cut(outer.train, place.validation, seed, place.draw("search"), named)
 
     def _keep(self, place: Place, found: Split) -> None:
         """Keep a split in memory, or in a scratch file if the splits in memory would take more than `KEPT` bytes."""
@@ -140,6 +141,11 @@ class Materials:
             with writing_to(path.parent, MAKE_ROOM):
                 write_split(path, found)
             self._files[place] = path
+
+
+def _whole(place: Place) -> Place:
+    """The place of the rows from which a trial's validation part is cut."""
+    return Place(place.data, place.split, place.draw("splits"))
 
 
 def packed(split: Split) -> Arrays:

@@ -18,7 +18,7 @@ from rankbench.names import Named, ReadsFiles, parse, with_settings, without_set
 from rankbench.planning.adaptive import TPE, halving, required_optuna
 from rankbench.planning.known_splits import KnownSplit
 from rankbench.planning.materials import Materials
-from rankbench.records.cells import Cell, Measure, Place, Selection, Skip
+from rankbench.records.cells import Cell, Measure, Place, Selection, Skip, Source
 from rankbench.records.plans import Plan, Search, distinct_trials
 from rankbench.solvers import SOLVERS
 
@@ -45,6 +45,10 @@ class Question:
     def repetitions(self) -> range:
         """The repetitions, counted from 0."""
         return range(self.selection.repetitions or self.experiment.repetitions)
+
+    def held(self, repetition: int, *sources: Source) -> tuple[Source, ...]:
+        """Those of these sources of variation that a repetition draws as the first one did."""
+        return tuple(one for one in sources if repetition and one not in self.selection.redraw)
 
 
 def plan(experiment: Experiment, selection: Selection, materials: Materials | None = None) -> Plan:
@@ -121,7 +125,10 @@ def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cel
         own = isinstance(source, ReadsFiles)  # a missing file that the user named is an error
         yield Skip(data, None, None, remedy, failed=True) if own else Skip(data, None, None, _NOT_HERE, remedy)
         return
-    places = [Place(data, split, repetition) for repetition, split in product(question.repetitions, question.splits)]
+    places = [
+        Place(data, split, repetition, held=question.held(repetition, "splits", "start"))
+        for repetition, split in product(question.repetitions, question.splits)
+    ]
     try:
         if not all(map(materials.known.get, places)):
             materials.view(data)
@@ -178,7 +185,8 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
     hashes: dict[Place, str] = {}
     for cell in cells:
         repetition = cell.place.repetition if tune.per == "repetition" else 0
-        place = replace(cell.place, repetition=repetition, validation=cut_by)
+        held = question.held(repetition, "splits", "search")
+        place = replace(cell.place, repetition=repetition, validation=cut_by, held=held)
         if place not in hashes:
             try:
                 known = materials.about(place)
@@ -230,9 +238,13 @@ def _refuse_shared_trials(question: Question, tune: Tune, cells: list[Cell]) -> 
 
 
 def _trials(trial: Cell, solver: Named, tune: Tune) -> Iterator[Cell]:
-    """A trial for each candidate's settings; all repetitions of a split try the same candidates."""
-    written = json.dumps(dict(trial.solver.settings))
-    rng = stream(trial.seed, "tune", *trial.drawn_for, trial.stream_name, written)
+    """A trial for each candidate's settings; each repetition draws others, where it draws the search anew.
+
+    Candidates that are spread evenly are the same for all solvers, as far as their spaces allow.
+    """
+    whose = (trial.stream_name, json.dumps(dict(trial.solver.settings))) if tune.draws == "random" else ("all",)
+    anew = (number,) if (number := trial.place.draw("search")) else ()
+    rng = stream(trial.seed, "tune", *trial.drawn_for, *whose, *anew)
     for candidate in tune.candidates(solver.written, rng):
         yield replace(trial, solver=with_settings(solver, candidate))
 

@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from rankbench.core.contract import Determinism
-from rankbench.core.errors import safe
+from rankbench.core.errors import safe, unknown
 from rankbench.experiments import Budget
 from rankbench.metrics import Metric, metric, own_metric
 from rankbench.names import (
@@ -25,6 +25,21 @@ from rankbench.names import (
 KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
 
 Profile = Literal["quick", "full"]
+Source = Literal[
+    "splits",  # the rows that train and test; of generated data the data too
+    "search",  # the rows that it validates on, its candidates, and the starts of its trials
+    "start",  # the random numbers of the solver
+]
+SOURCES: tuple[Source, ...] = get_args(Source)
+
+
+def redraws(kinds: Iterable[str]) -> tuple[Source, ...]:
+    """These sources of variation, checked; a text with commas stands for several."""
+    found = [str(kind).strip() for kind in (kinds.split(",") if isinstance(kinds, str) else kinds)]
+    for kind in found or [""]:
+        if kind not in SOURCES:
+            raise unknown("source of variation to redraw", kind, SOURCES)
+    return tuple(kind for kind in SOURCES if kind in found)
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,7 @@ class Selection:
     threads: Annotated[int, THREADS] = 1
     full: bool = False
     trials: Annotated[int, TRIALS] | None = None  # of each solver, where the experiment tunes
+    redraw: tuple[Source, ...] = SOURCES  # what each repetition draws anew
 
     def __post_init__(self) -> None:
         check(self)
@@ -101,6 +117,11 @@ class Place:
     split: Named
     repetition: int
     validation: Named | None = None  # for trials: the split that cuts a validation set from the training part
+    held: tuple[Source, ...] = ()  # what is drawn as in repetition 0
+
+    def draw(self, source: Source) -> int:
+        """The number of the draw of a source of variation: that of the repetition, or 0 if the source is held."""
+        return 0 if source in self.held else self.repetition
 
     @property
     def whole(self) -> DataSplit:
@@ -160,7 +181,13 @@ class Cell:
             "threads": self.threads,
             "validation": place.validation.identity if place.validation else "",
             "format": KEY_FORMAT,
-        } | ({"draws": "of rows"} if place.data.is_own_file else {})  # so results of older draws are others
+        } | self._draws
+
+    @property
+    def _draws(self) -> dict[str, object]:
+        """What a key has of how the numbers are drawn, where it is not the usual way."""
+        rows = {"draws": "of rows"} if self.place.data.is_own_file else {}  # so results of older draws are others
+        return rows | ({"held": list(self.place.held)} if self.place.held else {})
 
     @property
     def is_decided(self) -> bool:

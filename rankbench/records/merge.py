@@ -193,7 +193,7 @@ class _Survey:
         for text, source in sources:
             for given in source.plans():
                 plan = _at_home(given, known)
-                stored = self.store.plan_like(plan) or next((one for one in found if _alike(one, plan)), None)
+                stored = self.store.plan_like(plan) or next((one for one in found if one.is_filed_as(plan)), None)
                 if stored and not stored.asks_as(plan):
                     file = f"{self.name}/plans of the {plan.profile} profile, seed {plan.seed}"
                     what = "metrics, budget or tuning"
@@ -291,11 +291,6 @@ def _at_home(plan: Plan, known: Iterable[Plan]) -> Plan:
     alike = (one for one in known if one.experiment == placed(one.experiment.source).experiment)
     paths = [one.experiment.source for one in alike if bool(one.experiment.source) == bool(plan.experiment.source)]
     return placed(paths[0]) if paths else plan
-
-
-def _alike(one: Plan, other: Plan) -> bool:
-    """Whether two plans belong in one file."""
-    return (one.profile, one.seed, one.experiment.source) == (other.profile, other.seed, other.experiment.source)
 
 
 def _asked(plan: Plan) -> str:

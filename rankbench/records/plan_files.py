@@ -6,12 +6,13 @@ from typing import Any
 from rankbench.core.contract import Determinism
 from rankbench.experiments import Budget, Experiment
 from rankbench.names import Named
-from rankbench.records.cells import Cell, Measure, Place, Profile, Skip
+from rankbench.records.cells import SOURCES, Cell, Measure, Place, Profile, Skip
 from rankbench.records.codec import Unreadable, revived
 from rankbench.records.plans import Failure, Plan
 
-_PLACE = tuple(field.name for field in fields(Place))
-_COLUMNS = (*_PLACE, *(field.name for field in fields(Cell) if field.name != "place"))
+_PLACE = tuple(field.name for field in fields(Place) if field.name != "held")
+_COLUMNS = (*_PLACE, *(field.name for field in fields(Cell) if field.name != "place"), "held")
+_MAY_LACK = 2  # of the last columns: `rung` where it is 0, and `held` where nothing is
 _TABLES = {  # the columns of a row that are numbers of entries in these tables
     "data": "names", "split": "names", "validation": "names", "solver": "names", "measures": "measures",
     "budget": "budgets",
@@ -25,7 +26,7 @@ class Rows:
     names: tuple[Named, ...]
     measures: tuple[tuple[Measure, ...], ...]
     budgets: tuple[Budget, ...]
-    cells: tuple[tuple[Any, ...], ...]  # with a value for each of `_COLUMNS`; a last one that is 0 may be missing
+    cells: tuple[tuple[Any, ...], ...]  # with a value for each of `_COLUMNS`, as far as `_MAY_LACK` says
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,17 @@ def _rows(cells: tuple[Cell, ...]) -> Rows:
     tables: dict[str, dict[Any, int]] = {name: {} for name in ("names", "measures", "budgets")}
 
     def value(cell: Cell, column: str) -> Any:
-        found = getattr(cell.place if column in _PLACE else cell, column)
+        found = getattr(cell.place if column in (*_PLACE, "held") else cell, column)
         if column not in _TABLES or found is None:
             return found
         table = tables[_TABLES[column]]
         return table.setdefault(found, len(table))
 
-    rows = tuple(tuple(value(cell, column) for column in _COLUMNS) for cell in cells)
+    def row(cell: Cell) -> tuple[Any, ...]:
+        columns = _COLUMNS if cell.place.held else _COLUMNS[:-1]
+        return tuple(value(cell, column) for column in columns)
+
+    rows = tuple(map(row, cells))
     return Rows(**{name: tuple(table) for name, table in tables.items()}, cells=rows)
 
 
@@ -86,11 +91,14 @@ def _cells(rows: Rows) -> tuple[Cell, ...]:
 
 
 def _cell(row: tuple[Any, ...], rows: Rows, places: dict[Place, Place]) -> Cell:
-    if not 0 <= len(_COLUMNS) - len(row) <= 1:
+    if not 0 <= len(_COLUMNS) - len(row) <= _MAY_LACK:
         raise ValueError(f"{len(row)} values, not {len(_COLUMNS)}")
     values = dict(zip(_COLUMNS, row, strict=False))
     values |= {name: getattr(rows, table)[values[name]] for name, table in _TABLES.items() if values[name] is not None}
-    place = Place(**{name: values.pop(name) for name in _PLACE})
+    held = values.pop("held", ())
+    if not set(held) <= set(SOURCES):
+        raise ValueError(f"held: {held}")
+    place = Place(**{name: values.pop(name) for name in _PLACE}, held=tuple(held))
     determinism = Determinism(values.pop("determinism"))
     return Cell(place=places.setdefault(place, place), determinism=determinism, **values)
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol
 
 from rankbench.experiments import Experiment
-from rankbench.records.cells import Cell, Measure, Profile, Skip
+from rankbench.records.cells import SOURCES, Cell, Measure, Profile, Skip, Source
 from rankbench.records.results import Result
 
 
@@ -81,6 +81,17 @@ class Plan:
     def reasons(self) -> dict[tuple[str, int, int], str]:
         """By the slot of each cell that cannot run: why."""
         return {failure.cell.slot: failure.reason for failure in self.failures}
+
+    @property
+    def held(self) -> tuple[Source, ...]:
+        """What later repetitions draw as the first one did; empty where they draw everything anew."""
+        held = {source for cell in self.everything for source in cell.place.held}
+        return tuple(source for source in SOURCES if source in held)
+
+    def is_filed_as(self, other: "Plan") -> bool:
+        """Whether both are stored in one file: the same experiment, profile and seed, and the same draws."""
+        kinds = [(one.profile, one.seed, one.experiment.source, one.held) for one in (self, other)]
+        return kinds[0] == kinds[1]
 
     def asks_as(self, other: "Plan") -> bool:
         """Whether both plans measure the same, so that their cells can be joined; descriptions may differ."""

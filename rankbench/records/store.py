@@ -1,6 +1,7 @@
 """The files of results: one per cell, named by the hash of the cell's content.
 
-    OUT/<experiment>/plans/<profile>-<seed>.json   the plan of the runs with this profile and seed, with all cells
+    OUT/<experiment>/plans/<profile>-<seed>.json   the plan of the runs with this profile and seed, with all cells;
+                                                   -held-<sources> where their repetitions do not redraw all
     OUT/<experiment>/cells/<solver>-<key>.json     one result; <key> is the cell's content hash
     OUT/<experiment>/cells/<solver>-<key>.npz      each metric's value for each user
     OUT/<experiment>/cells/<solver>-<key>@<fingerprint>-<digits>.json    another machine's measurement of the cell,
@@ -171,9 +172,10 @@ class Store:
                 self._write_plan(path, without_answered(joined(both[0], both[-1])))
 
     def plan_path(self, plan: Plan) -> Path:
-        """The path of a plan's file: one per profile, seed and (for a user's experiment) TOML file."""
+        """The path of a plan's file: one per profile, seed, held sources and (for a user's experiment) TOML file."""
         own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
-        return self._plans / f"{plan.profile}-{plan.seed}{own}.json"
+        held = "-".join(("", "held", *plan.held)) if plan.held else ""
+        return self._plans / f"{plan.profile}-{plan.seed}{held}{own}.json"
 
     def plan_like(self, plan: Plan) -> Plan | None:
         """The stored plan with the same profile, seed and source as this one, or None."""

@@ -9,6 +9,7 @@ from rankbench.records.studies import Study
 from rankbench.report.analysis.asked import asked_tables
 from rankbench.report.analysis.ranks import ranks_svg
 from rankbench.report.analysis.trials import trial_sheet, trials
+from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of
 from rankbench.report.analysis.verdicts import published_sheet
 from rankbench.report.render.answer import answer, answer_sheet
 from rankbench.report.render.blocks import (
@@ -28,6 +29,7 @@ from rankbench.report.render.ranking_functions import bases, described
 from rankbench.report.render.series import drawings
 from rankbench.report.render.tables import definitions, notes, sheet
 from rankbench.report.sections import Section
+from rankbench.report.study import redrawn
 
 
 def outline(section: Section) -> list[Block]:
@@ -67,6 +69,8 @@ def _tables(study: Study) -> Iterator[Block]:
     experiment = study.experiment
     for costs in asked_tables(study):
         yield Table(costs.title, costs.sheet, "costs", costs.legend)
+    if redrawn(study) and (shares := shares_of(study)):
+        yield Table("Where the variance comes from", share_sheet(shares), "variance", LEGEND)
     if published := published_sheet(study):
         yield Table("Measured beside published", published, "published")
     if experiment.differences.strip():

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
+from rankbench.records.cells import SOURCES
 from rankbench.records.plans import Plan
 from rankbench.records.results import Point, Result
 from rankbench.records.store import BESIDE, ResultsFolder, Store, file_name, file_of_cell
@@ -77,7 +79,10 @@ def study(
 def chosen_plan(
     plans: Sequence[Plan], seed: int | None = None, full: bool | None = None, source: str | None = None
 ) -> Plan | None:
-    """The latest of these plans of one experiment that has this seed, profile and source, as `study` says."""
+    """The latest of these plans of one experiment that has this seed, profile and source, as `study` says.
+
+    One whose repetitions draw everything anew is preferred.
+    """
     fitting = [
         plan
         for plan in plans
@@ -85,8 +90,13 @@ def chosen_plan(
         and full in (None, plan.profile == "full")
         and source in (None, plan.experiment.source)
     ]
-    own = [plan for plan in fitting if not plan.experiment.source]
-    return next(iter((own or fitting)[-1:]), None)
+    own = [plan for plan in fitting if not plan.experiment.source] or fitting
+    return next(iter(([plan for plan in own if not plan.held] or own)[-1:]), None)
+
+
+def like(plans: Iterable[Plan], plan: Plan) -> Plan | None:
+    """The one of these plans that is stored in the same file as this one, or None."""
+    return next((one for one in plans if one.is_filed_as(plan)), None)
 
 
 def study_of(store: Store, plan: Plan, plans: Sequence[Plan]) -> Study:
@@ -94,6 +104,22 @@ def study_of(store: Store, plan: Plan, plans: Sequence[Plan]) -> Study:
     found = {cell.key: result for cell in plan.everything if (result := store.load(cell))}
     shown = [found[cell.key] for cell in plan.planned if cell.key in found]
     return Study(plan, found, (*_hidden(store, plan, plans), *_beside(store, shown)), str(store.cells))
+
+
+def redrawn(shown: Study) -> list[Study]:
+    """The stored studies that differ from this one in what their repetitions draw anew, and in nothing else."""
+    if not shown.cells:
+        return []
+    folder = Path(shown.cells).parent
+    store = ResultsFolder(folder.parent, lambda problem: None, untouched=True).store(folder.name)
+    own = (shown.profile, shown.seed, shown.experiment.source)
+    return [
+        study_of(store, plan, ())
+        for plan in store.plans()
+        if (plan.profile, plan.seed, plan.experiment.source) == own
+        and plan.held != shown.plan.held
+        and plan.asks_as(shown.plan)
+    ]
 
 
 def settings_of(group: Group) -> dict[str, list[Any]]:
@@ -162,8 +188,9 @@ def stored_beyond(store: Store, shown: Plan) -> int:
 
 
 def _latest(plans: Sequence[Plan]) -> list[Plan]:
-    """The latest plan of each source, where a source is the package or a user's file."""
-    return list({plan.experiment.source: plan for plan in plans}.values())
+    """The latest plan of each source, the package or a user's file; one that draws everything anew is preferred."""
+    whole_last = sorted(plans, key=lambda plan: not plan.held)
+    return list({plan.experiment.source: plan for plan in whole_last}.values())
 
 
 def _hidden(store: Store, plan: Plan, plans: Sequence[Plan]) -> list[str]:
@@ -171,7 +198,7 @@ def _hidden(store: Store, plan: Plan, plans: Sequence[Plan]) -> list[str]:
     if not (count := stored_beyond(store, plan)):
         return []
     others = [
-        f"{other.profile} profile with seed {other.seed}" + (f" from {source}" if source else "")
+        f"{other.profile} profile with seed {other.seed}{drawn(other)}" + (f" from {source}" if source else "")
         for other in plans
         if other is not plan
         for source in [other.experiment.source]
@@ -179,6 +206,12 @@ def _hidden(store: Store, plan: Plan, plans: Sequence[Plan]) -> list[str]:
     runs = f" ({', '.join(others)})" if others else ""
     name = plan.experiment.name
     return [f"{count} more results of {name} are stored and not shown here{runs}: rankbench status {name} lists them"]
+
+
+def drawn(plan: Plan) -> str:
+    """What the repetitions of a plan draw anew, if it is not everything."""
+    anew = " and ".join(source for source in SOURCES if source not in plan.held)
+    return f", redrawing {anew} alone" if plan.held else ""
 
 
 def _beside(store: Store, results: Sequence[Result]) -> list[str]:

@@ -10,7 +10,7 @@ from rankbench.core.errors import UserError
 from rankbench.planning.materials import Materials
 from rankbench.planning.plan import plan
 from rankbench.planning.tuning import settled
-from rankbench.records.cells import Cell, Selection, Skip
+from rankbench.records.cells import SOURCES, Cell, Selection, Skip
 from rankbench.records.plans import Plan, Search
 from rankbench.records.results import Result
 from rankbench.records.studies import Study
@@ -76,6 +76,7 @@ def _made_again(
             seed=stored.seed,
             threads=threads,
             full=stored.profile == "full",
+            redraw=tuple(source for source in SOURCES if source not in stored.held),
         )
         try:
             found = plan(stored.experiment, selection, materials)

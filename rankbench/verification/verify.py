@@ -14,7 +14,7 @@ from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 from rankbench.records.store import ResultsFolder, Store, values_of
 from rankbench.records.studies import Study
-from rankbench.report.study import chosen_plan
+from rankbench.report.study import like
 from rankbench.verification.cells import Check, run_again, sampled, verifiable
 from rankbench.verification.consistency import contradictions
 from rankbench.verification.files import of_archive, of_plan, of_results, without_result
@@ -99,7 +99,7 @@ class StudyFiles:
         """Where a study was read from."""
         folder = Path(study.cells).parent
         store = ResultsFolder(folder.parent, lambda problem: None, untouched=True).store(folder.name)
-        plan = chosen_plan(store.plans(), study.seed, study.profile == "full", study.experiment.source)
+        plan = like(store.plans(), study.plan)
         assert plan is not None, "the study was read from it"
         return cls(study, store, plan, folder.parent.parent if in_archive else None)
 

@@ -132,9 +132,8 @@ def test_sobol_draws_are_as_many_as_random_ones_and_none_twice(trials, seed):
 
 
 def test_a_grid_draws_nothing():
-    tune = Tune({"sgd": {"lam": (1.0, 2.0)}}, "grid", 2, draws="sobol")
-    with pytest.raises(UserError, match='draws = "sobol" does not go with method = "grid"'):
-        tune.fitted(("sgd",))
+    space = {"lam": (1.0, 2.0, 3.0)}
+    assert candidates(space, 3, "grid") == candidates(space, 3, "grid", seed=1, draws="sobol")
 
 
 def test_a_sentence_says_that_draws_are_spread():

@@ -1,7 +1,8 @@
 """Keys of cells must not change, because stored results are found by their keys.
 
 pinned_keys.json has, for every experiment in its quick profile, the key of its first cell, or of its first trial
-if it tunes. pinned_defaults.json has every solver with its default settings, which are a part of each key.
+if it tunes, which all of them do on grids. pinned_defaults.json has every solver with its default settings, which are
+a part of each key.
 """
 
 import json
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers import tuned
 
 from rankbench import experiments
 from rankbench.data import DATASETS
@@ -36,6 +38,14 @@ def test_an_experiments_first_key_is_what_it_was(name):
     found = plan(small, Selection(solvers=experiment.solvers[:1], repetitions=1))
     (cell, *_) = found.trials or found.cells
     assert cell.key == PINS[name]
+
+
+def test_the_keys_of_random_trials_are_what_they_were():
+    made = plan(tuned(), Selection())
+    assert [search.trials[0].key[:10] for search in made.searches] == [
+        *("5b2c03ea83", "cdd10e68aa"),  # of the first repetition
+        *("686015b434", "0b67a72745"),  # of the second one, which draws other candidates
+    ]
 
 
 def test_the_defaults_of_every_solver_are_what_they_were():

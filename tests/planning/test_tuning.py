@@ -107,10 +107,36 @@ def test_a_solver_asked_for_beside_the_experiments_own_keeps_what_it_says():
     assert [(settings_of(trial)["lam"], settings_of(trial)["rank"]) for trial in part.trials] == [(7.0, 2), (7.0, 3)]
 
 
-def test_repetitions_try_the_same_settings_and_splits_others():
-    made = plan(tuned(splits=("n-per-user[n=8,least=5]", "entries")), Selection(solvers=("sgd",)))
-    tried = [tuple(settings_of(trial)["lam"] for trial in search.trials) for search in made.searches]
-    assert tried[0] == tried[2] != tried[1] == tried[3]
+def tried(made, name="lam"):
+    """The values of a setting that each search tries."""
+    return [tuple(settings_of(trial)[name] for trial in search.trials) for search in made.searches]
+
+
+def test_each_repetition_and_each_split_tries_other_settings():
+    made = plan(tuned(splits=("n-per-user[n=8,least=5]", "entries")), Selection(solvers=("sgd",), repetitions=3))
+    assert len(set(tried(made))) == 6
+
+
+@pytest.mark.parametrize("draws", ["random", "sobol"])
+def test_repetitions_that_share_a_search_or_hold_it_try_the_same_settings(draws):
+    shared = Tune(SPACES, trials=3, per="split", draws=draws)
+    assert len(set(tried(plan(tuned(shared), Selection(solvers=("sgd",)))))) == 1
+    anew = replace(shared, per="repetition")
+    assert len(set(tried(plan(tuned(anew), Selection(solvers=("sgd",)))))) == 2
+    held = plan(tuned(anew), Selection(solvers=("sgd",), redraw=("splits", "start")))
+    assert len(set(tried(held))) == 1
+
+
+def test_a_grid_is_the_same_in_each_repetition():
+    grid = Tune({"sgd": {"lam": (1.0, 2.0)}}, "grid", trials=2)
+    assert tried(plan(tuned(grid, solvers=("sgd",)), Selection())) == [(1.0, 2.0)] * 2
+
+
+def test_solvers_try_the_same_evenly_spread_values_and_independent_ones_of_their_own():
+    space = {"lam": Range(0.1, 100.0, "log")}
+    spaces = {"sgd": {**space, "rank": (2, 3, 4, 5)}, "global": space}
+    one, other = (tried(plan(tuned(Tune(spaces, trials=4, draws=draws)), ONCE)) for draws in ("random", "sobol"))
+    assert one[0] != one[1] and other[0] == other[1] and len(set(other[0])) == 4
 
 
 def test_another_seed_tries_other_settings():

@@ -18,6 +18,7 @@ from rankbench.core.leftovers import HELD, partial_of
 from rankbench.data import DATASETS
 from rankbench.execution import machine
 from rankbench.experiments import Budget
+from rankbench.experiments.spaces import Tune
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection, Skip
 from rankbench.records.machines import Machine
@@ -188,7 +189,8 @@ def edited(named):
 
 @pytest.mark.parametrize("part", EDITIONS)
 def test_repetitions_of_an_older_edition_leave_the_plan_and_other_solvers_stay(tmp_path, part):
-    store, stored = opened(tmp_path), stored_plan(tuned())
+    grid = Tune({solver: {"lam": (1.0, 2.0, 3.0)} for solver in ("global", "sgd")}, "grid", trials=3)
+    store, stored = opened(tmp_path), stored_plan(tuned(grid))
     store.write_plan(stored)
     ours = [cell for cell in cells_of(stored) if cell.solver.name == "sgd"]
     trials = [trial for trial in stored.trials if trial.solver.name == "sgd"]

@@ -100,10 +100,13 @@ def scope_of(groups: Iterable[Group]) -> str:
     results = [result for group in groups for result in group.good]
     if len({result.cell.place.repetition for result in results}) < 2:
         return "on this split"
-    if any(drawn_anew(result.cell.place.data) for result in results[:1]):
-        return "on new data of this kind"
     alike = {result.cell.split_hash for result in results}
-    return "with new starts on this split" if len(alike) == 1 and "" not in alike else "on new splits and starts"
+    held = {source for result in results for source in result.cell.place.held}
+    if len(alike) == 1 and "" not in alike:
+        return "with new searches on this split" if "start" in held else "with new starts on this split"
+    if drawn_anew(results[0].cell.place.data):
+        return "on new data of this kind" + (", with the same start" if "start" in held else "")
+    return "on new splits" if "start" in held else "on new splits and starts"
 
 
 def _of_place(study: Study, members: Sequence[Group]) -> Iterator[Evidence]:
