@@ -48,6 +48,7 @@ def merge(
     """
     from rankbench.core.lines import show
     from rankbench.records.merge import carry_out, check_apart, survey
+    from rankbench.report import manifest
 
     check_apart(out, sources)
     told: list[str] = []
@@ -62,6 +63,8 @@ def merge(
     for one in merges:
         if not dry_run:
             carry_out(results_in(out), one, warn)
+            for plan in one.plans:
+                manifest.renew(results_in(out).store(one.name), plan)
         show(_summary(one, dry_run))
         for conflict in one.conflicts:
             show(f"conflict: {conflict.file}: {conflict.what} is {conflict.kept} in {out}, {conflict.other} in "

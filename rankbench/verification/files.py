@@ -44,7 +44,7 @@ def of_plan(store: Store, plan: Plan) -> Iterator[Finding]:
     if not path.is_file():
         yield failed("plan", "its file has the name of another profile, seed or source", "")
     elif not has_digest(path):
-        yield not_applicable("digests", f"the plan has none: {path.name}")
+        yield failed("digests", f"the plan has none: {path.name}", "run the experiment again, which writes it")
     elif regular.content(path).decode("utf-8", "replace") != text_of_plan(plan):
         yield failed("plan", f"{path.name} holds more than the plan that is read from it", "")
 
@@ -59,16 +59,21 @@ def of_results(store: Store, plan: Plan) -> Iterator[Finding]:
         except Unreadable as error:
             yield failed(path.name, str(error), "run its experiment again")
             continue
+        if not has_digest(path):
+            lacking.setdefault("content", []).append(path.name)
         cell = planned.get(found.key)
         if cell is not None and cell != found.cell and not cell.place.data.is_own_file:
             yield failed(path.name, "it describes its cell otherwise than the plan does", "")
         elif cell is not None and found.status in ("ok", "diverged"):
             for name in DIGESTS:
-                lacking.setdefault(name, []).extend([] if getattr(found, name) else [path.name])
-    lacking["content"] = [path.name for path in store.measurements() if not has_digest(path)]
+                if not getattr(found, name):
+                    lacking.setdefault(name, []).append(path.name)
     for name, files in lacking.items():
-        if files:
-            yield not_applicable("digests", f"{len(files)} files have none of the {name}, the first: {files[0]}")
+        said = f"{len(files)} files have none of the {name}, the first: {files[0]}"
+        if name == "model":  # that of a user's solver need not be a record of arrays
+            yield not_applicable("digests", said)
+        else:
+            yield failed("digests", said, "run these cells again: a result is stored with all of them")
 
 
 def without_result(study: Study) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 from rankbench.records.store import ResultsFolder, Store, values_of
 from rankbench.records.studies import Study
+from rankbench.report import manifest
 from rankbench.report.study import chosen_plan
 from rankbench.verification.cells import Check, run_again, sampled, verifiable
 from rankbench.verification.consistency import contradictions
@@ -106,6 +107,7 @@ class StudyFiles:
     @property
     def findings(self) -> Iterator[Finding]:
         """What is wrong with the files, and with each result by itself."""
+        yield from manifest.findings(self.store, self.plan)
         yield from of_plan(self.store, self.plan)
         yield from of_results(self.store, self.plan)
         if self.archive is not None:
