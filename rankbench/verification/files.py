@@ -8,7 +8,7 @@ import rankbench
 from rankbench.checks.findings import Finding, failed, not_applicable
 from rankbench.core import regular
 from rankbench.core.leftovers import HELD
-from rankbench.records.archive import METADATA, RESULTS
+from rankbench.records.archive import METADATA, RESULTS, SIGNATURE
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import DIGESTS
 from rankbench.records.plans import Plan
@@ -19,18 +19,18 @@ from rankbench.report.crate import NO_LICENCE, files_of
 
 def of_archive(folder: Path, store: Store, plan: Plan, study: Study) -> Iterator[Finding]:
     """What in an unpacked archive is not what its plan and its results give: page, table, splits, metadata."""
-    about = _about(folder / METADATA)
+    licence = _about(folder / METADATA).get("license", NO_LICENCE)
     try:
-        derived = files_of(store, plan, study, about.get("license", NO_LICENCE))
+        derived = files_of(store, plan, study, licence)
     except Exception as error:  # changed results may break anything that is made of them
         yield failed("archive", f"its page and its tables cannot be made again: {type(error).__name__}: {error}", "")
         return
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(present - {HELD}):
+    for name in sorted(present - {HELD, SIGNATURE}):
         if name not in derived:
             yield failed(name, "it belongs to no cell of the plan", "")
     changed = [name for name, content in derived.items() if not _is(folder / name, content)]
-    version = about.get("version", "")
+    version = _about(derived[METADATA]).get("version", "")  # what the results say, and not what the archive says
     for name in changed:
         if rankbench.__version__ != version and not name.startswith(RESULTS):
             yield not_applicable(name, f"it was made by rankbench {version}, and this is {rankbench.__version__}")
@@ -85,10 +85,10 @@ def without_result(study: Study) -> Iterator[Finding]:
                      "with --partial")  # fmt: skip
 
 
-def _about(path: Path) -> dict[str, str]:
+def _about(metadata: bytes | Path) -> dict[str, str]:
     """The licence and the version in an archive's metadata; empty where they cannot be read."""
     try:
-        graph = json.loads(regular.content(path))["@graph"]
+        graph = json.loads(metadata if isinstance(metadata, bytes) else regular.content(metadata))["@graph"]
         return {name: str(node[name]) for node in graph for name in ("license", "version") if node.get("@id") in
                 ("./", "#rankbench") and name in node}  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers import SOLVER_HEAD, silent
 
+import rankbench
 from rankbench import experiments
 from rankbench.api.session import Session
 from rankbench.arrays.npz import fingerprint_of, read_npz
@@ -289,6 +290,28 @@ def test_a_changed_file_of_an_archive_is_named(out, tmp_path, name):
     write(tmp_path / "forged.zip", changed if name not in DERIVED else forging.with_renewed_digests(changed))
     lines = list(verified_archive(tmp_path / "forged.zip").lines)
     assert any(line.startswith(f"differs: {name}") for line in lines)
+
+
+def test_another_version_in_the_metadata_is_no_excuse(out, tmp_path):
+    """Files that another rankbench made cannot be made again; but which it was, the results say."""
+    files = unzipped(forging.archived(out, tmp_path / "honest.zip"))
+    changed = files | {"table.csv": files["table.csv"] + b"1\n"}
+    changed[METADATA] = files[METADATA].replace(rankbench.__version__.encode(), b"9.9.9")
+    assert changed[METADATA] != files[METADATA]
+    write(tmp_path / "forged.zip", forging.with_renewed_digests(changed))
+    lines = list(verified_archive(tmp_path / "forged.zip").lines)
+    assert {"table.csv", METADATA} <= {line.split(": ")[1] for line in lines if line.startswith("differs")}
+
+
+NOT_VERIFIED_WORDS = {  # which word says that a field is not verified
+    "prepare": "times", "wall": "times", "peaks": "memory", "peak_mb": "memory", "load": "load", "contended": "load",
+    "finished": "dates", "machine": "machines", "imported": "imports", "trace": "tracebacks",
+}  # fmt: skip
+
+
+def test_every_field_that_is_not_verified_is_said_to_be_so():
+    assert NOT_VERIFIED_WORDS.keys() == NOT_REPEATED
+    assert all(word in NOT_VERIFIED for word in (*NOT_VERIFIED_WORDS.values(), "licence"))
 
 
 def test_a_file_that_was_added_to_an_archive_is_named(out, tmp_path):
