@@ -121,10 +121,13 @@ lock: .venv/tools/.installed
 	$(TOOLS)/python .ci/build_requires.py | $(LOCK) --extra test --extra lint --extra bench --extra docs \
 	    pyproject.toml - --output-file .ci/lock/dev.txt
 	$(LOCK) .ci/lock/tools.in --output-file .ci/lock/tools.txt
+	$(LOCK) --extra peers pyproject.toml --output-file .ci/lock/peers.txt
+	$(LOCK) --extra lenskit pyproject.toml --output-file .ci/lock/lenskit.txt
 
 audit: .venv/tools/.installed
-	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/dev.txt
-	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/tools.txt
+	for lock in dev tools peers lenskit; do \
+	    $(TOOLS)/pip-audit --require-hashes --disable-pip --requirement .ci/lock/$$lock.txt || exit 1; \
+	done
 
 reproduce: .venv/.extra-data
 	$(BIN)/python -m rankbench run all --full --no-report -j $(JOBS) --out $(RESULTS) $(ARGS)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rankbench.records.archive import METADATA, sha256_of, write
 from rankbench.records.store import ResultsFolder, with_digest
+from rankbench.report import manifest
 from rankbench.report.crate import files_of
 from rankbench.report.study import chosen_plan, study
 
@@ -68,7 +69,16 @@ def forged(out: Path, kind: Kind, target: Path) -> Path:
     content.pop("sha256")
     _change(content, kind.place, kind.change)
     path.write_text(with_digest(json.dumps(content)))
+    renew_manifests(target)
     return target
+
+
+def renew_manifests(out: Path) -> None:
+    """Write the manifests of a folder of results as an honest program does."""
+    results = ResultsFolder(out, lambda problem: None, untouched=True)
+    for name in results.names():
+        for plan in results.store(name).plans():
+            manifest.renew(results.store(name), plan)
 
 
 def _change(content: object, place: Steps, change: str) -> None:

@@ -20,6 +20,7 @@ from rankbench.planning.plan import check_named, plan
 from rankbench.records.cells import Cell, Selection
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Study
+from rankbench.report import manifest
 from rankbench.report.writing import write_report
 from rankbench.verification.cells import sampled, verifiable
 from rankbench.verification.verify import Extent, StudyFiles, Verification, verify
@@ -77,9 +78,15 @@ class Session:
         return Run(plan(experiment, self.selection, found), store, self.conditions, found, self.workplace)
 
     def execute(self, run: Run) -> Study:
-        """Run a plan: first its trials, then its cells."""
-        name = run.plan.experiment.name
+        """Run a plan: first its trials, then its cells; in the end, however it comes, the manifest is written."""
         run.open()
+        try:
+            return self._executed(run)
+        finally:
+            manifest.renew(run.store, run.plan)
+
+    def _executed(self, run: Run) -> Study:
+        name = run.plan.experiment.name
         if (count := run.reused()) and "foreign" not in self.conditions.rerun:
             self.display.say(
                 f"note: {name} reuses {count} results made with other kernels, library versions or on another "

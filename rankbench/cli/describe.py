@@ -14,6 +14,7 @@ from rankbench import experiments
 from rankbench.cli.completion import KINDS
 from rankbench.core.contract import Solver
 from rankbench.core.errors import unknown
+from rankbench.core.regular import opened
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import folders as folders_of
 from rankbench.data.origins import Origin
@@ -147,7 +148,7 @@ def verified(names: list[str]) -> tuple[list[str], bool]:
         elif not origin.held():
             lines.append(f"{name}: generated, nothing to hash")
         for held in origin.held():
-            with held.path.open("rb") as file:
+            with opened(held.path) as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             same = held.sha256 in (None, found)
             verdict = "CHANGED" if not same else "ok" if held.sha256 else "no published hash,"

@@ -1,6 +1,7 @@
 """The commands that train: run and tune."""
 
 import secrets
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -124,6 +125,9 @@ def verify(
     ] = False,
     draw: Annotated[int | None, option("--draw", "N", "The seed of the sample; by default a new one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="What was found as JSON.")] = False,
+    signers: Annotated[
+        Path | None, option("--signers", "FILE", "Who may have signed the archive: allowed signers of ssh-keygen.")
+    ] = None,
     seed: OfSeed = None,
     full: OfFull = None,
     jobs: Jobs = 1,
@@ -149,7 +153,9 @@ def verify(
 
     if sample < 1:
         raise UserError(f"--sample {sample} is out of range: must be at least 1")
-    kept = StudyFiles.of(stored_study(out, name, seed, full), is_archive(name))
+    if signers is not None and not (is_archive(name) and signers.is_file()):
+        raise UserError(f"--signers {signers} needs a file of allowed signers, and an archive that they have signed")
+    kept = StudyFiles.of(stored_study(out, name, seed, full), is_archive(name), signers)
     conditions, display = conditions_of(jobs, timeout), Terminal(quiet, verbose)
     session = Session(results_in(out), conditions=conditions, display=display)
     extent = Extent(None if every else sample, secrets.randbelow(10**6) if draw is None else draw, partial)

@@ -48,6 +48,7 @@ def merge(
     """
     from rankbench.core.lines import show
     from rankbench.records.merge import carry_out, check_apart, survey
+    from rankbench.report import manifest
 
     check_apart(out, sources)
     told: list[str] = []
@@ -62,6 +63,8 @@ def merge(
     for one in merges:
         if not dry_run:
             carry_out(results_in(out), one, warn)
+            for plan in one.plans:
+                manifest.renew(results_in(out).store(one.name), plan)
         show(_summary(one, dry_run))
         for conflict in one.conflicts:
             show(f"conflict: {conflict.file}: {conflict.what} is {conflict.kept} in {out}, {conflict.other} in "
@@ -96,6 +99,7 @@ def archive(
     name: Annotated[str, typer.Argument(metavar="EXPERIMENT", autocompletion=completion.stored)],
     to: Annotated[Path | None, option("--to", "FILE", "The new file; by default EXPERIMENT.zip.")] = None,
     licence: Annotated[str, option("--licence", "TEXT", "The licence of the results, in words or as an address.")] = "",
+    sign: Annotated[Path | None, option("--sign", "KEY", "Sign it with this SSH key, by ssh-keygen.")] = None,
     seed: OfSeed = None,
     full: OfFull = None,
     out: Out = RESULTS,
@@ -108,9 +112,10 @@ def archive(
     """
     from rankbench.cli.looking import stored_study
     from rankbench.core.lines import show
-    from rankbench.records.archive import write
+    from rankbench.records.archive import METADATA, SIGNATURE, write
     from rankbench.report.crate import NO_LICENCE, files_of, there
     from rankbench.report.study import like
+    from rankbench.verification.signing import signed
 
     if is_archive(name):
         raise UserError(f"{name} is an archive already: name an experiment")
@@ -120,6 +125,10 @@ def archive(
     assert plan is not None, "its study was read from it"
     path = to or Path(f"{study.name}.zip")
     files = files_of(store, plan, study, licence or NO_LICENCE)
+    if sign is not None:
+        metadata = files[METADATA]
+        assert isinstance(metadata, bytes), "they were just made"
+        files[SIGNATURE] = signed(metadata, sign)
     write(path, files)
     have, total = there(plan, store)
     show(f"{path}: {have} of {total} results of {study.name} ({study.profile} profile, seed {study.seed}), "

@@ -20,7 +20,8 @@ from rankbench.arrays.npz import Array, fingerprint, pack, read_npz, unpack, wri
 from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import partial_of
-from rankbench.core.regular import content
+from rankbench.core.regular import content, opened
+from rankbench.data.files import File
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, View
 
@@ -119,7 +120,8 @@ def read_parts(path: Path, view: View) -> tuple[Ints, Ints, Array]:
 
     kinds = {"user": _dtype(view.user_ids), "item": _dtype(view.item_ids), "part": "str"}
     try:
-        table = pandas.read_csv(path, dtype=kinds, na_filter=False)
+        with File(path).open() as file:
+            table = pandas.read_csv(file, dtype=kinds, na_filter=False)
         columns = [table[name].to_numpy() for name in kinds]
     except KeyError as error:
         raise UserError(f"{path} has no column {error}", remedy="give it a header: user,item,part") from None
@@ -192,7 +194,8 @@ def _read_rows(path: Path, common: Common) -> View:
 
     items = _dtype(common.item_ids)
     dtypes = {"user": _dtype(common.user_ids), "item": items, "better": items, "worse": items}
-    table = pandas.read_csv(path, dtype=dtypes, na_filter=False, converters={"rating": float})  # exact to the last bit
+    with opened(path) as file:
+        table = pandas.read_csv(file, dtype=dtypes, na_filter=False, converters={"rating": float})  # to the last bit
     users = _numbers(table["user"].to_numpy(), common.user_ids, "user")
     if tuple(table.columns) == _COLUMNS["Ratings"]:
         items = _numbers(table["item"].to_numpy(), common.item_ids, "item")

@@ -176,7 +176,7 @@ def folders(name: str) -> tuple[Path, ...]:
 def _member(path: Path, name: str) -> str | None:
     """The member of an archive with this file name, in any folder, or None."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened(path) as packed, zipfile.ZipFile(packed) as archive:
             members: list[Any] = archive.namelist()
     except (OSError, zipfile.BadZipFile) as error:
         raise UserError(f"{path} is cut or damaged ({error}): get the file again") from error

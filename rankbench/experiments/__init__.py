@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from rankbench.core.errors import UserError, unknown
+from rankbench.core.regular import content
 from rankbench.experiments.costs import Growth, Rivals, read_patterns
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
 from rankbench.names import REPETITIONS, STEPS, THREADS, Limits, Named, Pattern, Settings, check
 from rankbench.names.grammar import read_settings
+
+_LARGEST = 1 << 24  # bytes of an experiment file
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ def load(name: str, full: bool = False) -> Experiment:
 def _text_of(path: Path) -> str:
     """The text of a user's experiment file."""
     try:
-        return path.read_text(encoding="utf-8")
+        return content(path, _LARGEST).decode()
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UserError(f"not UTF-8 (byte {byte:#04x}): save it as UTF-8", subject=path.name) from None

@@ -37,6 +37,8 @@ from rankbench.records.codec import Unreadable, parsed
 from rankbench.solvers import SOLVERS
 
 METADATA = "ro-crate-metadata.json"
+SIGNATURE = "ro-crate-metadata.json.sig"  # of the metadata, if the author has signed them
+_UNDESCRIBED = frozenset({METADATA, SIGNATURE})
 RESULTS = "results"  # the folder in an archive that is a folder of results
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 _KINDS = (SOLVERS, DATASETS, SPLITS, OWN_METRICS)
@@ -165,7 +167,7 @@ def _digests(path: Path, archive: zipfile.ZipFile, limits: Largest) -> Mapping[s
         digests = {str(one["@id"]): str(one["sha256"]) for one in graph if "sha256" in one}
     except (KeyError, TypeError, ValueError, RecursionError):
         raise UserError(f"{path} is no archive of rankbench: it has no {METADATA} that can be read") from None
-    names = {entry.filename for entry in archive.infolist() if not entry.is_dir()} - {METADATA}
+    names = {entry.filename for entry in archive.infolist() if not entry.is_dir()} - _UNDESCRIBED
     if apart := sorted(names ^ {unquote(name) for name in digests}):
         where = "undescribed" if apart[0] in names else "missing"
         raise UserError(f"{path} is not complete or was changed: {apart[0]!a} is {where}")
@@ -182,7 +184,7 @@ def _unpacked(
         size, digest = _poured(source, file, min(left, entry.file_size))
     if size != entry.file_size:
         raise UserError(f"{path} declares {entry.file_size} bytes for {printable_name(entry)}, and there are others")
-    if entry.filename != METADATA and digest != digests[entry.filename]:
+    if entry.filename not in _UNDESCRIBED and digest != digests[entry.filename]:
         raise UserError(f"{path} was changed: the SHA-256 of {printable_name(entry)} is not the one in its metadata")
     return size
 

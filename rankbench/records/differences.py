@@ -12,7 +12,7 @@ from rankbench.records.machines import Machine
 from rankbench.records.results import Point, Result
 
 SAME_TO = 1e-6  # on another basis: the relative difference of a value that rounding may explain
-DIGESTS = ("split", "model", "values")  # fields of a result that older results leave empty
+DIGESTS = ("split", "model", "values")  # fields of a result that are the SHA-256 of something
 NOT_REPEATED = frozenset({  # fields of a result that no other run repeats: times, memory, the machine, and traces
     "prepare", "imported", "trace", "peaks", "wall", "peak_mb", "contended", "machine", "finished", "load",
 })  # fmt: skip
@@ -44,8 +44,8 @@ def races(cell: Cell) -> bool:
 def differences(stored: Result, found: Result, before: Arrays, after: Arrays) -> tuple[str, ...]:
     """What differs between two results of one cell: fields of the result, metrics, and metrics of users.
 
-    Every field is compared but those that no other run repeats, and a digest that one of them lacks. A budget in
-    seconds may allow another number of steps: then only the common part of the curves is compared.
+    Every field is compared but those that no other run repeats. A budget in seconds may allow another number of steps:
+    then only the common part of the curves is compared.
     """
     if _went_differently_far(stored, found):
         return tuple(_differing_points(stored, found))
@@ -65,7 +65,7 @@ def _differing_fields(stored: Result, found: Result) -> Iterator[str]:
     left_out = NOT_REPEATED | {"cell", "curve"} | (set() if stored.key == found.key else {"stopped"})
     for name in (field.name for field in fields(Result) if field.name not in left_out):
         before, after = getattr(stored, name), getattr(found, name)
-        if repr(before) != repr(after) and not (name in DIGESTS and "" in (before, after)):  # NaN are alike by `repr`
+        if repr(before) != repr(after):  # NaN are alike by `repr`
             yield name
 
 

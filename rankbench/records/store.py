@@ -6,6 +6,7 @@
     OUT/<experiment>/cells/<solver>-<key>.npz      each metric's value for each user
     OUT/<experiment>/cells/<solver>-<key>@<fingerprint>-<digits>.json    another machine's measurement of the cell,
                                                    from `merge`; with an .npz if its values are not the same bytes
+    OUT/<experiment>/manifests/                    the SHA-256 of each file of a run, see report/manifest.py
     OUT/<experiment>/claims/                       which driver is running which cell
     OUT/<experiment>/known-splits.json             hashes of splits, so that a stored run resumes without its data
 
@@ -157,7 +158,7 @@ class Store:
 
         Only one driver at a time may do this: otherwise a second driver could overwrite the cells of the first.
         """
-        with self._plan_alone(plan) as path:
+        with self.plan_alone(plan) as path:
             earlier = self._read_plan(path)
             plan = joined(earlier, plan) if earlier and earlier.asks_as(plan) else plan
             self._write_plan(path, plan)
@@ -165,7 +166,7 @@ class Store:
 
     def add_plan(self, plan: Plan) -> None:
         """Join a plan of another folder with the stored one; where they differ the more recent one decides."""
-        with self._plan_alone(plan) as path:
+        with self.plan_alone(plan) as path:
             stored = self._read_plan(path)
             both = sorted([stored, plan] if stored else [plan], key=lambda one: one.made)
             if all(one.asks_as(plan) for one in both):
@@ -173,16 +174,14 @@ class Store:
 
     def plan_path(self, plan: Plan) -> Path:
         """The path of a plan's file: one per profile, seed, held sources and (for a user's experiment) TOML file."""
-        own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
-        held = "-".join(("", "held", *plan.held)) if plan.held else ""
-        return self._plans / f"{plan.profile}-{plan.seed}{held}{own}.json"
+        return self._plans / f"{name_of_plan(plan)}.json"
 
     def plan_like(self, plan: Plan) -> Plan | None:
         """The stored plan with the same profile, seed and source as this one, or None."""
         return self._read_plan(self.plan_path(plan))
 
     @contextmanager
-    def _plan_alone(self, plan: Plan) -> Iterator[Path]:
+    def plan_alone(self, plan: Plan) -> Iterator[Path]:
         """A context in which no other driver writes this plan's file; its path."""
         path = self.plan_path(plan)
         with self.claims() as claims:
@@ -274,6 +273,13 @@ def file_name(cell: Cell) -> str:
 def file_of_cell(path: Path) -> str:
     """The name of the result file of the cell whose result, or measurement beside it, lies at this path."""
     return f"{path.stem.partition(BESIDE)[0]}.json"
+
+
+def name_of_plan(plan: Plan) -> str:
+    """The name of a plan's file, without its ending."""
+    own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
+    held = "-".join(("", "held", *plan.held)) if plan.held else ""
+    return f"{plan.profile}-{plan.seed}{held}{own}"
 
 
 def _stem(cell: Cell) -> str:

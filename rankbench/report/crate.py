@@ -29,8 +29,10 @@ from rankbench.records.cells import Cell, Place
 from rankbench.records.codec import encode
 from rankbench.records.machines import Machine
 from rankbench.records.plans import Plan
-from rankbench.records.store import Store, file_name, file_of_cell
+from rankbench.records.store import Store
 from rankbench.records.studies import Study
+from rankbench.report import manifest
+from rankbench.report.manifest import ENDING, MANIFESTS, files_of_run
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing, own_metric
 from rankbench.report.render.tables import to_csv
@@ -52,14 +54,14 @@ _ABOUT = {
 }
 _FORMATS = {
     ".json": "application/json", ".npz": "application/zip", ".html": "text/html", ".csv": "text/csv",
-    ".md": "text/markdown",
+    ".md": "text/markdown", ENDING: "text/plain",
 }  # fmt: skip
 
 
 def files_of(store: Store, plan: Plan, study: Study, licence: str = NO_LICENCE) -> Files:
     """All files of the archive of one run by their names in it, the metadata included."""
     cells = _cells(plan)
-    files = _stored(store, plan, cells)
+    files = _stored(store, plan)
     if not any(name.endswith(".json") and "/cells/" in name for name in files):
         raise UserError(f"no cell of {study.name} has a result yet: rankbench run {study.name}")
     machines = _machines(study)
@@ -86,15 +88,11 @@ def _cells(plan: Plan) -> list[Cell]:
     return list({cell.key: cell for cell in plan.everything}.values())
 
 
-def _stored(store: Store, plan: Plan, cells: Iterable[Cell]) -> Files:
-    """The plan's file and the files of its results, those of other machines included."""
-    files = [store.plan_path(plan)]
-    names = {file_name(cell) for cell in cells}
-    for path in store.measurements():
-        if file_of_cell(path) in names:
-            files += [path, path.with_suffix(".npz")]
-    place = f"{RESULTS}/{store.folder.name}"
-    return {f"{place}/{path.parent.name}/{path.name}": path for path in files if path.exists()}
+def _stored(store: Store, plan: Plan) -> Files:
+    """The plan's file, the files of its results, those of other machines included, and their manifest."""
+    listed = manifest.path_of(store.folder, plan)
+    files = files_of_run(store, plan) | ({f"{MANIFESTS}/{listed.name}": listed} if listed.exists() else {})
+    return {f"{RESULTS}/{store.folder.name}/{name}": path for name, path in files.items()}
 
 
 def _json(content: object) -> bytes:
@@ -197,6 +195,8 @@ def _file(name: str, content: bytes | Path) -> Node:
 def _described(name: str) -> str:
     if "/plans/" in name:
         return "The plan of the run: all of its cells"
+    if name.endswith(ENDING):
+        return "The manifest of the run: the SHA-256 of the plan and of each result"
     if name.endswith(".npz"):
         return "Each metric's value for each user, as NumPy arrays"
     return _ABOUT.get(name, "The result of one cell: one solver trained on one split")

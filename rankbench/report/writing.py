@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
+from rankbench.core.regular import opened
 from rankbench.records.store import ResultsFolder, Store, Warn, write_text
 from rankbench.records.studies import Study
 from rankbench.report import pieces
@@ -174,7 +175,7 @@ def _write_pages(made: Sequence[Piece], folder: Path, page: bool) -> Path:
 
 def _head(path: Path) -> str:
     """The beginning of a file."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         return file.read(1000).decode("utf-8", "replace")
 
 

@@ -8,7 +8,7 @@ import rankbench
 from rankbench.checks.findings import Finding, failed, not_applicable
 from rankbench.core import regular
 from rankbench.core.leftovers import HELD
-from rankbench.records.archive import METADATA, RESULTS
+from rankbench.records.archive import METADATA, RESULTS, SIGNATURE
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import DIGESTS
 from rankbench.records.plans import Plan
@@ -19,18 +19,18 @@ from rankbench.report.crate import NO_LICENCE, files_of
 
 def of_archive(folder: Path, store: Store, plan: Plan, study: Study) -> Iterator[Finding]:
     """What in an unpacked archive is not what its plan and its results give: page, table, splits, metadata."""
-    about = _about(folder / METADATA)
+    licence = _about(folder / METADATA).get("license", NO_LICENCE)
     try:
-        derived = files_of(store, plan, study, about.get("license", NO_LICENCE))
+        derived = files_of(store, plan, study, licence)
     except Exception as error:  # changed results may break anything that is made of them
         yield failed("archive", f"its page and its tables cannot be made again: {type(error).__name__}: {error}", "")
         return
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(present - {HELD}):
+    for name in sorted(present - {HELD, SIGNATURE}):
         if name not in derived:
             yield failed(name, "it belongs to no cell of the plan", "")
     changed = [name for name, content in derived.items() if not _is(folder / name, content)]
-    version = about.get("version", "")
+    version = _about(derived[METADATA]).get("version", "")  # what the results say, and not what the archive says
     for name in changed:
         if rankbench.__version__ != version and not name.startswith(RESULTS):
             yield not_applicable(name, f"it was made by rankbench {version}, and this is {rankbench.__version__}")
@@ -44,7 +44,7 @@ def of_plan(store: Store, plan: Plan) -> Iterator[Finding]:
     if not path.is_file():
         yield failed("plan", "its file has the name of another profile, seed or source", "")
     elif not has_digest(path):
-        yield not_applicable("digests", f"the plan has none: {path.name}")
+        yield failed("digests", f"the plan has none: {path.name}", "run the experiment again, which writes it")
     elif regular.content(path).decode("utf-8", "replace") != text_of_plan(plan):
         yield failed("plan", f"{path.name} holds more than the plan that is read from it", "")
 
@@ -59,16 +59,21 @@ def of_results(store: Store, plan: Plan) -> Iterator[Finding]:
         except Unreadable as error:
             yield failed(path.name, str(error), "run its experiment again")
             continue
+        if not has_digest(path):
+            lacking.setdefault("content", []).append(path.name)
         cell = planned.get(found.key)
         if cell is not None and cell != found.cell and not cell.place.data.is_own_file:
             yield failed(path.name, "it describes its cell otherwise than the plan does", "")
         elif cell is not None and found.status in ("ok", "diverged"):
             for name in DIGESTS:
-                lacking.setdefault(name, []).extend([] if getattr(found, name) else [path.name])
-    lacking["content"] = [path.name for path in store.measurements() if not has_digest(path)]
+                if not getattr(found, name):
+                    lacking.setdefault(name, []).append(path.name)
     for name, files in lacking.items():
-        if files:
-            yield not_applicable("digests", f"{len(files)} files have none of the {name}, the first: {files[0]}")
+        said = f"{len(files)} files have none of the {name}, the first: {files[0]}"
+        if name == "model":  # that of a user's solver need not be a record of arrays
+            yield not_applicable("digests", said)
+        else:
+            yield failed("digests", said, "run these cells again: a result is stored with all of them")
 
 
 def without_result(study: Study) -> Iterator[Finding]:
@@ -80,10 +85,10 @@ def without_result(study: Study) -> Iterator[Finding]:
                      "with --partial")  # fmt: skip
 
 
-def _about(path: Path) -> dict[str, str]:
+def _about(metadata: bytes | Path) -> dict[str, str]:
     """The licence and the version in an archive's metadata; empty where they cannot be read."""
     try:
-        graph = json.loads(regular.content(path))["@graph"]
+        graph = json.loads(metadata if isinstance(metadata, bytes) else regular.content(metadata))["@graph"]
         return {name: str(node[name]) for node in graph for name in ("license", "version") if node.get("@id") in
                 ("./", "#rankbench") and name in node}  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):

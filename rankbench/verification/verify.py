@@ -14,13 +14,15 @@ from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 from rankbench.records.store import ResultsFolder, Store, values_of
 from rankbench.records.studies import Study
+from rankbench.report import manifest
 from rankbench.report.study import like
 from rankbench.verification.cells import Check, run_again, sampled, verifiable
 from rankbench.verification.consistency import contradictions
 from rankbench.verification.files import of_archive, of_plan, of_results, without_result
 from rankbench.verification.plans import planned_again, without_part
+from rankbench.verification.signing import of_signature
 
-NOT_VERIFIED = "times, memory, dates, machines and tracebacks, which no other run repeats"
+NOT_VERIFIED = "times, memory, load, dates, machines, imports, tracebacks and licence, which no other run repeats"
 _SURE = 0.95
 
 
@@ -48,6 +50,7 @@ class Verification:
     def lines(self) -> Iterator[str]:
         """What was found: a line for each difference, what is not verified, and at the end what came out the same."""
         yield from (f"differs: {one.line}" for one in self.findings if one.bad)
+        yield from (f"verified: {one.line}" for one in self.findings if one.outcome == "passed")
         yield from (check.line for check in self.checks if check.verdict != "same")
         yield from (f"not verified: {one.line}" for one in self.findings if one.outcome == "not applicable")
         yield f"not verified: {NOT_VERIFIED}"
@@ -93,22 +96,25 @@ class StudyFiles:
     store: Store
     plan: Plan
     archive: Path | None = None
+    signers: Path | None = None  # a file of those who may have signed the archive
 
     @classmethod
-    def of(cls, study: Study, in_archive: bool = False) -> "StudyFiles":
+    def of(cls, study: Study, in_archive: bool = False, signers: Path | None = None) -> "StudyFiles":
         """Where a study was read from."""
         folder = Path(study.cells).parent
         store = ResultsFolder(folder.parent, lambda problem: None, untouched=True).store(folder.name)
         plan = like(store.plans(), study.plan)
         assert plan is not None, "the study was read from it"
-        return cls(study, store, plan, folder.parent.parent if in_archive else None)
+        return cls(study, store, plan, folder.parent.parent if in_archive else None, signers)
 
     @property
     def findings(self) -> Iterator[Finding]:
         """What is wrong with the files, and with each result by itself."""
+        yield from manifest.findings(self.store, self.plan)
         yield from of_plan(self.store, self.plan)
         yield from of_results(self.store, self.plan)
         if self.archive is not None:
+            yield from of_signature(self.archive, self.signers)
             yield from of_archive(self.archive, self.store, self.plan, self.study)
         for entry in (*self.study.entries, *self.study.trials):
             if entry.result is not None:

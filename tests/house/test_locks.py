@@ -30,7 +30,10 @@ def here(requirement: Requirement) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({**default_environment(), "extra": ""})
 
 
-@pytest.mark.parametrize("name", ["dev.txt", "tools.txt"])
+OWN = {"peers": "peers.txt", "lenskit": "lenskit.txt"}  # extras that nothing else here is installed beside
+
+
+@pytest.mark.parametrize("name", ["dev.txt", "tools.txt", *OWN.values()])
 def test_every_locked_version_has_hashes(name):
     found = locked(name)
     assert len(found) > 10
@@ -39,15 +42,31 @@ def test_every_locked_version_has_hashes(name):
         assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", rest), requirement
 
 
-def test_what_is_needed_is_locked_in_a_version_that_is_allowed():
-    versions = {one.name: next(iter(one.specifier)).version for one, _ in locked("dev.txt") if here(one)}
+@pytest.mark.parametrize("name", ["dev.txt", *OWN.values()])
+def test_what_is_needed_is_locked_in_a_version_that_is_allowed(name):
+    """The lock of development has every extra but those that have locks of their own."""
+    versions = {one.name: next(iter(one.specifier)).version for one, _ in locked(name) if here(one)}
     extras = PROJECT["project"]["optional-dependencies"]
-    needed = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
-    needed += [
-        text
-        for extra in ("data", "sklearn", "xls", "partition", "test", "lint", "bench", "docs")
-        for text in extras[extra]
-    ]
+    needed = [*PROJECT["project"]["dependencies"]]
+    needed += PROJECT["build-system"]["requires"] if name == "dev.txt" else []
+    needed += [text for extra in extras if OWN.get(extra, "dev.txt") == name for text in extras[extra]]
     for requirement in map(Requirement, needed):
-        if requirement.name != "rankbench":
+        if requirement.name != "rankbench" and here(requirement):
             assert requirement.specifier.contains(versions[requirement.name.lower()]), requirement
+
+
+USES = re.compile(r"uses: *(\S+)(.*)")
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_and_programs_of_the_workflows_are_pinned(path):
+    """An action is named by its commit, which nobody can move, with its version behind it; a program by its version."""
+    text = path.read_text()
+    found = USES.findall(text)
+    assert found
+    for action, comment in found:
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" +# v\d+\.\d+\.\d+", comment), action
+    for program in re.findall(r"pipx run (\S+)", text):
+        assert re.fullmatch(r"[\w-]+==[\w.]+", program), program

@@ -1,18 +1,14 @@
 """A folder of results in which anybody may have put anything: one line each, and all else is still shown."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import TINY, ran
 
-import rankbench
-from rankbench.core import regular
 from rankbench.records.store import ResultsFolder, with_digest
 
 pytestmark = pytest.mark.slow
@@ -119,24 +115,3 @@ def test_an_experiment_without_a_name_is_refused(tmp_path):
     (tmp_path / "...toml").write_text('title = "outside"')
     code, _, told = said("run", tmp_path / "...toml", "--out", tmp_path / "out")
     assert code == 2 and "has no name" in told and not (tmp_path / "plans").exists()
-
-
-def test_a_file_is_read_up_to_what_is_expected(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"12345")
-    assert regular.content(path) == regular.content(path, 5) == b"12345"
-    with pytest.raises(OSError, match="it has 5 bytes, and at most 4 are expected"):
-        regular.content(path, 4)
-    regular.copied(path, tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == b"12345"
-
-
-READERS = re.compile(r"\.read_bytes\(|\.read_text\(|\.open\(\"r|(?<![.\w])(?<!def )open\(|np\.load\(|shutil\.copy[f2(]")
-ELSEWHERE = {"records/archive.py": 1}  # what was just unpacked from an archive
-
-
-@pytest.mark.parametrize("folder", ["records", "verification"])
-def test_stored_files_have_one_door(folder):
-    for path in sorted((Path(rankbench.__file__).parent / folder).glob("*.py")):
-        found = [line for line in path.read_text().splitlines() if READERS.search(line) and "regular." not in line]
-        assert len(found) == ELSEWHERE.get(f"{folder}/{path.name}", 0), found

@@ -100,8 +100,10 @@ def test_another_split_or_model_is_named(again, what):
     assert check.why == ("it was trained on another split" if what == "split" else "on the same basis; off by 0")
 
 
-def test_results_from_before_digests_were_kept_are_compared_by_their_values(again):
-    assert again(split="", model="").verdict == "same"
+@pytest.mark.parametrize("what", ["split", "model", "values"])
+def test_a_digest_that_was_taken_out_is_named(again, what):
+    check = again(**{what: ""})
+    assert (check.verdict, check.differing) == ("differs", (what,))
 
 
 @pytest.mark.parametrize(("by", "verdict"), [(1e-9, "close"), (1e-3, "differs")])

@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 from helpers import SOLVER_HEAD, silent
 
+import rankbench
 from rankbench import experiments
 from rankbench.api.session import Session
 from rankbench.arrays.npz import fingerprint_of, read_npz
 from rankbench.core.errors import UserError
 from rankbench.execution.run import Conditions
+from rankbench.metrics import mean
 from rankbench.records.archive import METADATA, opened, sha256_of, write
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import NOT_REPEATED
 from rankbench.records.store import ResultsFolder, values_of
+from rankbench.report import manifest
 from rankbench.report.study import study
 from rankbench.verification.cells import sampled
 from rankbench.verification.verify import NOT_VERIFIED, Extent, StudyFiles, Verification
@@ -120,7 +123,8 @@ def test_what_no_other_run_repeats_is_said_to_be_unverified(out):
 
 
 def goes_unnoticed(out: Path) -> bool:
-    """Whether a folder that was forged is taken for an honest one."""
+    """Whether a folder that was forged is taken for an honest one, once its manifest is that of the forged files."""
+    forging.renew_manifests(out)
     try:
         return verified(out).good
     except (NoPlan, UserError):
@@ -158,9 +162,9 @@ def test_changed_values_of_users_are_named(out, tmp_path, change):
     assert goes_unnoticed(target) is False
 
 
-def first_good(store):
-    """The first result that ended well and is no trial."""
-    return next(one for one in map(store.read, store.measurements()) if one.status == "ok" and not one.cell.is_trial)
+def good_ones(store):
+    """The results that ended well and are no trials."""
+    return [one for one in map(store.read, store.measurements()) if one.status == "ok" and not one.cell.is_trial]
 
 
 ON_RESULTS = {
@@ -169,6 +173,13 @@ ON_RESULTS = {
     "the users are a thousand times as many": lambda one: {
         "counted": tuple(replace(count, users=1000 * count.users) for count in one.counted)
     },
+    "the objectives are made up": lambda one: {
+        "curve": tuple(replace(point, objective=1.0 / (1 + point.step)) for point in one.curve)
+    },
+    "pairs without a score are made up": lambda one: {"unscored": 0.25},
+    "the digest of the split is taken out": lambda one: {"split": ""},
+    "the digest of the model is taken out": lambda one: {"model": ""},
+    "the digest of the values is taken out": lambda one: {"values": ""},
     "a good end is hidden": lambda one: {
         "status": "failed",
         "reason": "boom",
@@ -183,14 +194,17 @@ ON_RESULTS = {
 
 @pytest.mark.parametrize("change", ON_RESULTS.values(), ids=ON_RESULTS)
 def test_changed_results_are_named_in_archives_too(out, tmp_path, change):
+    """The same change is made in all cells that ended well, so that they do not give each other away."""
     target = tmp_path / "forged"
     shutil.copytree(out, target)
     store = ResultsFolder(target, silent).store("target")
-    result = first_good(store)
-    changes = change(result)
-    arrays = values_of(store.cells, result.cell) if changes.get("curve", result.curve) else {}
-    store.path(result.cell).with_suffix(".npz").unlink()
-    store.save(replace(result, **changes), arrays)
+    good = good_ones(store)
+    assert len(good) == 2
+    for result in good:
+        changes = change(result)
+        arrays = values_of(store.cells, result.cell) if changes.get("curve", result.curve) else {}
+        store.path(result.cell).with_suffix(".npz").unlink()
+        store.save(replace(result, **changes), arrays)
     assert goes_unnoticed(target) is False
     if changes.get("counted") in (None, ()):  # else no archive can be made of it
         assert not verified_archive(forging.archived(target, tmp_path / "forged.zip")).good
@@ -200,13 +214,59 @@ def test_a_dropped_result_and_two_swapped_ones_are_named(out, tmp_path):
     for name in ("dropped", "swapped"):
         shutil.copytree(out, tmp_path / name)
     store = ResultsFolder(tmp_path / "dropped", silent).store("target")
-    store.path(first_good(store).cell).unlink()
+    store.path(good_ones(store)[0].cell).unlink()
+    forging.renew_manifests(tmp_path / "dropped")
     assert any("there is none of" in line for line in verified(tmp_path / "dropped").lines)
     one, other = [path for path in (tmp_path / "swapped" / "target" / "cells").glob("altsvm-*.json")][:2]
     kept = one.read_bytes()
     one.write_bytes(other.read_bytes())
     other.write_bytes(kept)
-    assert not verified(tmp_path / "swapped").good
+    assert goes_unnoticed(tmp_path / "swapped") is False
+
+
+@pytest.mark.parametrize("machine", [{"kernels": "0" * 64}, {"cpu": "another"}, {}], ids=["kernels", "cpu", "same"])
+def test_another_basis_does_not_excuse_gross_changes(out, tmp_path, machine):
+    """Values of users that were halved, with the curve and all digests to match, as if made on another machine."""
+    shutil.copytree(out, tmp_path / "forged")
+    store = ResultsFolder(tmp_path / "forged", silent).store("target")
+    for result in good_ones(store):
+        arrays = values_of(store.cells, result.cell) | {}
+        arrays["ndcg@5"] = arrays["ndcg@5"] / 2
+        last = result.curve[-1]
+        values = tuple(mean(arrays[measure.label]) for measure in result.cell.measures)
+        store.save(
+            replace(result, machine=replace(result.machine, **machine), values=fingerprint_of(arrays),
+                    curve=(*result.curve[:-1], replace(last, values=values))),
+            arrays,
+        )  # fmt: skip
+    forging.renew_manifests(tmp_path / "forged")
+    found = verified(tmp_path / "forged")
+    assert sum("ndcg@5 of users" in check.differing for check in found.checks if check.verdict == "differs") == 2
+
+
+def test_a_file_without_its_digest_is_named(out, tmp_path):
+    for name, folder in (("result", "cells"), ("plan", "plans")):
+        shutil.copytree(out, tmp_path / name)
+        path = next((tmp_path / name / "target" / folder).glob("*.json"))
+        content = json.loads(path.read_text())
+        del content["sha256"]
+        path.write_text(json.dumps(content))
+        forging.renew_manifests(tmp_path / name)
+        assert any(line.startswith("differs: digests: ") for line in verified(tmp_path / name).lines)
+
+
+@pytest.mark.parametrize("changes", [{"finished": "2020-01-01T00:00:00+00:00"}, {"wall": 1e-3}, {"machine": {}}])
+def test_what_no_other_run_repeats_is_named_by_the_manifest(out, tmp_path, changes):
+    """A date, a time or versions: only the manifest knows them, and a signature knows the manifest."""
+    shutil.copytree(out, tmp_path / "forged")
+    store = ResultsFolder(tmp_path / "forged", silent).store("target")
+    result = good_ones(store)[0]
+    own = {"machine": replace(result.machine, packages=(("rankbench", "9.9"),))} if "machine" in changes else changes
+    store.save(replace(result, **own), values_of(store.cells, result.cell))
+    (plan,) = store.plans()
+    (finding,) = manifest.findings(store, plan)
+    assert finding.bad and store.path(result.cell).name in finding.seen
+    assert goes_unnoticed(tmp_path / "forged") is True  # of the forger's own manifest nobody can know
 
 
 def test_a_file_that_was_changed_by_hand_is_refused(out, tmp_path):
@@ -230,6 +290,28 @@ def test_a_changed_file_of_an_archive_is_named(out, tmp_path, name):
     write(tmp_path / "forged.zip", changed if name not in DERIVED else forging.with_renewed_digests(changed))
     lines = list(verified_archive(tmp_path / "forged.zip").lines)
     assert any(line.startswith(f"differs: {name}") for line in lines)
+
+
+def test_another_version_in_the_metadata_is_no_excuse(out, tmp_path):
+    """Files that another rankbench made cannot be made again; but which it was, the results say."""
+    files = unzipped(forging.archived(out, tmp_path / "honest.zip"))
+    changed = files | {"table.csv": files["table.csv"] + b"1\n"}
+    changed[METADATA] = files[METADATA].replace(rankbench.__version__.encode(), b"9.9.9")
+    assert changed[METADATA] != files[METADATA]
+    write(tmp_path / "forged.zip", forging.with_renewed_digests(changed))
+    lines = list(verified_archive(tmp_path / "forged.zip").lines)
+    assert {"table.csv", METADATA} <= {line.split(": ")[1] for line in lines if line.startswith("differs")}
+
+
+NOT_VERIFIED_WORDS = {  # which word says that a field is not verified
+    "prepare": "times", "wall": "times", "peaks": "memory", "peak_mb": "memory", "load": "load", "contended": "load",
+    "finished": "dates", "machine": "machines", "imported": "imports", "trace": "tracebacks",
+}  # fmt: skip
+
+
+def test_every_field_that_is_not_verified_is_said_to_be_so():
+    assert NOT_VERIFIED_WORDS.keys() == NOT_REPEATED
+    assert all(word in NOT_VERIFIED for word in (*NOT_VERIFIED_WORDS.values(), "licence"))
 
 
 def test_a_file_that_was_added_to_an_archive_is_named(out, tmp_path):

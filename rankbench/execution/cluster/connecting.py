@@ -13,6 +13,7 @@ from distributed import Client, Future, Lock
 from distributed.comm import parse_host_port
 
 from rankbench.core.errors import UserError
+from rankbench.core.regular import content
 from rankbench.execution.cluster.orders import Gone
 from rankbench.execution.isolation import Interrupted
 
@@ -49,7 +50,7 @@ def _address(scheduler: str) -> str:
     limit = monotonic() + _WRITTEN
     while True:
         try:
-            return str(json.loads(Path(scheduler).read_text())["address"])
+            return str(json.loads(content(scheduler))["address"])
         except ValueError:
             if monotonic() > limit:
                 raise

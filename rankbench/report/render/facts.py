@@ -8,6 +8,7 @@ import numpy as np
 
 from rankbench.experiments import Budget
 from rankbench.records.studies import Study
+from rankbench.report import manifest
 from rankbench.report.analysis.durations import at_a_time, elapsed, spelled
 from rankbench.report.analysis.evidence import samples
 from rankbench.report.render.labels import metric_labels, place_label
@@ -36,6 +37,7 @@ def facts(study: Study) -> list[Fact]:
         Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
         Fact("split hashes", tuple(_splits(study))),
         Fact("held-out pairs", tuple(_pairs(study))),
+        Fact("manifest", (_manifest(study),)),
         Fact("machine", tuple(_machines(study))),
         Fact("users left out", tuple(_left_out(study, table)) or ("none",)),
         Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
@@ -91,6 +93,13 @@ def _splits(study: Study) -> Iterator[str]:
     for name, hashes in found.items():
         if hashes:
             yield f"{name}: {', '.join(hashes[repetition] for repetition in sorted(hashes))}"
+
+
+def _manifest(study: Study) -> str:
+    """The name and the SHA-256 of the list of all files that the numbers come from."""
+    folder = Path(study.cells).parent
+    found = manifest.digest(folder, study.plan)
+    return f"{manifest.path_of(folder, study.plan).name}, SHA-256 {found}" if found else ""
 
 
 def _pairs(study: Study) -> Iterator[str]:

@@ -1,0 +1,107 @@
+"""The manifest of a run: a list of the files of its plan and of its results, each with its SHA-256.
+
+    OUT/<experiment>/manifests/<profile>-<seed>.sha256
+
+A run and a merge write it at their end, a page names its SHA-256, and an archive holds it. Without rankbench,
+`sha256sum --check manifests/quick-0.sha256` in the folder of the experiment tells whether the files are those.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rankbench.checks.findings import Finding, failed, not_applicable
+from rankbench.core import regular
+from rankbench.core.errors import MAKE_ROOM, writing_to
+from rankbench.records.archive import sha256_of
+from rankbench.records.plans import Plan
+from rankbench.records.store import Store, file_name, file_of_cell, name_of_plan, write_text
+
+MANIFESTS = "manifests"
+ENDING = ".sha256"
+_LINE = re.compile(r"([0-9a-f]{64})  ((?:plans|cells)/[^/]+)")
+_LARGEST = 64 << 20  # bytes: a list of 400,000 files
+_LARGEST_FILE = 512 << 20  # bytes of a file that is listed
+_UNREADABLE = "0" * 64  # stands for the SHA-256 of what is no file that can be read
+
+
+def path_of(folder: Path, plan: Plan) -> Path:
+    """Where the manifest of a plan's run lies in the folder of its experiment."""
+    return folder / MANIFESTS / f"{name_of_plan(plan)}{ENDING}"
+
+
+def files_of_run(store: Store, plan: Plan) -> dict[str, Path]:
+    """The plan's file and the files of its results by their names, those of other machines' measurements included."""
+    files = [store.plan_path(plan)]
+    names = {file_name(cell) for cell in plan.everything}
+    for path in store.measurements():
+        if file_of_cell(path) in names:
+            files += [path, path.with_suffix(".npz")]
+    return {f"{path.parent.name}/{path.name}": path for path in files if path.exists()}
+
+
+def renew(store: Store, plan: Plan) -> None:
+    """Write the manifest of this plan's run anew, and those of all stored plans that share cells with it."""
+    keys = {cell.key for cell in plan.everything}
+    for other in store.plans():
+        if not keys.isdisjoint(cell.key for cell in other.everything):
+            _write(store, other)
+
+
+def _write(store: Store, plan: Plan) -> None:
+    with store.plan_alone(plan), writing_to(store.folder, MAKE_ROOM):
+        path = path_of(store.folder, plan)
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, "".join(f"{digest}  {name}\n" for name, digest in sorted(_digests(store, plan).items())))
+
+
+def findings(store: Store, plan: Plan) -> Iterator[Finding]:
+    """Which files of a run are not those of its manifest: changed, added or dropped since it was written."""
+    path = path_of(store.folder, plan)
+    try:
+        listed = _listed(path)
+    except FileNotFoundError:
+        yield not_applicable("manifest", "there is none, so a result may have been exchanged: a run or a merge that "
+                             "ends writes it")  # fmt: skip
+        return
+    except (OSError, ValueError):
+        yield failed("manifest", f"{path.name} cannot be read", "")
+        return
+    there = _digests(store, plan)
+    changed = [name for name in listed.keys() & there.keys() if listed[name] != there[name]]
+    for names, problem in (
+        (changed, "was changed since the manifest was written"),
+        (there.keys() - listed.keys(), "was added since the manifest was written"),
+        (listed.keys() - there.keys(), "is in the manifest, and not in the folder"),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            yield failed("manifest", f"{min(names)}{more}: {problem}", "")
+
+
+def digest(folder: Path, plan: Plan) -> str:
+    """The SHA-256 of the manifest itself; empty where there is none that can be read."""
+    try:
+        return sha256_of(regular.content(path_of(folder, plan), _LARGEST))
+    except OSError:
+        return ""
+
+
+def _digests(store: Store, plan: Plan) -> dict[str, str]:
+    return {name: _digest(path) for name, path in files_of_run(store, plan).items()}
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256_of(regular.content(path, _LARGEST_FILE))
+    except OSError:
+        return _UNREADABLE
+
+
+def _listed(path: Path) -> Mapping[str, str]:
+    """The SHA-256 of each file in a manifest; a ValueError if it is not written as one."""
+    lines = regular.content(path, _LARGEST).decode().splitlines()
+    found = [match for line in lines if (match := _LINE.fullmatch(line))]
+    if len(found) != len(lines) or len({match[2] for match in found}) < len(found):
+        raise ValueError("a line is none of a manifest, or a file is listed twice")
+    return {match[2]: match[1] for match in found}
