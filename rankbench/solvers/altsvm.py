@@ -1,8 +1,9 @@
 """Alternating support vector machines for factors from comparisons (Park et al. 2015; Park and Zhang 2014)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import count
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -34,6 +35,8 @@ from rankbench.names import Limits, check, checked_threads
 from rankbench.names.ranges import Count, Partitions, Rank, Weight
 
 _RACES = ("hogwild", "atomic")  # schedules in which threads may write to the same items
+_FIRST_LOOK = 4  # the round in which vectors are first compared with zeros: the first ones are often worse in passing
+_HALVINGS = 10  # of vectors that are worse than zeros: after so many they are nearly zeros
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,11 @@ class AltSVM:
     and is convex. It computes the other side from its dual variables, a warm start from the previous round,
     and visits every comparison `inner` times by dual coordinate descent. As the fixed side has changed in between,
     all duals of a machine are first scaled by the best power of two: without this the halves diverge for small
-    lam and few passes. Every half is a step. Users start with nonnegative entries, so that they are similar and
-    the first half finds what they have in common instead of noise.
+    lam and few passes. Even so, few passes at a small lam may leave vectors that are worse than zeros, for ever where
+    comparisons contradict each other. So the items' vectors are compared with zeros in the rounds 4, 8, 16, ... if
+    their duals no longer suited the users' vectors; once they were worse, both sides are compared after each half. What
+    is worse than zeros is halved until it is not; its duals stay as they are. Every half is a step. Users start with
+    nonnegative entries, so that they are similar and the first half finds what they have in common instead of noise.
     (In the authors' published code the hinge falls through into the squared hinge; here they are two
     losses.) Users and items that are in no comparison score NaN.
 
@@ -77,7 +83,7 @@ class AltSVM:
     partitions: Partitions = 1
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
-    version: ClassVar = 2  # sums over rows in eight lanes
+    version: ClassVar = 3  # vectors that are worse than zeros are halved
 
     def __post_init__(self) -> None:
         check(self)
@@ -101,10 +107,7 @@ class AltSVM:
         model = machines.model()
         yield Step(model, machines.objective)
         bound = machines.bound() if len(train) else None
-        while len(train):
-            machines.fit_items(rng)
-            yield Step(model, machines.objective, bound=bound)
-            machines.fit_users(rng)
+        for _ in _halves(machines, partial(machines.fit_items, rng), partial(machines.fit_users, rng)):
             yield Step(model, machines.objective, bound=bound)
 
     def steps_on(
@@ -113,11 +116,39 @@ class AltSVM:
         """As `steps`, with the users, their vectors and both halves' duals in parts kept by the executor."""
         machines = SpreadMachines(self, executor, train, rng, checked_threads(threads))
         yield Step(machines.model(), machines.objective)
-        while len(train):
-            machines.fit_items()
+        for _ in _halves(machines, machines.fit_items, machines.fit_users):
             yield Step(machines.model(), machines.objective)
-            machines.fit_users()
-            yield Step(machines.model(), machines.objective)
+
+
+def _halves(
+    machines: "Machines | SpreadMachines", fit_items: Callable[[], bool], fit_users: Callable[[], None]
+) -> Iterator[None]:
+    """Fit the items' vectors, the users', the items', ... without end, and halve what is worse than zeros.
+
+    Whether it is costs a pass over the comparisons, so that at first only a few rounds are looked at.
+    """
+    stale = trouble = False
+    for number in count(1) if len(machines.train) else ():
+        stale = fit_items() or stale
+        if trouble or (stale and number >= _FIRST_LOOK and number & (number - 1) == 0):
+            trouble, stale = _halved(machines, "items") or trouble, False
+        yield
+        fit_users()
+        if trouble:
+            _halved(machines, "users")
+        yield
+
+
+def _halved(machines: "Machines | SpreadMachines", side: str) -> bool:
+    """Whether the vectors of a side were worse than zeros; they are halved until they are not, or are nearly zeros.
+
+    Of zeros every comparison has the loss 1, with either loss.
+    """
+    for halvings in range(_HALVINGS):
+        if machines.losses() + machines.solver.lam / 2 * machines.size(side) <= len(machines.train):
+            return halvings > 0
+        machines.halve(side)
+    return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,13 +213,18 @@ class Machines:
         """The model with these vectors, which later steps change in place."""
         return Factors(self.users[:, : self.solver.rank], self.items[:, : self.solver.rank])
 
-    def fit_items(self, rng: np.random.Generator) -> None:
-        """Update the items' vectors, with the users' vectors fixed."""
-        (_draw_items if self.solver.schedule == "random" else _visit_items)(self, rng)
+    def fit_items(self, rng: np.random.Generator) -> bool:
+        """Update the items' vectors, with the users' vectors fixed; whether their duals were stale (`_scaling`)."""
+        return (_draw_items if self.solver.schedule == "random" else _visit_items)(self, rng)
 
     def fit_users(self, rng: np.random.Generator) -> None:
         """Update the users' vectors, with the items' vectors fixed."""
         (_draw_users if self.solver.schedule == "random" else _visit_users)(self, rng)
+
+    def halve(self, side: str) -> None:
+        """Halve the vectors of a side."""
+        block = self.users if side == "users" else self.items
+        block /= 2
 
     def objective(self) -> float:
         """The objective, the sum of losses plus lam/2 (|U|^2 + |V|^2)."""
@@ -259,6 +295,16 @@ def _upper(solver: AltSVM) -> float:
     return float(bound if float(bound) <= 1 / solver.lam else np.nextafter(bound, np.float32(0)))
 
 
+def _scaling(solver: AltSVM, linear: float, square: float, size: float) -> tuple[int, bool]:
+    """The exponent of the power of two that scales the items' duals best, and whether they are stale.
+
+    They are if without an upper bound it were not 0: the duals of the last round do not suit the new U.
+    """
+    boxes = (kernel.Box(ridge=_ridge(solver), upper=upper) for upper in (_upper(solver), np.inf))
+    within, without = (kernel.scale_exponent(box=box, linear=linear, square=square, size=size) for box in boxes)
+    return within, without != 0
+
+
 def _planned(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> _Plan:
     """The records in the order of the schedule, all duals zero, and the tasks of each round."""
     order = rng.permutation(train.n_users).astype(np.int32)
@@ -275,11 +321,12 @@ def _planned(solver: AltSVM, train: Comparisons, rng: np.random.Generator) -> _P
     return _Plan(records, starts, rounds)
 
 
-def _visit_items(machines: Machines, rng: np.random.Generator) -> None:
+def _visit_items(machines: Machines, rng: np.random.Generator) -> bool:
     """Compute V from its duals, then pass over all comparisons, in rounds of random order or without rounds."""
-    _rebuild_items(machines)
+    stale = _rebuild_items(machines)
     for _ in range(machines.solver.inner):
         _pass_over_items(machines, machines.vectors, rng)
+    return stale
 
 
 def _pass_over_items(machines: Machines, vectors: kernel.Vectors, rng: np.random.Generator) -> None:
@@ -297,18 +344,18 @@ def _pass_over_items(machines: Machines, vectors: kernel.Vectors, rng: np.random
     )
 
 
-def _rebuild_items(machines: Machines) -> None:
-    """Compute V from its duals, all scaled by the best power of two for the new U."""
+def _rebuild_items(machines: Machines) -> bool:
+    """Compute V from its duals, all scaled by the best power of two for the new U; whether they were stale."""
     duals, items = machines.plan.records["dual"], machines.items
     items[machines.known["items"]] = 0.0
     linear, square = kernel.items_from_duals(
         tasks=machines.tasks, rounds=machines.plan.rounds, vectors=machines.vectors, threads=machines.threads
     ).sum(axis=0)
-    size = machines.size("items")
-    exponent = kernel.scale_exponent(box=machines.box, linear=linear, square=square, size=size)
+    exponent, stale = _scaling(machines.solver, linear, square, machines.size("items"))
     if exponent:
         np.ldexp(duals, exponent, out=duals)
         np.ldexp(items, exponent, out=items)
+    return stale
 
 
 def _visit_users(machines: Machines, rng: np.random.Generator) -> None:
@@ -331,11 +378,12 @@ def _pass_over_users(machines: Machines, passes: int, seed: int) -> None:
     )
 
 
-def _draw_items(machines: Machines, rng: np.random.Generator) -> None:
+def _draw_items(machines: Machines, rng: np.random.Generator) -> bool:
     """Compute V from its duals, then update by as many randomly drawn comparisons as there are."""
-    _rebuild_items(machines)
+    stale = _rebuild_items(machines)
     for _ in range(machines.solver.inner):
         kernel.drawn_items_pass(box=machines.box, tasks=machines.tasks, vectors=machines.vectors, rng=rng)
+    return stale
 
 
 def _draw_users(machines: Machines, rng: np.random.Generator) -> None:
@@ -387,27 +435,33 @@ class SpreadMachines:
     ) -> None:
         if len(train):
             check_rank("AltSVM", solver.rank, train.n_users, train.n_items)
-        self.solver, self.executor, self.edges = solver, executor, edges_of(train, solver.partitions, "AltSVM")
+        self.solver, self.executor, self.train = solver, executor, train
+        self.edges = edges_of(train, solver.partitions, "AltSVM")
         views = parts_of(train, self.edges)
         executor.place(_Part, [(view, seed_of(rng)) for view in views], _Site(solver, train.n_items, threads))
         per_item = schedules.loads(train.better, train.worse, train.n_items)
         self.known = per_item > 0
         self.items = np.where(self.known[:, None], start(rng, per_item, solver.rank), 0.0)
 
-    def fit_items(self) -> None:
-        """Compute V from its duals, all scaled by the best power of two, and let all parts change theirs."""
+    def fit_items(self) -> bool:
+        """Compute V from its duals and let all parts change theirs; whether the duals were stale."""
         self.items, linear, square = self.executor.total(_items_from_duals)
-        box = kernel.Box(ridge=_ridge(self.solver), upper=_upper(self.solver))
-        size = squared_norm(self.items)
-        exponent = kernel.scale_exponent(box=box, linear=linear, square=square, size=size)
+        exponent, stale = _scaling(self.solver, linear, square, squared_norm(self.items))
         self.items = np.ldexp(self.items, exponent)
-        for _ in range(self.solver.inner):
-            self.items = self.items + self.executor.total(_change_items, self.items, exponent)[0]
-            exponent = 0
+        for number in range(self.solver.inner):
+            self.items = self.items + self.executor.total(_change_items, self.items, 0 if number else exponent)[0]
+        return stale
 
     def fit_users(self) -> None:
         """Update the users' vectors, part by part."""
         self.executor.total(_fit_users, self.items)
+
+    def halve(self, side: str) -> None:
+        """Halve the vectors of a side."""
+        if side == "users":
+            self.executor.total(_halve_users)
+        else:
+            self.items = self.items / 2
 
     def model(self) -> Model:
         """The model with these items' vectors, and the users' vectors in the parts."""
@@ -417,8 +471,15 @@ class SpreadMachines:
 
     def objective(self) -> float:
         """The objective, the sum of losses plus lam/2 (|U|^2 + |V|^2)."""
-        losses, size = self.executor.total(_measure, self.items)
-        return float(losses + self.solver.lam / 2 * (size + squared_norm(self.items)))
+        return self.losses() + self.solver.lam / 2 * (self.size("users") + self.size("items"))
+
+    def losses(self) -> float:
+        """The sum of the losses of all comparisons."""
+        return float(self.executor.total(_losses, self.items)[0])
+
+    def size(self, side: str) -> float:
+        """The sum of squares of all users' or items' vectors."""
+        return float(self.executor.total(_size_of_users)[0]) if side == "users" else squared_norm(self.items)
 
     def dual_value(self, side: str) -> float:
         """The dual objective of a half, times lam: no pass lowers it."""
@@ -429,9 +490,7 @@ class SpreadMachines:
 
     def gap(self, side: str) -> float:
         """The duality gap of the half just fitted, as in `Machines`."""
-        losses, size = self.executor.total(_measure, self.items)
-        own = size if side == "users" else squared_norm(self.items)
-        return float(losses + self.solver.lam / 2 * own) - self.dual_value(side)
+        return self.losses() + self.solver.lam / 2 * self.size(side) - self.dual_value(side)
 
 
 # What the parts are asked for; each gives what is summed over them.
@@ -472,10 +531,20 @@ def _fit_users(part: _Part, items: Floats) -> Sums:
     return ()
 
 
-def _measure(part: _Part, items: Floats) -> Sums:
-    """The sum of the losses, and of the squares of the users' vectors."""
-    machines = part.at(items)
-    return machines.losses(), machines.size("users")
+def _halve_users(part: _Part) -> Sums:
+    """Halve the vectors of the part's users; nothing is summed."""
+    part.machines.halve("users")
+    return ()
+
+
+def _losses(part: _Part, items: Floats) -> Sums:
+    """The sum of the losses."""
+    return (part.at(items).losses(),)
+
+
+def _size_of_users(part: _Part) -> Sums:
+    """The sum of the squares of the users' vectors."""
+    return (part.machines.size("users"),)
 
 
 def _of_duals(part: _Part, side: str) -> Sums:

@@ -199,7 +199,7 @@ def test_one_comparison_takes_one_update(loss):
 
 @each_schedule
 def test_the_halves_are_those_that_a_run_goes_through(schedule, train):
-    solver = AltSVM(rank=2, schedule=schedule)
+    solver = AltSVM(rank=2, lam=3, schedule=schedule)
     for half, step in zip(course(solver, train), run(solver, train, 5), strict=False):
         assert [half.users.tobytes(), half.items.tobytes()] == [side.tobytes() for side in factors(step)]
 
@@ -363,6 +363,47 @@ def test_few_passes_at_a_small_lam_do_not_run_off(loss, schedule, halves):
     solver = AltSVM(rank=3, lam=0.05, loss=loss, schedule=schedule)
     objectives = [step.objective() for step in run(solver, halves[0], 41)]
     assert max(objectives[21:]) < 2 * max(objectives[:5])
+
+
+def contradictions(users: int, items: int, n: int) -> Comparisons:
+    """Random comparisons, each with its contrary: zeros are the best vectors."""
+    rng = np.random.default_rng(0)
+    of, one = rng.integers(users, size=n), rng.integers(items, size=n)
+    other = (one + 1 + rng.integers(items - 1, size=n)) % items
+    both = [np.concatenate(pair) for pair in ((of, of), (one, other), (other, one))]
+    return Comparisons.from_triples(*both, users, items)
+
+
+@each_loss
+@each_schedule
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("lam", [0.1, 0.001])
+def test_one_pass_at_a_small_lam_leaves_nothing_worse_than_zeros(loss, schedule, partitions, lam):
+    """Such halves stayed at two to five times the objective of zeros."""
+    if partitions > 1 and schedule in altsvm._RACES:
+        pytest.skip("in parts these schedules are not run")
+    train = contradictions(10, 8, 220)
+    solver = AltSVM(rank=3, lam=lam, loss=loss, schedule=schedule, groups=2, partitions=partitions)
+    objectives = np.array([step.objective() for step in run(solver, train, 61)])
+    assert max(objectives[21:]) <= 1.02 * len(train)
+
+
+@pytest.mark.parametrize(("side", "halvings"), [("items", 0), ("users", 0), ("items", 5), ("users", 5)])
+def test_vectors_are_halved_until_they_are_no_worse_than_zeros(side, halvings, halves):
+    train, rng = halves[0], np.random.default_rng(0)
+    machines = Machines.of(AltSVM(rank=3, lam=30), train, rng, 1)
+    for _ in range(10):
+        machines.fit_items(rng)
+        machines.fit_users(rng)
+    block = machines.users if side == "users" else machines.items
+    right = block.copy()
+    while machines.losses() + 15 * machines.size(side) < len(train):
+        block *= 2  # now the longest that are better than zeros are half as long
+    longest = block / 2
+    block *= 2.0 ** (halvings - 1)
+    assert altsvm._halved(machines, side) == (halvings > 0)
+    np.testing.assert_array_equal(block, longest)
+    assert not np.array_equal(longest, right / 2)
 
 
 # a run
