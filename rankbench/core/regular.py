@@ -10,6 +10,8 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
+_LARGE = 256 << 20  # bytes: of a larger file it is asked whether it is a hole, which takes a minute to read
+
 
 def opened(path: str | Path, most: int | None = None) -> BufferedReader:
     """A regular file of at most so many bytes, opened to be read; an OSError says what else it is."""
@@ -19,10 +21,22 @@ def opened(path: str | Path, most: int | None = None) -> BufferedReader:
         problem = "it is a pipe or a device, not a file"
     elif most is not None and about.st_size > most:
         problem = f"it has {about.st_size:,} bytes, and at most {most:,} are expected"
+    elif about.st_size > _LARGE and _hole(file.fileno(), about.st_size) > _LARGE:
+        problem = f"it has {about.st_size:,} bytes, but nothing was written to its beginning"
     if problem:
         file.close()
         raise OSError(errno.EINVAL, problem, str(path))
     return file
+
+
+def _hole(descriptor: int, size: int) -> int:
+    """The bytes before the first one of a file that was ever written; this leaves the file at its beginning."""
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_DATA)
+    except OSError as error:
+        return size if error.errno == errno.ENXIO else 0  # ENXIO: nothing was; else the file system does not tell
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def content(path: str | Path, most: int | None = None) -> bytes:

@@ -47,6 +47,7 @@ _PREFIX = "rankbench-archive"
 _CHUNK = 1 << 20
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)  # names that mean devices on some systems
 _LONGEST = 400  # letters of a path
+_RATIO, _SMALL = 100, 256 << 20  # results pack to a tenth; and bytes that any archive may unpack to
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _LETTERS = re.compile(r"[^\x00-\x1f\x7f\\:*?\"<>|]+")
 
@@ -130,6 +131,10 @@ def _checked(path: Path, found: list[zipfile.ZipInfo], folder: Path, limits: Lar
     declared = sum(entry.file_size for entry in found)
     if declared > limits.size:
         raise UserError(f"{path} would unpack to {declared} bytes: an archive may have at most {limits.size}")
+    if declared > max(_SMALL, _RATIO * path.stat().st_size):
+        raise UserError(
+            f"{path} would unpack to {declared} bytes, more than {_RATIO} times its own size: results do not"
+        )
     if declared > (free := shutil.disk_usage(folder).free):
         raise UserError(f"{path} would unpack to {declared} bytes, and {folder.parent} has {free} left: make room")
     return [entry for entry in found if not entry.is_dir()]
@@ -138,6 +143,8 @@ def _checked(path: Path, found: list[zipfile.ZipInfo], folder: Path, limits: Lar
 def _problem(entry: zipfile.ZipInfo, seen: set[str]) -> str:
     """What is wrong with an entry of an archive, or an empty text."""
     name, kind = entry.orig_filename, stat.S_IFMT(entry.external_attr >> 16)
+    if not entry.filename:
+        return "it has no name"
     parts = name.removesuffix("/").split("/")
     odd = any(part in ("", ".") or part.endswith((".", " ")) or _DEVICE.fullmatch(part) for part in parts)
     expected = stat.S_IFDIR if entry.is_dir() else stat.S_IFREG

@@ -93,6 +93,18 @@ def test_a_file_is_read_up_to_what_is_expected(tmp_path):
     assert (tmp_path / "copy").read_bytes() == b"12345"
 
 
+def test_a_hole_is_not_read(tmp_path):
+    path = tmp_path / "hole"
+    with path.open("wb") as file:
+        file.truncate(300 << 20)
+    with pytest.raises(OSError, match="nothing was written to its beginning"):
+        regular.opened(path)
+    with path.open("r+b") as file:
+        file.write(b"text")
+    with regular.opened(path) as file:
+        assert file.read(4) == b"text"
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="it is a pipe or a device, not a file"):
