@@ -13,7 +13,7 @@ from rankbench.data.splits import SPLITS, VALIDATIONS, Split
 from rankbench.data.views import mismatch
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune, first_candidate
-from rankbench.metrics import metric, unusable
+from rankbench.metrics import metric, unusable, valueless
 from rankbench.names import Named, ReadsFiles, parse, with_settings, without_settings
 from rankbench.planning.adaptive import TPE, halving, required_optuna
 from rankbench.planning.materials import Materials
@@ -134,6 +134,7 @@ def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cel
         try:
             parts = materials.split(place)
             _check_metrics(question.experiment, question.measures, parts)
+            _check_search(question.experiment, question.measures, parts)
         except UserError as error:
             yield Skip(data, split, None, str(error), failed=True)
         else:
@@ -186,6 +187,7 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
             try:
                 parts = materials.split(place)
                 _check_metrics(question.experiment, (measure,), parts)
+                _check_search(question.experiment, (measure,), parts)
             except UserError as error:
                 yield Skip(place.data, place.split, None, str(error), failed=True)
                 continue
@@ -259,3 +261,12 @@ def _check_metrics(experiment: Experiment, measures: tuple[Measure, ...], parts:
     for measure in measures:
         if reason := unusable(measure.record, parts.test):
             raise UserError(f"{experiment.name}: {reason}")
+
+
+def _check_search(experiment: Experiment, measures: tuple[Measure, ...], parts: Split) -> None:
+    """Raise an error if an experiment would run all trials of its searches, and none of these metrics has a value."""
+    if experiment.tune is None:
+        return
+    reasons = [valueless(measure.record, parts.test, parts.train) for measure in measures]
+    if all(reasons):
+        raise UserError(f"{experiment.name}: {reasons[0]}")
