@@ -16,6 +16,7 @@ from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.lists import of_lists
 from rankbench.metrics.records import OF_COMPARISONS, ListCode, Metric, metric, of_own
 from rankbench.metrics.rows import KernelRow, rated, scores_of
+from rankbench.models import Factors
 from rankbench.names import checked_threads
 
 _OVERFLOWING = 1000  # at ratings from here on 2^rating, summed over many items, may overflow
@@ -167,6 +168,17 @@ def unusable(record: Metric, test: View, train: View | None = None) -> str | Non
     if isinstance(train, Comparisons) and (pairs or record.settings.part != "test"):
         return f"metric {record.label!r} needs training ratings, the data holds comparisons (use {record.name!r})"
     return None
+
+
+def valueless(record: Metric, test: View, train: View) -> str | None:
+    """Why this metric has no value for any user, whatever the model, or None."""
+    if isinstance(test, Comparisons) or test.has_order.any() or record.own is not None:
+        return None
+    nothing = Factors(np.zeros((test.n_users, 1)), np.zeros((test.n_items, 1)))
+    if not np.isnan(per_user(nothing, test, [record], train=train)[record.label]).all():
+        return None
+    other = "recall@10[candidates=catalogue,relevant=any]"
+    return f"metric {record.label!r} has no value: no user has two held-out items with different ratings (use {other})"
 
 
 def _without_gains(record: Metric, test: Ratings) -> str | None:

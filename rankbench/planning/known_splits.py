@@ -71,9 +71,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class KnownSplit:
-    """The hash of a split, and the shapes of its parts."""
+    """The hash of a split, whether some user's held-out items have an order, and the shapes of its parts."""
 
     hash: str
+    is_ordered: bool
     train: Shape
     test: Shape
     seen: Shape | None = None
@@ -82,7 +83,8 @@ class KnownSplit:
     def of(cls, split: Split) -> "KnownSplit":
         """What planning needs to know of a split."""
         seen = None if split.seen is None else Shape.of(split.seen)
-        return cls(split.hash, Shape.of(split.train), Shape.of(split.test), seen)
+        is_ordered = isinstance(split.test, Comparisons) or bool(split.test.has_order.any())
+        return cls(split.hash, is_ordered, Shape.of(split.train), Shape.of(split.test), seen)
 
     @property
     def example(self) -> Split:

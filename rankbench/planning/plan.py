@@ -13,7 +13,7 @@ from rankbench.data.splits import SPLITS, VALIDATIONS, Split
 from rankbench.data.views import mismatch
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune, first_candidate
-from rankbench.metrics import metric, unusable
+from rankbench.metrics import metric, unusable, valueless
 from rankbench.names import Named, ReadsFiles, parse, with_settings, without_settings
 from rankbench.planning.adaptive import TPE, halving, required_optuna
 from rankbench.planning.known_splits import KnownSplit
@@ -139,6 +139,7 @@ def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cel
         try:
             known = materials.about(place)
             _check_metrics(question.experiment, question.measures, known.example)
+            _check_search(question.experiment, question.measures, materials, place)
         except UserError as error:
             yield Skip(data, place.split, None, str(error), failed=True)
         else:
@@ -191,6 +192,7 @@ def _searches(question: Question, tune: Tune, cells: list[Cell], materials: Mate
             try:
                 known = materials.about(place)
                 _check_metrics(question.experiment, (measure,), known.example)
+                _check_search(question.experiment, (measure,), materials, place)
             except UserError as error:
                 yield Skip(place.data, place.split, None, str(error), failed=True)
                 continue
@@ -264,3 +266,13 @@ def _check_metrics(experiment: Experiment, measures: tuple[Measure, ...], parts:
     for measure in measures:
         if reason := unusable(measure.record, parts.test):
             raise UserError(f"{experiment.name}: {reason}")
+
+
+def _check_search(experiment: Experiment, measures: tuple[Measure, ...], materials: Materials, place: Place) -> None:
+    """Raise an error if an experiment would run all trials of its searches, and none of these metrics has a value."""
+    if experiment.tune is None or materials.about(place).is_ordered:
+        return
+    parts = materials.split(place)
+    reasons = [valueless(measure.record, parts.test, parts.train) for measure in measures]
+    if all(reasons):
+        raise UserError(f"{experiment.name}: {reasons[0]}")

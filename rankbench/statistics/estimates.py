@@ -13,6 +13,7 @@ Z95 = 1.959963984540054  # a normal mean reaches so many standard errors to each
 _EVENTS = 30  # a rate with fewer hits or fewer misses has the exact interval
 _ROUNDING = 1e-12  # a standard error below this share of the largest value comes from rounding
 ONE_USER, NO_USER, ONE_VALUE = "one user says nothing of others", "no user has a value", "all values are the same"
+INFINITE = "a value is infinite"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ def table_of(values: Floats, weights: Floats | None = None) -> tuple[Floats, str
 
 def mean_of_users(values: Floats, weights: Floats | None = None, limits: tuple[float, float] | None = None) -> Estimate:
     """The mean of repetitions x users with its interval; `limits` are those of the metric, such as (0, 1)."""
+    if np.isinf(values).any():
+        mean = float(np.nanmean(values))
+        return Estimate(mean, -inf, inf, nan, values.shape[1], len(values), 0.0, INFINITE)
     table, lost = table_of(values, weights)
     if not table.size:
         return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)

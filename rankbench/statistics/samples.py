@@ -36,6 +36,11 @@ class Sample:
         rows = [self.repetitions.index(number) for number in repetitions]
         return replace(self, values=self.values[rows], weights=self.weights[rows], repetitions=repetitions)
 
+    def with_values(self) -> "Sample":
+        """The sample of the repetitions in which some user has a value."""
+        has = (np.isfinite(self.values) & (self.weights > 0)).any(axis=1)
+        return self.only(tuple(number for number, one in zip(self.repetitions, has, strict=True) if one))
+
     def mean(self) -> float:
         """The measured mean; NaN if no user counts in a repetition."""
         weights = np.where(np.isnan(self.values), 0.0, self.weights)

@@ -43,7 +43,7 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
 
     Solvers are compared on the repetitions that most of them have; those with others are open.
     """
-    known = {name: sample for name, sample in samples.items() if np.isfinite(sample.mean())}
+    known = _with_values(samples)
     shared = common(known)
     whole = [name for name, sample in known.items() if set(shared) <= set(sample.repetitions)]
     values, weights = _stacked([known[name].only(shared) for name in whole])
@@ -53,7 +53,7 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
     tiers = {whole[place]: number for number, tier in enumerate(found.tiers if found else (), 1) for place in tier}
     return {
         name: Verdict(
-            mean_of_users(sample.values, sample.weights, limits),
+            mean_of_users(samples[name].values, samples[name].weights, limits),
             (decision := decisions.get(name) or undecided(_lacking(sample, shared), margin or 0.0)),
             whole[decision.rival] if decision.rival >= 0 else None,
             best=found is not None and found.best >= 0 and name == whole[found.best],
@@ -90,11 +90,17 @@ def power(
     samples: Mapping[Key, Sample], better: str, counts: Sequence[int], limits: Range | None = None
 ) -> list[float]:
     """For each number of repetitions, the difference from the best that would show with a probability of .8."""
-    known = {name: sample for name, sample in samples.items() if np.isfinite(sample.mean())}
+    known = _with_values(samples)
     shared = common(known)
     whole = [sample.only(shared) for sample in known.values() if set(shared) <= set(sample.repetitions)]
     values, weights = _stacked(whole)
     return foreseen(values, better, counts, weights, limits)
+
+
+def _with_values(samples: Mapping[Key, Sample]) -> dict[Key, Sample]:
+    """The samples that have values, each without the repetitions in which it has none."""
+    found = {name: sample.with_values() for name, sample in samples.items()}
+    return {name: sample for name, sample in found.items() if sample.repetitions}
 
 
 def _stacked(samples: list[Sample]) -> tuple[Floats, Floats]:

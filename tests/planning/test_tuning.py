@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from helpers import SPACES, TINY, made_up, prepared, ran, store_in, tiny, tuned, with_solver
+from helpers import SPACES, TINY, made_up, prepared, ran, rankbench, store_in, tiny, tuned, with_solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -499,14 +499,14 @@ def test_while_trials_run_their_cell_is_pending(tmp_path):
     assert len(run.plan.undecided) == 4 and settled(run.plan, {}).undecided == run.plan.undecided
 
 
-def test_a_solver_that_gives_nothing_to_measure_cannot_be_chosen(tmp_path):
+def test_a_validation_part_without_anything_to_measure_is_refused(tmp_path):
     one_item_each = tuned(
         Tune({"sgd": {"rank": (2, 3)}}, metric="pairwise-error", validation="entries[test=0.006]"),  # one row
         solvers=("sgd",),
         repetitions=1,
     )
-    (failure,) = ran(tmp_path, one_item_each).plan.failures
-    assert failure.reason == "none of its 2 trials ended well; the first: pairwise-error has no value"
+    with pytest.raises(UserError, match="'pairwise-error' has no value: no user has two held-out items"):
+        ran(tmp_path, one_item_each)
 
 
 # ---- one solver alone ----
@@ -564,3 +564,33 @@ def test_trials_shared_by_all_repetitions_are_refused_where_others_test_on_their
         plan(fixed, Selection())
     assert plan(fixed, Selection(repetitions=1)).searches
     assert plan(replace(fixed, data=TINY.data), Selection()).searches
+
+
+LAST = {"splits": ("leave-last-out",), "metrics": ("pairwise-error",)}
+
+
+def timed(tmp_path):
+    """The name of a file of ratings with times."""
+    rows = [f"{user},{item},{1 + (user + item) % 5},{1500000000 + item}" for user in range(9) for item in range(12)]
+    (tmp_path / "timed.csv").write_text("user,item,rating,timestamp\n" + "\n".join(rows) + "\n")
+    return f"csv:{tmp_path / 'timed.csv'}"
+
+
+def test_a_metric_without_a_value_on_the_split_is_refused_before_any_trial_runs(tmp_path, monkeypatch, capsys):
+    words = ("tune", "sgd", "-d", timed(tmp_path), "--space", "lam=1..10:log", "--trials", "2",
+             "--split", "leave-last-out", "--out", str(tmp_path / "results"))  # fmt: skip
+    assert rankbench(monkeypatch, *words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "no user has two held-out items with different ratings" in said
+    assert not list(tmp_path.glob("results/*/cells/*"))
+    assert rankbench(monkeypatch, *words, "--metric", "recall@10[candidates=catalogue,relevant=any]") == 0
+
+
+def test_a_metric_without_a_value_leaves_the_others_theirs(tmp_path):
+    data = (timed(tmp_path),)
+    both = ("pairwise-error", "recall@5[candidates=catalogue,relevant=any]")
+    assert plan(tiny(data=data, **LAST), ONCE).cells  # nothing is tuned, and so nothing is lost by running it
+    tune = Tune(SPACES, trials=2, metric="pairwise-error")
+    assert plan(tuned(tune, data=data, **{**LAST, "metrics": both}), ONCE).searches  # chosen by what it has a value for
+    with pytest.raises(UserError, match="'pairwise-error' has no value"):
+        plan(tuned(tune, data=data, **LAST), ONCE)

@@ -211,19 +211,35 @@ def figures_of(study):
 UNEVEN = {"values": (0.5, 0.6, 0.5, 0.6, 0.8, 0.6), "repetitions": 3}  # of global: its mean is 0.6
 
 
-def test_dots_have_the_interval_that_the_table_has(study, axes_of):
-    uneven = study(figure=Figure("bars", metric="ndcg@5"), published=(), **UNEVEN)
+@pytest.mark.parametrize("metric", ["ndcg@5", "pairwise-error"])  # of one the highest is best, of the other the lowest
+def test_dots_have_the_interval_of_the_difference_from_the_best_that_the_table_has(study, axes_of, metric):
+    uneven = study(figure=Figure("bars", metric=metric), published=(), **UNEVEN)
     drawn = drawing(uneven)
     (axis,) = axes_of(drawn)
-    row = next(row for row in rows(uneven) if (row.solver, row.metric) == ("global", "ndcg@5"))
+    found = [row for row in rows(uneven) if row.metric == metric]
+    best, other = (next(row for row in found if row.best is wanted) for wanted in (True, False))
+    (line,) = [line for line in axis.lines if line.get_linestyle() == "--"]
+    assert line.get_xdata() == pytest.approx([best.measured] * 2) == [drawn.panels[0].best] * 2
     ((low, high),) = [[x for x, _ in segment] for segment in axis.containers[0].lines[2][0].get_segments()]
-    assert (axis.lines[0].get_xdata()[0], low, high) == pytest.approx((0.6, row.low, row.high))
-    assert low < 0.6 < high and drawn.spread == "95 % interval"
-    error = traces_of(uneven)[0]["Global ranking"]["error_x"]
-    assert (error["arrayminus"], error["array"]) == (
-        pytest.approx([0.6 - low], abs=1e-6),
-        pytest.approx([high - 0.6], abs=1e-6),
-    )
+    ends = (best.measured + other.difference_low, best.measured + other.difference_high)
+    assert (low, high) == pytest.approx(ends) and low < other.measured < high
+    assert drawn.spread == "95 % interval of the difference from the best (dashed line)"
+    traces, layout = traces_of(uneven)
+    whiskers = {name: trace["error_x"] for name, trace in traces.items() if "error_x" in trace}
+    assert len(whiskers) == 1  # the best has none
+    (error,) = whiskers.values()
+    assert error["array"] == pytest.approx([high - other.measured], abs=1e-6)
+    (shape,) = layout["shapes"]
+    assert (shape["x0"], shape["x1"]) == pytest.approx([best.measured] * 2, abs=1e-6)
+
+
+def test_the_dot_of_a_solver_alone_has_the_interval_of_its_mean(study, axes_of):
+    alone = study(figure=Figure("bars", metric="ndcg@5"), solvers=("global",), published=(), **UNEVEN)
+    drawn = drawing(alone)
+    (row,) = [row for row in rows(alone) if row.metric == "ndcg@5"]
+    (line,) = drawn.panels[0].lines
+    assert (line.low, line.high) == ((row.low,), (row.high,))
+    assert drawn.spread == "95 % interval" and drawn.panels[0].best is None
 
 
 def test_dots_without_values_for_users_reach_from_the_least_repetition_to_the_greatest(study, axes_of):

@@ -177,3 +177,90 @@ def test_the_interval_of_a_chance_covers_the_true_one(repetitions):
         found = verdicts(pair, "higher")[0].decision
         held += found.chance_low <= true <= found.chance_high
     assert held / 200 >= 0.92
+
+
+RNG = np.random.default_rng(7)
+LIMITS = (0.0, 1.0)
+
+
+def noise(*shape):
+    """Values from 0 to 1."""
+    return RNG.random(shape)
+
+
+def without(values, *users):
+    """The values with NaN for these users."""
+    found = values.copy()
+    found[:, list(users)] = np.nan
+    return found
+
+
+def in_repetition(values, repetition):
+    """The values with NaN for all users of this repetition."""
+    found = values.copy()
+    found[repetition] = np.nan
+    return found
+
+
+ODD = {
+    "one user": (noise(3, 1), noise(3, 1)),
+    "one user of one repetition": (noise(1, 1), noise(1, 1)),
+    "two users of one repetition": (noise(1, 2), noise(1, 2)),
+    "one repetition": (noise(1, 50), noise(1, 50)),
+    "the same constant": (np.full((3, 20), 0.5), np.full((3, 20), 0.5)),
+    "two constants": (np.full((3, 20), 0.5), np.full((3, 20), 0.6)),
+    "two constants of one repetition": (np.full((1, 20), 0.5), np.full((1, 20), 0.6)),
+    "both limits": (np.zeros((3, 20)), np.ones((3, 20))),
+    "a constant for each repetition": (np.tile([[0.5], [0.6]], 20), np.tile([[0.4], [0.7]], 20)),
+    "the same in each repetition": (np.tile(noise(1, 20), (3, 1)), np.tile(noise(1, 20), (3, 1))),
+    "NaN for some users": (without(noise(3, 20), 0, 1), without(noise(3, 20), 18, 19)),
+    "NaN for all users but one": (noise(3, 20), without(noise(3, 20), *range(19))),
+    "no user in common": (without(noise(3, 4), 0, 1), without(noise(3, 4), 2, 3)),
+    "NaN for a repetition": (noise(3, 20), in_repetition(noise(3, 20), 1)),
+    "an infinite value": (noise(3, 20), np.where(np.arange(20) == 3, np.inf, noise(3, 20))),
+    "no users": (np.zeros((3, 0)), np.zeros((3, 0))),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ODD)
+def test_of_odd_values_there_is_a_verdict_in_words_and_no_certainty_without_its_reason(kind):
+    samples = {name: several(*values) for name, values in zip("ab", ODD[kind], strict=True)}
+    found = verdicts(samples, "higher", limits=LIMITS)
+    assert len(found) == (0 if kind == "no users" else 2)
+    pairs = between(samples, "higher", limits=LIMITS)
+    for estimate in [one.mean for one in found.values()]:
+        check_interval(estimate)
+    for decision in [*(one.decision for one in found.values()), *pairs.values()]:
+        assert decision.word in (BETTER, WORSE, EQUAL, OPEN)
+        check_interval(decision.difference)
+        assert decision.word != OPEN or decision.settled_by or decision.reason
+    for one in found.values():
+        assert one.decision.difference.users > 1 or one.first[1:] == (0.0, 1.0)
+    assert len(power(samples, "higher", (3, 5), LIMITS)) == 2
+
+
+def check_interval(estimate):
+    """An interval holds its mean; one without width, or without bounds, says why."""
+    assert not np.isnan([estimate.low, estimate.high]).any()
+    assert np.isnan(estimate.mean) or estimate.low <= estimate.mean <= estimate.high
+    assert (0 < estimate.high - estimate.low < np.inf) or estimate.reason
+
+
+def test_a_repetition_without_any_value_is_lacking():
+    found = verdicts({"a": drawn(0), "b": several(*in_repetition(drawn(1).values, 1)), "c": drawn(2)}, "higher")
+    assert found["b"].decision.word == OPEN and found["b"].decision.reason == "it has no value in repetition 1"
+    assert found["b"].mean.repetitions == 2 and found["b"].mean.reason == "1 repetitions without values"
+
+
+def test_an_infinite_value_leaves_the_mean_without_bounds():
+    mean = mean_of_users(np.array([[1.0, np.inf, 2.0]]))
+    assert (mean.mean, mean.low, mean.high, mean.reason) == (np.inf, -np.inf, np.inf, "a value is infinite")
+
+
+@pytest.mark.slow
+def test_a_million_users_take_seconds():
+    samples = {name: several(*np.random.default_rng(seed).random((3, 10**6))) for seed, name in enumerate("ab")}
+    found = verdicts(samples, "higher", limits=LIMITS)
+    assert {one.decision.word for one in found.values()} == {EQUAL}
+    assert all(0 < one.mean.high - one.mean.low < 0.01 for one in found.values())

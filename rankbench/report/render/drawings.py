@@ -61,6 +61,7 @@ class Panel:
     context: tuple[Line, ...] = ()  # the lines of the panels beside it, in grey and without names
     shares: str = ""  # panels with the same text here have the same range of values
     gap: tuple[float, float] | None = None  # no value lies between these two: the axis is broken here
+    best: float | None = None  # the best mean, marked where intervals of differences from it are drawn
     values: str = ""  # the label of its axis of values, if the panels of the figure show different metrics
 
     @property

@@ -234,6 +234,8 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     """Draw a panel with a row for each solver: its value, its interval, and the published value."""
     if drawing.log_y:
         axis.set_xscale("log")
+    if panel.best is not None:
+        axis.axvline(panel.best, color=COLOURS[-1], lw=0.7, ls="--", zorder=0.5)
     for line in panel.lines:
         look = _Look(looks[line.name])
         axis.plot(line.y, line.x, color=look.colour, ls="", marker=look.marker, label=line.name)

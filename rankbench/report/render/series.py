@@ -23,6 +23,7 @@ from rankbench.report.render.labels import (
     solver_labels,
 )
 from rankbench.report.study import bound_of, setting_of, speed_ups
+from rankbench.statistics import Verdict
 
 CROWDED = 8  # more lines than this in a panel are drawn in a panel for each family
 _DECADES = 1.5  # positive numbers that span more than this get a logarithmic axis
@@ -30,6 +31,7 @@ _CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast
 _FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
 _APART = 0.08  # of the axis: lines that are nearer to the others than this are not far from them
 _INTERVAL = "95 % interval"
+_DIFFERENCE = "95 % interval of the difference from the best"
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,27 @@ class _Question:
         if not values:
             return line
         found = verdict_of(self.study, group, self.label) if self.over_users else None
-        ends = (found.mean.low, found.mean.high) if found else (min(values), max(values))
+        ends = self._interval(found, fmean(values)) if found else (min(values), max(values))
         return line.at(x, fmean(values), *ends)
+
+    def _interval(self, found: Verdict, mean: float) -> tuple[float, float]:
+        """The interval of the difference from the best, laid at a solver's mean; the best one has none.
+
+        A solver without another one has that of its mean.
+        """
+        if found.alone:
+            return found.mean.low, found.mean.high
+        if found.best:
+            return mean, mean
+        sign = next(measure.sign for measure in self.study.measures if measure.label == self.label)
+        apart = found.decision.difference.times(sign)
+        return mean + apart.low - apart.mean, mean + apart.high - apart.mean
+
+    def best_of(self, members: Iterable[Group]) -> float | None:
+        """The best mean of several solvers, from which the intervals of the others are drawn; None without these."""
+        known = [(group, verdict_of(self.study, group, self.label)) for group in members] if self.over_users else []
+        best = (group for group, found in known if found and found.best and not found.alone)
+        return next((fmean(group.values(self.label)) for group in best), None)
 
 
 def drawings(study: Study) -> dict[str, Drawing]:
@@ -125,8 +146,9 @@ def _over_users(study: Study, good: Iterable[Group], label: str) -> bool:
     """Whether the figure shows intervals over users: the last models' values are drawn, and all have an interval."""
     if study.experiment.figure.kind not in ("sweep", "bars"):
         return False
-    found = [verdict_of(study, group, label) for group in good if group.values(label)]
-    return all(one is not None and 0 < one.mean.high - one.mean.low < inf for one in found)
+    verdicts = [verdict_of(study, group, label) for group in good if group.values(label)]
+    found = [one and (one.mean if one.alone else one.decision.difference) for one in verdicts]
+    return all(one is not None and one.high - one.low < inf for one in found)
 
 
 def _spread(question: _Question, panels: Iterable[Panel]) -> str:
@@ -134,7 +156,11 @@ def _spread(question: _Question, panels: Iterable[Panel]) -> str:
     if not any(line.spreads for panel in panels for line in panel.lines):
         return ""
     most = max(len(group.good) for group in question.good)
-    return _INTERVAL if question.over_users else f"smallest to largest of {most} repetitions"
+    if not question.over_users:
+        return f"smallest to largest of {most} repetitions"
+    alone = all(len(members) == 1 for members in by_place(question.good).values())
+    line = " (dashed line)" if any(panel.best is not None for panel in panels) else ""
+    return _INTERVAL if alone else f"{_DIFFERENCE}{line}"
 
 
 def _log_x(study: Study, panels: Sequence[Panel]) -> bool:
@@ -243,7 +269,8 @@ def _dots(question: _Question) -> list[Panel]:
         places = {group: (float(number),) for number, group in enumerate(members)}
         lines = tuple(question.extended(Line(question.name(group)), *places[group], group) for group in members)
         found = _published(question, places.items())
-        panels.append(Panel(title, tuple(line for line in lines if line.x), tuple(found)))
+        best = question.best_of(members)
+        panels.append(Panel(title, tuple(line for line in lines if line.x), tuple(found), best=best))
     return panels
 
 

@@ -46,7 +46,7 @@ def keys_of(drawings: Iterable[Drawing]) -> dict[str, Key]:
 
 def figure_of(drawn: Drawing, keys: Mapping[str, Key]) -> dict[str, Any]:
     """The drawing as plotly's traces and layout; the page arranges the panels by the width that there is."""
-    layout: dict[str, Any] = {"annotations": [], "showlegend": False}
+    layout: dict[str, Any] = {"annotations": [], "shapes": [], "showlegend": False}
     traces: list[dict[str, Any]] = []
     shared: dict[str, str] = {}
     for number, panel in enumerate(drawn.panels):
@@ -59,6 +59,8 @@ def figure_of(drawn: Drawing, keys: Mapping[str, Key]) -> dict[str, Any]:
         if not panel.shares or shared[panel.shares] == f"{values}{suffix}":
             layout[f"{values}axis{suffix}"].pop("matches")
         layout["annotations"].append(_title(panel.title, suffix))
+        if panel.best is not None:
+            layout["shapes"].append(_line_at(panel.best, suffix))
         traces += [trace | {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"} for trace in _traces(drawn, panel, keys)]
     return {"data": traces, "layout": layout, "about": about(drawn), "caption": caption(drawn)}
 
@@ -110,6 +112,13 @@ def _traces(drawn: Drawing, panel: Panel, keys: Mapping[str, Key]) -> Iterator[d
             "mode": _mode(drawn), "meta": [line.owner, line.what], "marker": marker,
             "line": {"color": colour, "width": 1, "dash": "dot"},
         }  # fmt: skip
+
+
+def _line_at(best: float, suffix: str) -> dict[str, Any]:
+    """A dashed line across a panel of points, at the best mean."""
+    ends = {"x0": _short((best,))[0], "x1": _short((best,))[0], "y0": 0, "y1": 1}
+    look = {"color": COLOURS[-1], "width": 1, "dash": "dash"}
+    return {"type": "line", "xref": f"x{suffix}", "yref": f"y{suffix} domain", "layer": "below", "line": look, **ends}
 
 
 def _mode(drawn: Drawing) -> str:
