@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 from rankbench.core.contract import Determinism
-from rankbench.core.errors import safe
+from rankbench.core.texts import safe
 from rankbench.experiments import Budget
 from rankbench.metrics import Metric, metric, own_metric
 from rankbench.names import (

@@ -316,7 +316,7 @@ MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise Value
         (("raise BrokenPipeError('mine')",), "failed", "BrokenPipeError: mine"),
         (("os.abort()",), "failed", "exit code -6"),
         (("__import__('ctypes').string_at(0)",), "failed", "exit code -11"),
-        (MUTE, "failed", "without a word (exit code 1)"),
+        (MUTE, "failed", "Mute: (its text cannot be shown: ValueError)"),
         ((*BOMB, "yield Step(ItemScores(np.ones(train.n_items)), bound=Bomb())"), "failed", "not 'Bomb'"),
         (NOISE, "failed", "what the cell sent cannot be read: UnpicklingError"),
         (("import threading", "threading.Thread(target=time.sleep, args=(60,)).start()"), "ok", ""),
