@@ -194,7 +194,7 @@ def run(
         All that is stored of the experiment, as tables.
     """
     conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
-    selection = Selection(_names(solver), _names(data), repetitions, seed, threads, full, trials)
+    selection = Selection(_names(solver), _names(data), repetitions, seed_of(seed), threads, full, trials)
     chosen = experiments.load(experiment, full) if isinstance(experiment, str) else experiment
     if not isinstance(chosen, Experiment):
         problem = f"the experiment is a {type(chosen).__name__}"

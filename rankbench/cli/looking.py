@@ -120,7 +120,7 @@ def table(
     Example: rankbench table peers-ratings --what trials
     """
     from rankbench.core.lines import show
-    from rankbench.core.texts import safe
+    from rankbench.core.texts import markdown_prose
     from rankbench.report.analysis.asked import asked_tables
     from rankbench.report.analysis.by_trials import by_trials_sheet, standings
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
@@ -157,7 +157,8 @@ def table(
     if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:
-        show("\n".join([to_markdown(wanted), *map(safe, (*failures(found), *notes(found), *definitions(found)))]))
+        lines = (*failures(found), *notes(found), *definitions(found))
+        show("\n".join([to_markdown(wanted), *map(markdown_prose, lines)]))
 
 
 def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:

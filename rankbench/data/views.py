@@ -381,7 +381,7 @@ def _check_numbers(name: str, raw: Array) -> None:
 
 def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
     if scipy.sparse.issparse(features):
-        _check_numbers("item_features", features.data)
+        _check_numbers("item_features", np.asarray(features.data))
         features = _own_csr(scipy.sparse.csr_array(features, dtype=np.float64))
         values = features.data
     else:

@@ -33,7 +33,7 @@ def relay(voices: Sequence[Connection]) -> threading.Thread:
 
 
 def _relay(voices: Sequence[Connection]) -> None:
-    numbers = dict(zip(voices, OUTPUTS, strict=True))
+    numbers = dict(zip(voices, OUTPUTS, strict=False))
     begun = dict.fromkeys(voices, b"")
     while begun:
         for voice in wait([*begun]):

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import TINY, ran
+from helpers import TINY, ran, tiny
 
 import rankbench
 from rankbench.core import regular
+from rankbench.core.errors import UserError
 from rankbench.records.store import ResultsFolder, with_digest
 
 pytestmark = pytest.mark.slow
@@ -140,3 +141,9 @@ def test_stored_files_have_one_door(folder):
     for path in sorted((Path(rankbench.__file__).parent / folder).glob("*.py")):
         found = [line for line in path.read_text().splitlines() if READERS.search(line) and "regular." not in line]
         assert len(found) == ELSEWHERE.get(f"{folder}/{path.name}", 0), found
+
+
+@pytest.mark.parametrize("name", ["", "..", "../outside", "/outside", "a\0b", "\ud800"])
+def test_an_experiment_whose_name_leads_out_of_its_folder_is_refused(name):
+    with pytest.raises(UserError, match="an experiment cannot be called"):
+        tiny(name=name)

@@ -65,7 +65,7 @@ class _Elements(HTMLParser):
     def handle_comment(self, data):
         self.others.append(data)
 
-    handle_decl = handle_pi = unknown_decl = handle_comment
+    handle_pi = unknown_decl = handle_comment
 
 
 def elements(html):
