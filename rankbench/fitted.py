@@ -331,6 +331,8 @@ def load(path: str | Path) -> Fitted:
 def _beside(model: Fitted) -> Arrays:
     """The arrays that stand in a file beside those of the model."""
     seen = () if model.seen is None else (model.seen.indptr, model.seen.items, model.seen.n_items)
+    for kind in _IDS:
+        _check_writable(kind, model._ids(kind))
     values = dict(zip(_SEEN, seen, strict=False)) | {_IDS["user"]: model.user_ids, _IDS["item"]: model.item_ids}
     return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
@@ -376,6 +378,8 @@ def _matrix(features: Any) -> Any:
     """Item features as a matrix of finite numbers."""
     try:
         sparse = scipy.sparse.issparse(features)
+        if np.iscomplexobj(features):
+            raise TypeError("complex numbers would be cut")
         found = scipy.sparse.csr_array(features, dtype=np.float64) if sparse else np.asarray(features, np.float64)
     except (ValueError, TypeError):
         raise UserError("the features are no numbers", remedy="give a matrix of numbers, a row per new item") from None
@@ -424,8 +428,15 @@ def _check_ids(kind: Kind, ids: Labels) -> None:
         return
     if ids.ndim != 1 or ids.dtype.kind not in "iuU" or not len(ids):
         raise UserError(f"{kind} ids are {ids.dtype}{list(ids.shape)}: they must be a vector of integers or text")
+    _check_writable(kind, ids)
     if len(np.unique(ids)) < len(ids):
         raise UserError(f"{kind} ids are not distinct")
+
+
+def _check_writable(kind: Kind, ids: Labels) -> None:
+    """Raise an error if an id is a text that no file can hold."""
+    if ids is not None and ids.dtype.kind == "U" and (wrong := soundness.first_unwritable(ids)) is not None:
+        raise UserError(f"{kind} id {wrong!r:.60} has a lone surrogate, which no file can hold")
 
 
 def _unknown(kind: Kind, asked: object, ids: npt.NDArray[Any]) -> UserError:

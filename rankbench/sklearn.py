@@ -153,7 +153,7 @@ def _fit(
         estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_min_samples=2
     )
     samples = np.arange(len(targets), dtype=np.int32)
-    view = Ratings(np.array([0, len(targets)]), samples, np.asarray(targets, np.float64), len(targets), table)
+    view = Ratings(np.array([0, len(targets)]), samples, np.asarray(targets), len(targets), table)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     estimator.model_ = fit(solver, view, steps=steps, seed=seed)
     estimator.solver_ = solver

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rankbench.api.experiments import Outcome, conditions_of, display_of
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
+from rankbench.core.streams import seed_of
+from rankbench.core.texts import html, safe
 from rankbench.own_data import REPETITIONS
 from rankbench.own_data.auditing import Audit, audited
 from rankbench.own_data.choosing import Wishes
@@ -36,10 +37,10 @@ class Answer(Outcome):
     experiment: str  # the text of the experiment file, for `rankbench run`
 
     def __repr__(self) -> str:
-        return "\n".join([to_markdown(self._sheet), f"{self.answer}.", *self.failures])
+        return "\n".join([to_markdown(self._sheet), safe(f"{self.answer}."), *map(safe, self.failures)])
 
     def _repr_html_(self) -> str:
-        told = "".join(f"<p>{escape(line)}</p>" for line in (f"{self.answer}.", *self.failures))
+        told = "".join(f"<p>{html(line)}</p>" for line in (f"{self.answer}.", *self.failures))
         return f"{self.frame.to_html(index=False)}{told}"
 
     @property
@@ -139,7 +140,7 @@ def on(
         with given.errors():
             choice = choice_for(given.name, wishes, materials)
         conditions = conditions_of(jobs, choice.limit if timeout is None else timeout, memory, _RERUN)
-        selection = Selection(seed=seed, threads=threads)
+        selection = Selection(seed=seed_of(seed), threads=threads)
         results = ResultsFolder(folder, lambda text: None)
         session = Session(results, selection, conditions, display=display_of(quiet, verbose))
         found = session.execute(session.prepared(experiment_of(choice), materials))

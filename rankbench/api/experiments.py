@@ -12,6 +12,8 @@ from rankbench.api.session import Display, Listening, Session
 from rankbench.api.terminal import Terminal
 from rankbench.core.brief import brief_table
 from rankbench.core.errors import UserError, unknown
+from rankbench.core.streams import seed_of
+from rankbench.core.texts import csv_frame, safe
 from rankbench.execution.isolation import Caps
 from rankbench.execution.retraining import best_of
 from rankbench.execution.run import Conditions, Tell, reruns
@@ -45,7 +47,7 @@ class Outcome:
 
     def __repr__(self) -> str:
         done = sum(entry.good is not None for entry in self.study.entries)
-        about = f"{self.study.name}: {done} of {len(self.study.entries)} cells ended well"
+        about = f"{safe(self.study.name)}: {done} of {len(self.study.entries)} cells ended well"
         skipped = "".join(f"skipped: {skip.text}\n" for skip in self.study.skips)
         return f"{about}\n{tables.to_markdown(tables.sheet(self.study))}{skipped}"
 
@@ -203,7 +205,9 @@ def run(
         All that is stored of the experiment, as tables.
     """
     conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
-    selection = Selection(_names(solver), _names(data), repetitions, seed, threads, full, trials, redraws(redraw))
+    selection = Selection(
+        _names(solver), _names(data), repetitions, seed_of(seed), threads, full, trials, redraws(redraw)
+    )
     chosen = experiments.load(experiment, full) if isinstance(experiment, str) else experiment
     if not isinstance(chosen, Experiment):
         problem = f"the experiment is a {type(chosen).__name__}"
@@ -303,7 +307,7 @@ def tune(
     kind = Tune(method=method, draws=draws)  # type: ignore[arg-type]  # which checks them
     wanted = replace(kind, space={solver: read_space(texts)}, trials=trials, metric=metric, validation=validation)
     conditions = conditions_of(jobs, timeout, memory, rerun)
-    selection = Selection(seed=seed, threads=threads)
+    selection = Selection(seed=seed_of(seed), threads=threads)
     given = handed(data, Path(out))
     with given.errors():
         chosen = alone(solver, named(given), split, wanted, Budget(steps, patience=patience))
@@ -438,7 +442,7 @@ def display_of(quiet: bool, verbose: bool = False, callback: Tell | None = None)
 
 def _folder(out: str | Path) -> ResultsFolder:
     """A folder of results; files in it that cannot be read are left out with a warning."""
-    return ResultsFolder(Path(out), lambda text: warnings.warn(text, stacklevel=4))
+    return ResultsFolder(Path(out), lambda text: warnings.warn(safe(text), stacklevel=4))
 
 
 def _outcomes(out: str | Path) -> list[Outcome]:
@@ -510,7 +514,7 @@ def _write(table: "pandas.DataFrame", path: Path) -> None:
         raise UserError(f"{path} is no name of a table's file", remedy="end it in .parquet or .csv")
     try:
         if path.suffix == ".csv":
-            table.to_csv(path, index=False)
+            csv_frame(table).to_csv(path, index=False)
         else:
             table.to_parquet(path, index=False)
     except ImportError:

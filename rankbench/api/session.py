@@ -12,6 +12,7 @@ import psutil
 from rankbench import experiments
 from rankbench.core.errors import UserError
 from rankbench.core.temporary import own_folder
+from rankbench.core.texts import error_text
 from rankbench.execution.run import Conditions, Run, Tell
 from rankbench.execution.workplace import Workplace
 from rankbench.experiments import Experiment
@@ -121,7 +122,7 @@ class Session:
                 self.display.complain(f"{experiment.name}: {error}")
                 yield None
             except Exception as error:  # a data set, a solver or a metric of the user's may raise anything
-                problem = f"{type(error).__name__}: {error}; all other experiments continue"
+                problem = f"{error_text(error)}; all other experiments continue"
                 self.display.complain(f"{experiment.name} stopped: {problem}")
                 yield None
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rankbench.core import lines
-from rankbench.core.errors import safe
+from rankbench.core.texts import safe
 from rankbench.execution.run import Event, Tell
 from rankbench.records.results import Result
 

@@ -60,7 +60,10 @@ def unpack(arrays: Mapping[str, Any], kinds: Mapping[str, type], prefix: str = "
 
 def as_kernels_take(values: npt.ArrayLike, dtype: npt.DTypeLike) -> Array:
     """The values as a contiguous array of this type at an address that C allows for it, copied only where needed."""
-    array = np.ascontiguousarray(values, dtype)
+    given = np.asarray(values)
+    if given.dtype.kind == "c":
+        raise UserError(f"the values are of type {given.dtype}: they must be real numbers")
+    array = np.ascontiguousarray(given, dtype)
     return array if array.flags.aligned else array.copy()
 
 

@@ -10,6 +10,7 @@ from rankbench.arrays.npz import Array
 from rankbench.core.errors import UserError
 
 Type = type[np.generic] | None  # of the elements; None: any
+_SURROGATES = (0xD800, 0xDFFF)  # the first and the last code of a half of a character
 
 
 def numbers(name: str, array: object, *shape: int | None) -> tuple[int, ...]:
@@ -44,6 +45,16 @@ def features(
         return numbers(name, matrix, rows, columns)
     numbers(f"{name}.data", matrix.data, None)
     return _fitting(name, matrix.shape, (rows, columns))
+
+
+def first_unwritable(texts: Array) -> str | None:
+    """The first of these texts with a lone surrogate, half of a character that no UTF-8 file can hold, or None."""
+    letters = np.ascontiguousarray(texts, texts.dtype.newbyteorder("=")).view(np.uint32)
+    if not letters.size or letters.max() < _SURROGATES[0]:
+        return None
+    rows = letters.reshape(len(texts), -1)
+    wrong = ((rows >= _SURROGATES[0]) & (rows <= _SURROGATES[1])).any(axis=1)
+    return str(texts[np.argmax(wrong)]) if wrong.any() else None
 
 
 def _ids(name: str, array: object, size: int, shape: tuple[int | None, ...], dtype: Type) -> Array:

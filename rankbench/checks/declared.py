@@ -7,6 +7,7 @@ from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.checks.material import Subject, accepted, course
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import UserError
+from rankbench.core.texts import error_text
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.names import settings_of
 
@@ -43,7 +44,7 @@ def keeps_after_pickling(record: Any) -> Finding:
     try:
         back = pickle.loads(pickle.dumps(record))
     except Exception as error:  # a user's class may raise anything
-        problem = f"cannot be pickled: {type(error).__name__}: {error}"
+        problem = f"cannot be pickled: {error_text(error)}"
         return failed(name, problem, "keep numbers and texts as settings, and make everything else where it is used")
     if back != record:
         return failed(name, "is another one after pickling", "let equal settings make equal records")

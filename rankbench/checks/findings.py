@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from rankbench.core.errors import safe
+from rankbench.core.texts import safe
 
 Outcome = Literal["passed", "failed", "not applicable"]
 

@@ -17,6 +17,7 @@ from rankbench.checks.material import Subject
 from rankbench.core.contract import NeedsMore
 from rankbench.core.errors import UserError
 from rankbench.core.system import descendants, kill
+from rankbench.core.texts import error_text
 from rankbench.execution.isolation import forked, server
 from rankbench.names import Named
 from rankbench.names.user_lines import own_line
@@ -125,7 +126,7 @@ def looked(name: str, record: object) -> Finding:
     try:
         return kit.checks[name](kit.subject(record))
     except Exception as error:  # a user's class may raise anything
-        text = f"{type(error).__name__}: {error}"
+        text = error_text(error)
         remedy = next((remedy for word, remedy in kit.hints.items() if word in text), _REMEDY)
         return failed(name, text, remedy, own_line(error))
 

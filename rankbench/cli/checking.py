@@ -7,7 +7,7 @@ import typer
 
 from rankbench.cli import completion
 from rankbench.cli.exit_codes import FAILED, OK
-from rankbench.cli.options import option, seconds_of
+from rankbench.cli.options import option, seconds_of, seed_option
 from rankbench.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def check(
         str, option("--metric", "METRIC", "What to measure on it.", completion.metrics)
     ] = "pairwise-error",
     steps: Annotated[int, option("--steps", "N", "Steps of that training.")] = 20,
-    seed: Annotated[int, option("--seed", "N", "Decides the splits that are tried on a file.")] = 0,
+    seed: Annotated[int, seed_option("Decides the splits that are tried on a file.")] = 0,
 ) -> None:
     """Check a solver (determinism, threads, scores ...), a metric (limits, ties ...), or a file of ratings or pairs.
 
@@ -150,6 +150,7 @@ def _profile(cell: "Cell", materials: "Materials") -> int:
 def _debug(cell: "Cell", materials: "Materials") -> int:
     """Run a cell here; an exception is printed with its own line and opens the debugger. The exit code."""
     import pdb
+    import sys
     import traceback
 
     from rankbench.core.lines import show
@@ -159,7 +160,7 @@ def _debug(cell: "Cell", materials: "Materials") -> int:
     try:
         points, _ = run_here(cell, materials)
     except Exception as error:  # a solver may raise anything
-        traceback.print_exc()
+        show(traceback.format_exc().rstrip(), sys.stderr)
         show(with_own_line(error))
         pdb.post_mortem(error.__traceback__)
         return FAILED

@@ -125,6 +125,8 @@ def table(
 
     Example: rankbench table peers-ratings --what trials
     """
+    from rankbench.core.lines import show
+    from rankbench.core.texts import markdown_prose
     from rankbench.report.analysis.asked import asked_tables
     from rankbench.report.analysis.by_trials import by_trials_sheet, standings
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
@@ -168,11 +170,13 @@ def table(
         sys.stdout.write(to_latex(wanted))
     else:
         legend = [LEGEND] if what == "variance" else definitions(found)
-        sys.stdout.write("\n".join([to_markdown(wanted), *failures(found), *notes(found), *legend, ""]))
+        lines = (*failures(found), *notes(found), *legend)
+        show("\n".join([to_markdown(wanted), *map(markdown_prose, lines)]))
 
 
 def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
     """Print the tables that an experiment asks for."""
+    from rankbench.core.lines import show
     from rankbench.report.render.tables import timing_notes, to_latex, to_markdown
 
     if not tables:
@@ -183,7 +187,7 @@ def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_la
         sys.stdout.write("\n".join(one.to_csv(found) if as_csv else to_latex(one.sheet) for one in tables))
         return
     for one in tables:
-        sys.stdout.write("\n".join([to_markdown(one.sheet), *timing_notes(found), one.legend, ""]))
+        show("\n".join([to_markdown(one.sheet), *timing_notes(found), one.legend]))
 
 
 def compare(

@@ -10,6 +10,7 @@ import typer
 
 from rankbench.cli import completion
 from rankbench.core.errors import UserError
+from rankbench.core.streams import checked_seed
 
 if TYPE_CHECKING:
     from rankbench.execution.run import Conditions
@@ -25,6 +26,11 @@ _JOBS = 1024  # each job is a thread of this process, and three processes
 def option(short: str, metavar: str | None, text: str, names: Callable[[str], list[str]] | None = None) -> Any:
     """A command-line option with names like `-q/--quiet`, a placeholder, a help text, and names to complete."""
     return typer.Option(*short.split("/"), metavar=metavar, help=text, autocompletion=names)
+
+
+def seed_option(text: str) -> Any:
+    """The option of a seed, which is checked before anything else is done."""
+    return typer.Option("--seed", metavar="N", help=text, callback=lambda seed: checked_seed(seed, "--seed"))
 
 
 Names = Annotated[
@@ -54,7 +60,7 @@ Repetitions = Annotated[int | None, option("-r/--repetitions", "REPS", "Repetiti
 Redraw = Annotated[
     str, option("--redraw", "SOURCES", "What a repetition draws anew, of splits,search,start; the rest is held.")
 ]
-Seed = Annotated[int, option("--seed", "N", "Random seed of data, splits and solvers.")]
+Seed = Annotated[int, seed_option("Random seed of data, splits and solvers.")]
 Jobs = Annotated[int, option("-j/--jobs", "JOBS", "Cells to run at a time; times that this disturbs are marked.")]
 Threads = Annotated[int, option("--threads", "N", "Threads of each solver.")]
 Timeout = Annotated[str, option("--timeout", "10m", "Time limit of a cell: 30s, 10m, 2h, or none.")]

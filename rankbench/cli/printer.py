@@ -17,8 +17,8 @@ from rich.progress import (
 from rich.table import Table
 
 from rankbench.checks.findings import Finding
-from rankbench.core.errors import safe
 from rankbench.core.lines import show
+from rankbench.core.texts import safe
 from rankbench.report.render.tables import Sheet, to_markdown
 
 _INDENT = 7  # of the lines below the first one of what is folded
@@ -29,7 +29,7 @@ def show_sheet(title: str, sheet: Sheet) -> None:
     """Print a table: drawn on a terminal, as Markdown in a pipe."""
     console = Console()
     if not console.is_terminal:
-        show(f"{title}\n\n{to_markdown(sheet)}")
+        show(f"{safe(title)}\n\n{to_markdown(sheet)}")
         return
     table = Table(title=escape(safe(title)), title_justify="left")
     for heading, numeric in zip(sheet.headings, sheet.numeric, strict=True):

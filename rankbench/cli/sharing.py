@@ -224,9 +224,11 @@ def recommend(
 
 def _write_csv(blocks: "Iterator[pandas.DataFrame]", file: "TextIO") -> int:
     """Write tables that follow each other as one CSV with a header; returns the number of rows."""
+    from rankbench.core.texts import csv_frame
+
     rows = 0
     for number, block in enumerate(blocks):
-        block.to_csv(file, index=False, header=number == 0, lineterminator="\n")
+        csv_frame(block).to_csv(file, index=False, header=number == 0, lineterminator="\n")
         rows += len(block)
     return rows
 

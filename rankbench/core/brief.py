@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
-from html import escape
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from rankbench.core.contract import Dataclass
+from rankbench.core.texts import html
 
 Facts = Iterable[tuple[str, str]]  # names and values
 
@@ -25,15 +25,15 @@ def brief_html(record: Dataclass) -> str:
 
 def as_html(title: str, facts: Facts) -> str:
     """An HTML table with a title and a row for each fact."""
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts)
-    return f"<table><caption>{escape(title)}</caption><tbody>{rows}</tbody></table>"
+    rows = "".join(f"<tr><th>{html(name)}</th><td>{html(value)}</td></tr>" for name, value in facts)
+    return f"<table><caption>{html(title)}</caption><tbody>{rows}</tbody></table>"
 
 
 def brief_table(title: str, headings: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     """An HTML table with a title, a row of headings and a row for each line."""
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line) + "</tr>" for line in lines)
-    return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    head = "".join(f"<th>{html(heading)}</th>" for heading in headings)
+    rows = "".join("<tr>" + "".join(f"<td>{html(text)}</td>" for text in line) + "</tr>" for line in lines)
+    return f"<table><caption>{html(title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _facts(record: Dataclass) -> list[tuple[str, str]]:

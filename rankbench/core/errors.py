@@ -1,17 +1,11 @@
-"""The exception for mistakes that a user can fix, and texts of others made safe to show."""
+"""The exception for mistakes that a user can fix."""
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
 OTHER_FOLDER = "choose another folder with --out"  # the remedy where results cannot be written at all
 MAKE_ROOM = "make room and run the same command again"  # the remedy for a disk that is full
-
-LONGEST = 4096  # characters of a text of others, such as a solver's error, that are shown
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufff9-\ufffb]"
-)
 
 
 class UserError(ValueError):
@@ -56,24 +50,3 @@ def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> Use
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(names)}"
     return UserError(f"unknown {kind} {name!r}", remedy=hint + (f" ({remedy})" if remedy else ""))
-
-
-def visible(text: str) -> str:
-    """The text on one line, with characters that cannot be seen or would control a terminal shown by their codes.
-
-    These control a terminal, break a line or change the direction of writing, such as `\\x1b`.
-    """
-    return _UNSEEN.sub(lambda found: _code(found[0]), text)
-
-
-def safe(text: str, most: int = LONGEST) -> str:
-    """A text of others as one line that is safe to show everywhere, cut after `most` characters."""
-    cut = f" ... ({len(text) - most:,} more characters)" if len(text) > most else ""
-    return visible(text[:most]) + cut
-
-
-def _code(letter: str) -> str:
-    """A character as Python writes it in a text."""
-    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(letter) or (
-        f"\\x{ord(letter):02x}" if ord(letter) < 256 else f"\\u{ord(letter):04x}"
-    )

@@ -1,13 +1,14 @@
 """Printing plain lines. This imports little, so that it also works where kernels cannot be imported."""
 
 import sys
+from typing import TextIO
 
-from rankbench.core.errors import LONGEST, safe, visible
+from rankbench.core.texts import LONGEST, safe, visible
 
 
-def show(text: str) -> None:
-    """Print plain text on standard output, line by line, without markup, colours or line wrapping."""
-    sys.stdout.write("".join(f"{visible(line)}\n" for line in text.split("\n")))
+def show(text: str, to: TextIO | None = None) -> None:
+    """Print plain text, by default on standard output, line by line, without markup, colours or line wrapping."""
+    (to or sys.stdout).write("".join(f"{visible(line)}\n" for line in text.split("\n")))
 
 
 def complain(text: str) -> None:

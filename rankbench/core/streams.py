@@ -22,6 +22,13 @@ def stream(seed: int, *names: object) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
 
 
+def checked_seed(seed: int, name: str = "seed") -> int:
+    """The seed, or an error if it is below 0, which an experiment's seed cannot be either."""
+    if seed < 0:
+        raise UserError(f"{name}={seed} is out of range: must be at least 0")
+    return seed
+
+
 def seed_of(seed: int, rng: RNG = None) -> int:
     """The seed that a call with these arguments means: `rng` if it is given, else `seed`.
 
@@ -30,9 +37,10 @@ def seed_of(seed: int, rng: RNG = None) -> int:
     if rng is not None and seed != 0:
         raise UserError("seed and rng say the same thing", remedy="give only one of them")
     given: Any = seed if rng is None else rng
+    name = "seed" if rng is None else "rng"
     if not isinstance(given, bool):
         try:
-            return index(given)
+            return checked_seed(index(given), name)
         except TypeError:
             pass
         if rng is not None:
@@ -40,6 +48,5 @@ def seed_of(seed: int, rng: RNG = None) -> int:
                 return int(np.random.default_rng(rng).integers(2**62))
             except (TypeError, ValueError):
                 pass
-    name = "seed" if rng is None else "rng"
     kinds = "a whole number" if rng is None else "a whole number or a numpy.random.Generator"
     raise UserError(f"{name}={given!r:.60} is not valid", remedy=f"give {kinds}")

@@ -6,6 +6,7 @@ import numpy as np
 
 from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
+from rankbench.core.texts import error_text
 from rankbench.data.origins import Generated, Origin
 from rankbench.data.views import View
 from rankbench.names import Named, Registry
@@ -73,7 +74,7 @@ def load(name: str | Named, seed: int = 0, repetition: int = 0) -> View:
     except UserError:
         raise
     except Exception as error:  # a user's own data set may raise anything
-        problem = f"data set {named.written!r} cannot be read: {type(error).__name__}: {error}"
+        problem = f"data set {named.written!r} cannot be read: {error_text(error)}"
         raise UserError(problem) from error
 
 

@@ -18,6 +18,7 @@ from rankbench.data.views import Comparisons, Ratings, View
 if TYPE_CHECKING:
     import pandas
 
+_REAL = "make it real numbers"
 _RATED, _COMPARED, _TIME = ("user", "item", "rating"), ("user", "better", "worse"), "timestamp"
 
 
@@ -63,6 +64,8 @@ def with_features(view: View, table: Any) -> View:
     if wrong := [name for name in table.columns if not pandas.api.types.is_numeric_dtype(table[name].dtype)]:
         remedy = "make it numbers: pandas.get_dummies(features)"
         raise UserError(f"the feature {wrong[0]!r} is of type {table[wrong[0]].dtype}", remedy=remedy)
+    if wrong := [name for name in table.columns if pandas.api.types.is_complex_dtype(table[name].dtype)]:
+        raise UserError(f"the feature {wrong[0]!r} is of type {table[wrong[0]].dtype}", remedy=_REAL)
     names = np.array([str(name) for name in table.columns])
     return replace(view, item_features=table.to_numpy(np.float64)[places], feature_names=names)
 
@@ -71,6 +74,8 @@ def from_matrix(matrix: Any) -> Ratings:
     """The ratings in a sparse matrix with a row for each user and a column for each item; stored zeros are ratings."""
     rows = scipy.sparse.csr_array(matrix)
     rows.sum_duplicates()
+    if rows.dtype.kind not in "biuf":
+        raise UserError(f"the ratings in the matrix are of type {rows.dtype}", remedy=_REAL)
     return Ratings(
         rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64), rows.shape[1]
     )
@@ -151,6 +156,8 @@ def _values(column: "pandas.Series[Any]") -> Floats:
     _refuse_missing(column, "rating")
     if not types.is_numeric_dtype(column.dtype):
         raise UserError(f"the rating is of type {column.dtype}", remedy=f"make it numbers: {_as(column, 'float')}")
+    if types.is_complex_dtype(column.dtype):
+        raise UserError(f"the rating is of type {column.dtype}", remedy=_REAL)
     return column.to_numpy(np.float64)
 
 

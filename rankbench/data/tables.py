@@ -474,6 +474,8 @@ def unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
     if len(text) > _LONGEST_ID:
         return f"has {len(text):,} characters: at most {_LONGEST_ID:,} are allowed"
     if kind == "text":
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            return "has a lone surrogate, which no file can hold"
         return "is empty" if not text else "holds a zero byte" if "\x00" in text else None
     return _not_a_number(text) if kind == "number" else _not_whole(text)
 

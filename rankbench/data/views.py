@@ -10,6 +10,7 @@ import scipy.sparse
 
 from rankbench.arrays.mapped import PIECE, Pile, pieces, put_aside
 from rankbench.arrays.npz import LARGEST, Array, Arrays, is_sealed, sealed, unpack
+from rankbench.arrays.soundness import first_unwritable
 from rankbench.core.brief import Facts, as_html
 from rankbench.core.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.core.errors import UserError
@@ -327,6 +328,9 @@ def _checked_labels(name: str, labels: Labels, size: int | None) -> Labels:
     column = np.asarray(labels)
     if column.ndim != 1 or column.dtype.kind not in "iuU" or len(column) != size:
         raise UserError(f"{name} must be a vector of {size} integers or texts, not {column.dtype}{list(column.shape)}")
+    if column.dtype.kind == "U" and not is_sealed(column) and (wrong := first_unwritable(column)) is not None:
+        problem = f"{name} holds {wrong!r:.60}, with a lone surrogate, which no file can hold"
+        raise UserError(problem, remedy="repair the text where it was decoded")
     return _own(column, column)
 
 
@@ -377,6 +381,7 @@ def _check_numbers(name: str, raw: Array) -> None:
 
 def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
     if scipy.sparse.issparse(features):
+        _check_numbers("item_features", np.asarray(features.data))
         features = _own_csr(scipy.sparse.csr_array(features, dtype=np.float64))
         values = features.data
     else:

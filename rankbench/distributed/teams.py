@@ -16,6 +16,7 @@ from typing import Any, Literal
 import psutil
 
 from rankbench.core.contract import Sums
+from rankbench.core.texts import error_text
 from rankbench.distributed.channels import (
     Address,
     Blob,
@@ -270,7 +271,7 @@ def _portable(error: Exception) -> Exception:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
+        return RuntimeError(error_text(error))
     return error
 
 

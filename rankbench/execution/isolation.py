@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -17,8 +17,10 @@ from typing import cast
 
 from rankbench.core.system import busy_seconds, descendants, exceed, kill, kill_group
 from rankbench.core.temporary import own_sockets
+from rankbench.core.texts import error_text
 from rankbench.execution import supervisor
 from rankbench.execution.supervisor import Exit
+from rankbench.execution.voices import OUTPUTS, relay
 from rankbench.execution.worker import Ended, Task, ended_early
 from rankbench.records.results import Point
 
@@ -61,6 +63,7 @@ class _Running:
     lifeline: Connection  # the supervisor ends the cell when this is closed
     verdict: Connection  # from the supervisor: how the solver's process ended
     home: Connection  # from the solver's process: points of the curve, then the last message
+    voice: threading.Thread  # which writes out what the solver prints
     started: float
     clocks: _Clocks
 
@@ -114,9 +117,12 @@ def _start(context: ForkServerContext, task: Task) -> _Running:
     theirs, lifeline = context.Pipe(duplex=False)
     verdict, judge = context.Pipe(duplex=False)
     home, away = context.Pipe(duplex=False)
-    with theirs, judge, away:
-        process = forked(context, supervisor.supervise, (theirs, judge, away, task))
-    return _Running(process, lifeline, verdict, home, started, _clocks())
+    heard, voices = zip(*(context.Pipe(duplex=False) for _ in OUTPUTS), strict=True)
+    with theirs, judge, away, ExitStack() as ours:
+        for voice in voices:
+            ours.enter_context(voice)
+        process = forked(context, supervisor.supervise, (theirs, judge, away, replace(task, voices=voices)))
+    return _Running(process, lifeline, verdict, home, relay(heard), started, _clocks())
 
 
 def _begin(process: ForkServerProcess) -> None:
@@ -191,7 +197,7 @@ def _received(home: Connection) -> Point | Ended | None:
     except (EOFError, OSError):
         return None
     except Exception as error:  # a message may contain a solver's own objects, and unpickling them may raise anything
-        return ended_early("failed", f"what the cell sent cannot be read: {type(error).__name__}: {error}")
+        return ended_early("failed", f"what the cell sent cannot be read: {error_text(error)}")
     if not isinstance(message, Point | Ended):  # a solver has written into the pipe
         return ended_early("failed", f"the cell sent a {type(message).__name__}, which is not a valid message")
     return message
@@ -207,6 +213,7 @@ def _end(cell: _Running) -> Exit | None:
         verdict = _verdict(cell.verdict)
         if verdict is None:
             _kill_all(cell.guard)
+    cell.voice.join(_LEAVE)
     return verdict
 
 

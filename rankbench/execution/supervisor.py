@@ -22,6 +22,7 @@ from typing import NoReturn
 
 from rankbench.core.system import adopt_orphans, cpu_seconds, descendants, end_with_parent, kill, own_group
 from rankbench.execution import worker
+from rankbench.execution.voices import speak_through
 from rankbench.execution.worker import Task
 
 _GUARD_DIED = SIGUSR1  # what the supervisor gets when its guard dies
@@ -48,7 +49,7 @@ def supervise(lifeline: Connection, verdict: Connection, home: Connection, task:
     guard = os.getpid()
     supervisor = os.fork()
     if supervisor:
-        for end in (lifeline, verdict, home):
+        for end in (lifeline, verdict, home, *task.voices):
             end.close()
         _guard(supervisor)
     _supervise(guard, lifeline, verdict, home, task)  # pragma: no cover: after a fork, coverage sees only later calls
@@ -65,7 +66,8 @@ def _supervise(guard: int, lifeline: Connection, verdict: Connection, home: Conn
             end.close()
         _train(supervisor, home, task)
         return
-    home.close()
+    for end in (home, *task.voices):
+        end.close()
     try:
         _judge(solver, guard, lifeline, verdict)
     except OSError:  # pragma: no cover: the driver died in the moment before the verdict
@@ -79,6 +81,7 @@ def _train(supervisor: int, home: Connection, task: Task) -> None:
     end_with_parent(SIGKILL)
     if os.getppid() != supervisor:
         os._exit(1)  # pragma: no cover: the supervisor died in the moment before the death signal was set
+    speak_through(task.voices)
     multiprocessing.set_start_method(None, force=True)  # back to the platform's default for the solver
     worker.main(home, task)
 

@@ -11,7 +11,7 @@ import numpy as np
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Model, Solver, Step
 from rankbench.core.errors import UserError
-from rankbench.core.streams import stream
+from rankbench.core.streams import seed_of, stream
 from rankbench.data.views import Ratings, View, offer
 from rankbench.experiments import Budget
 from rankbench.names import checked_threads
@@ -103,7 +103,7 @@ def trained(
     After each step the listener is told of it, off the clock, and ends the training by returning True.
     """
     threads = checked_threads(threads)  # built-in solvers check it themselves, but a user's solver may not
-    rng = stream(seed, "fit", type(solver).__name__)
+    rng = stream(seed_of(seed), "fit", type(solver).__name__)
     checkpoint = None
     with one_blas_thread():
         for checkpoint in checkpoints(solver.steps(offer(solver, train), rng, threads), budget):

@@ -29,8 +29,9 @@ from rankbench.core.contract import (
     Solver,
     Step,
 )
-from rankbench.core.errors import LONGEST, UserError
+from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
+from rankbench.core.texts import LONGEST
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
@@ -55,6 +56,7 @@ class Task:
     start: Path | None = None  # the file of the model to start from
     followed: bool = False  # whether another trial starts from this one's model
     team: Entrance | None = None  # the processes that hold the parts of the users, if the solver has partitions
+    voices: tuple[Connection, ...] = ()  # where the solver's process prints: its standard output and standard error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +87,8 @@ def main(home: Connection, task: Task) -> None:
             raise  # this is a process that the solver forked: its end is not the end of the cell
         try:
             home.send(_failure(error))
-        except BrokenPipeError:
-            os._exit(1)  # the driver has closed its end of the pipe
+        except OSError:
+            os._exit(1)  # the driver has closed its end of the pipe, or the solver has closed this one
 
 
 def _failure(error: BaseException) -> Ended:

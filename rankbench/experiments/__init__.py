@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from rankbench.core.errors import UserError, unknown
 from rankbench.core.regular import content
+from rankbench.core.texts import is_file_name
 from rankbench.experiments.costs import Growth, Rivals, read_patterns
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
@@ -150,6 +151,9 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check(self)
+        if not is_file_name(self.name):
+            problem = f"an experiment cannot be called {self.name!r:.60}, as its files have this name"
+            raise UserError(problem, subject="Experiment", remedy="take letters, digits and dashes")
         if self.growth and self.figure.kind != "growth":
             problem = f"[[growth]] needs [figure] kind=growth, not kind={self.figure.kind}"
             raise UserError(problem, subject="Experiment")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, SupportsIndex, Union, get_args, get_
 
 from rankbench.core.contract import Dataclass
 from rankbench.core.errors import UserError, unknown
+from rankbench.core.texts import error_words
 from rankbench.names.grammar import show_value
 
 _BOOLEANS: Mapping[object, bool] = {"true": True, "false": False}
@@ -104,7 +105,7 @@ def build(cls: type, settings: Mapping[str, Any], name: str) -> Any:
     except UserError as error:
         raise error.within(name, instead_of=cls.__name__) from None
     except TypeError as error:
-        raise UserError(str(error), subject=name) from None
+        raise UserError(error_words(error), subject=name) from None
 
 
 def check(record: Dataclass) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rankbench.core.errors import UserError, unknown
 from rankbench.core.regular import opened
+from rankbench.core.texts import error_text
 
 PREFIX = "rankbench_user_"  # of the names of the modules that users' files become
 DIGITS = 16  # how many digits of a SHA-256 an identity contains
@@ -89,4 +90,4 @@ def _run(file: Path, path: str, name: str) -> None:
         del sys.modules[name]
         if not isinstance(error, Exception | SystemExit):
             raise
-        raise UserError(f"cannot import {path}: {type(error).__name__}: {error}") from error
+        raise UserError(f"cannot import {path}: {error_text(error)}") from error

@@ -4,6 +4,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from rankbench.core.texts import error_text
 from rankbench.names.user_files import PREFIX
 
 _SHOWN = 120  # characters of a line that are shown
@@ -23,5 +24,5 @@ def own_line(error: BaseException) -> str:
 def with_own_line(error: BaseException) -> str:
     """The class and text of an error, with the line of the user's own file that it came from."""
     line = own_line(error)
-    text = f"{type(error).__name__}: {error}"
+    text = error_text(error)
     return f"{text} ({line})" if line else text

@@ -13,6 +13,7 @@ import numpy as np
 from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
+from rankbench.core.streams import seed_of
 from rankbench.data import load
 from rankbench.data.building import numbered
 from rankbench.data.sources.csv_pairs import OwnPairs
@@ -80,6 +81,7 @@ Check = Callable[[Subject], Finding]
 def audited(text: str, seed: int = 0) -> Audit:
     """The audit of the file or data set that a user named; data that cannot be read is a finding, not an error."""
     data = data_named(text)
+    seed = seed_of(seed)
     if remedy := data.record.origin.missing():
         raise UserError(remedy)
     try:

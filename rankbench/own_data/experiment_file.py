@@ -6,6 +6,7 @@ from hashlib import sha256
 from textwrap import wrap
 
 from rankbench import experiments
+from rankbench.core.texts import file_part
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Range
 from rankbench.names import STEPS as LARGEST
@@ -24,7 +25,7 @@ def name_of(choice: Choice) -> str:
     short = without_folder(choice.data.name).rpartition(":")[2]
     given = (f"{name}-{without_folder(str(value))}" for name, value in choice.data.given if name != "path")
     named = "-".join([short.partition(".")[0] or "data", *given])
-    text = "on-" + "".join(letter if letter.isalnum() else "-" for letter in named)
+    text = f"on-{file_part(named, kept='')}"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}-{sha256(named.encode()).hexdigest()[:8]}"
 
 

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Annotated, Literal, get_args
 
 from rankbench.core.contract import Determinism
-from rankbench.core.errors import safe, unknown
+from rankbench.core.errors import unknown
+from rankbench.core.texts import safe
 from rankbench.experiments import Budget
 from rankbench.metrics import Metric, metric, own_metric
 from rankbench.names import (

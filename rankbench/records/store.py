@@ -30,6 +30,7 @@ from rankbench.arrays.npz import Arrays, read_npz, write_npz
 from rankbench.core import regular
 from rankbench.core.errors import MAKE_ROOM, OTHER_FOLDER, UserError, writing_to
 from rankbench.core.leftovers import HeldFolder, remove_left_behind, replacing
+from rankbench.core.texts import file_part
 from rankbench.names import without_folder
 from rankbench.records.cells import Cell
 from rankbench.records.claims import Claims
@@ -283,9 +284,7 @@ def name_of_plan(plan: Plan) -> str:
 
 
 def _stem(cell: Cell) -> str:
-    named = without_folder(cell.solver.name)
-    plain_name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in named)
-    return f"{plain_name}-{cell.key[:16]}"
+    return f"{file_part(without_folder(cell.solver.name))}-{cell.key[:16]}"
 
 
 def beside_name(result: Result) -> str:

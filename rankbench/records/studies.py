@@ -7,7 +7,7 @@ from math import isnan
 from types import MappingProxyType
 
 from rankbench.core.contract import Determinism
-from rankbench.core.errors import safe
+from rankbench.core.texts import safe
 from rankbench.experiments import Experiment
 from rankbench.names import (
     Named,

@@ -18,10 +18,10 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import rankbench
 from rankbench.core.errors import UserError
+from rankbench.core.texts import address, markdown, markdown_prose
 from rankbench.names import Named, without_folder
 from rankbench.names.user_files import is_from_file
 from rankbench.records.archive import METADATA, RESULTS, sha256_of
@@ -140,9 +140,9 @@ def _is_own(named: Named) -> bool:
 
 def _readme(study: Study) -> str:
     """How to open the archive, in a few lines."""
-    return f"""# {study.name}: {study.experiment.title}
+    return f"""# {markdown(f"{study.name}: {study.experiment.title}")}
 
-{study.experiment.about.strip()}
+{markdown_prose(study.experiment.about.strip())}
 
 `page.html` shows the tables and figures; `table.csv` has every number. With rankbench {rankbench.__version__} or later:
 
@@ -163,7 +163,7 @@ def _metadata(study: Study, plan: Plan, files: Files, licence: str) -> Node:
     root = {
         "@id": "./", "@type": "Dataset", "name": f"{study.name}: {study.experiment.title}",
         "description": study.experiment.about.strip() or study.experiment.title, "datePublished": published,
-        "license": licence, "hasPart": [{"@id": _address(name)} for name in sorted(files)],
+        "license": licence, "hasPart": [{"@id": address(name)} for name in sorted(files)],
         "mentions": [{"@id": "#run"}, *({"@id": one} for one in data)],
     }  # fmt: skip
     head = {
@@ -187,7 +187,7 @@ def _file(name: str, content: bytes | Path) -> Node:
     """A file's entity."""
     size = len(content) if isinstance(content, bytes) else content.stat().st_size
     return {
-        "@id": _address(name), "@type": "File", "name": name.rpartition("/")[2], "description": _described(name),
+        "@id": address(name), "@type": "File", "name": name.rpartition("/")[2], "description": _described(name),
         "contentSize": str(size), "encodingFormat": _FORMATS[Path(name).suffix], "sha256": sha256_of(content),
     }  # fmt: skip
 
@@ -218,7 +218,3 @@ def _origin(data: Named) -> dict[str, str]:
         return {"description": "A data set of the author's own"}
     origin = data.record.origin
     return {"description": f"{origin.size}; {origin.home}", "license": origin.licence}
-
-
-def _address(name: str) -> str:
-    return quote(name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from rankbench.core.errors import safe
+from rankbench.core.texts import safe
 from rankbench.records.cells import skip_lines
 from rankbench.records.studies import Study
 from rankbench.report.analysis.asked import asked_tables

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from rankbench.core.errors import safe
+from rankbench.core.texts import safe
 from rankbench.records.studies import Study
 from rankbench.report.analysis.durations import Duration
 from rankbench.report.analysis.ranks import Ranks
@@ -70,5 +70,5 @@ def by_paper(sections: Sequence[Of]) -> Mapping[str, list[Of]]:
     """The sections, or their pieces, grouped by paper, which is the first word of their names."""
     papers: dict[str, list[Of]] = {}
     for one in sections:
-        papers.setdefault(one.name.partition("-")[0], []).append(one)
+        papers.setdefault(one.name.partition("-")[0] or one.name, []).append(one)
     return papers

@@ -10,6 +10,7 @@ from pathlib import Path
 from rankbench import experiments
 from rankbench.core.errors import UserError
 from rankbench.core.regular import opened
+from rankbench.core.texts import address, error_text, markdown
 from rankbench.records.store import ResultsFolder, Store, Warn, write_text
 from rankbench.records.studies import Study
 from rankbench.report import pieces
@@ -107,7 +108,7 @@ def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
     except OSError:
         raise
     except Exception as error:
-        problem = f"{name} cannot be shown whole: {type(error).__name__}: {error}"
+        problem = f"{name} cannot be shown whole: {error_text(error)}"
         warn(problem)
         return piece_of(Section(study, name, None, problem), page)
     if not _unreadable(wanted.run.store, study) and _made_of(wanted.run, name, page) == wanted.made_of:
@@ -156,7 +157,7 @@ def _files(section: Section) -> Iterator[str]:
 def _write_pages(made: Sequence[Piece], folder: Path, page: bool) -> Path:
     """Write the Markdown pages and, if `page`, the HTML pages; returns the path of the main page."""
     for paper, members in by_paper(made).items():
-        title = f"# {members[0].origin}\n\n"
+        title = f"# {markdown(members[0].origin)}\n\n"
         write_text(folder / f"{paper}.md", title + "\n".join(piece.markdown for piece in members))
     write_text(folder / "differences.md", differences_page(made))
     write_text(folder / "README.md", _index(made))
@@ -182,10 +183,11 @@ def _head(path: Path) -> str:
 def _index(made: Sequence[Piece]) -> str:
     lines = ["# The reproduction as last run", "", *_scores(made)]
     for paper, members in by_paper(made).items():
-        lines.append(f"- [{members[0].origin}]({paper}.md)")
-        lines += [f"  - [{one.title}]({paper}.md#{one.name})" for one in members]
+        page = address(f"{paper}.md")
+        lines.append(f"- [{markdown(members[0].origin)}]({page})")
+        lines += [f"  - [{markdown(one.title)}]({page}#{address(one.name)})" for one in members]
     lines += ["", "[Every published number beside the measured one](differences.md), with the reasons of differences."]
-    lines += ["", *_durations(made), "Measured on:", "", *(f"- {line}" for line in _made_on(made)), ""]
+    lines += ["", *_durations(made), "Measured on:", "", *(f"- {markdown(line)}" for line in _made_on(made)), ""]
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ import rankbench
 from rankbench.checks.findings import Finding, failed, not_applicable
 from rankbench.core import regular
 from rankbench.core.leftovers import HELD
+from rankbench.core.texts import error_text
 from rankbench.records.archive import METADATA, RESULTS, SIGNATURE
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import DIGESTS
@@ -23,7 +24,7 @@ def of_archive(folder: Path, store: Store, plan: Plan, study: Study) -> Iterator
     try:
         derived = files_of(store, plan, study, licence)
     except Exception as error:  # changed results may break anything that is made of them
-        yield failed("archive", f"its page and its tables cannot be made again: {type(error).__name__}: {error}", "")
+        yield failed("archive", f"its page and its tables cannot be made again: {error_text(error)}", "")
         return
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for name in sorted(present - {HELD, SIGNATURE}):

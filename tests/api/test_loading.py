@@ -6,7 +6,12 @@ import pytest
 import scipy.sparse
 
 import rankbench
+from rankbench.arrays.npz import as_kernels_take
 from rankbench.core.errors import UserError
+from rankbench.data.views import Ratings
+from rankbench.execution.training import trained
+from rankbench.experiments import Budget
+from rankbench.solvers import SOLVERS
 
 TABLE = pandas.DataFrame(
     {"rating": [5.0, 3.0, 1.0], "userId": ["bob", "alice", "bob"], "movieId": [20, 10, 10], "extra": [0, 0, 0]}
@@ -151,3 +156,64 @@ def test_item_features_come_from_a_table_with_the_items_as_its_index():
     model = rankbench.fit("ranksvm-separate", rankbench.load(TABLE, features=FEATURES / 1000), steps=2)
     more = model.with_items(FEATURES.loc[[30]] / 1000, [30])
     assert more.recommend("alice", k=5)["item"].tolist() in ([20, 30], [30, 20])
+
+
+REAL = {"user": [0, 0, 1], "item": [0, 1, 0], "rating": [1.0, 2.0, 3.0]}
+COMPLEX = {
+    "a column": (
+        lambda: rankbench.load(pandas.DataFrame(REAL | {"rating": [1j, 2, 3]})),
+        "the rating is of type complex",
+    ),
+    "a matrix": (lambda: rankbench.load(scipy.sparse.csr_array([[1j, 2.0], [0.0, 3.0]])), "the ratings in the matrix"),
+    "a feature": (
+        lambda: rankbench.load(pandas.DataFrame(REAL), features=pandas.DataFrame({"year": [1j, 2.0]}, index=[0, 1])),
+        "the feature 'year' is of type complex",
+    ),
+    "a sparse feature": (
+        lambda: Ratings.from_triples([0], [0], [1.0], item_features=scipy.sparse.csr_array([[1j]])),
+        "item_features must be numbers, but they are of type complex",
+    ),
+    "a score": (lambda: as_kernels_take(np.array([1j]), np.float64), "the values are of type complex"),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("make", "problem"), COMPLEX.values(), ids=COMPLEX)
+def test_complex_numbers_are_refused_and_not_cut(make, problem):
+    with pytest.raises(UserError, match=problem):
+        make()
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_features_of_new_items_are_refused():
+    frame = pandas.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "rating": [1.0, 2.0, 2.0, 1.0]})
+    data = rankbench.load(frame, features=pandas.DataFrame({"year": [1.0, 2.0]}, index=[0, 1]))
+    model = rankbench.fit("ranksvm-separate", data, steps=1)
+    with pytest.raises(UserError, match="the features are no numbers"):
+        model.with_items(np.array([[1j]]), [2])
+
+
+def test_a_text_that_no_file_can_hold_is_no_id():
+    users = pandas.Series(["a", "\ud800b", "a"], dtype=object)
+    with pytest.raises(UserError, match="row 1: the user '.ud800b' has a lone surrogate, which no file can hold"):
+        rankbench.load(pandas.DataFrame(REAL).assign(user=users))
+    for name in ("user_ids", "item_ids"):
+        with pytest.raises(UserError, match=f"{name} holds 'b.udcff', with a lone surrogate"):
+            Ratings.from_triples([0, 1], [0, 1], [1.0, 2.0], **{name: np.array(["a", "b\udcff"])})
+    ids = np.array(["😀", "größe"])
+    assert Ratings.from_triples([0, 1], [0, 1], [1.0, 2.0], user_ids=ids).user_ids.tolist() == ids.tolist()
+
+
+def test_seeds_below_zero_are_one_error_wherever_they_are_given():
+    view = rankbench.load("low-rank[users=20,items=10,per_user=8]")
+    for call in (
+        lambda: rankbench.load("low-rank", seed=-1),
+        lambda: rankbench.split(view, "entries", seed=-1),
+        lambda: rankbench.fit("global", view, seed=-1),
+        lambda: rankbench.audit("low-rank", seed=-1),
+        lambda: rankbench.run("park2015-table1", seed=-1),
+        lambda: rankbench.on(view, seed=-1),
+        lambda: trained(SOLVERS.make("global"), view, Budget(steps=1), seed=-1),
+    ):
+        with pytest.raises(UserError, match="^seed=-1 is out of range: must be at least 0$"):
+            call()

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from rankbench.core.streams import stream
+from rankbench.core.errors import UserError
+from rankbench.core.streams import seed_of, stream
 
 
 def first(*names):
@@ -42,3 +43,11 @@ def test_streams_of_neighbouring_names_are_unrelated():
     draws = np.array([stream(0, "user", i).random(200) for i in range(50)])
     correlations = np.corrcoef(draws)[np.triu_indices(50, 1)]
     assert np.abs(correlations).max() < 5 / np.sqrt(200)
+
+
+@pytest.mark.parametrize("seed", [-1, -(2**70), np.int64(-3)])
+def test_a_seed_below_zero_is_an_error(seed):
+    for name, given in (("seed", {"seed": seed}), ("rng", {"seed": 0, "rng": seed})):
+        with pytest.raises(UserError, match=f"^{name}={seed} is out of range: must be at least 0$"):
+            seed_of(**given)
+    assert (seed_of(0), seed_of(2**70), seed_of(0, 5)) == (0, 2**70, 5)

@@ -19,7 +19,7 @@ from helpers import SOLVER_HEAD, tiny, with_solver
 from rankbench.core.contract import Step
 from rankbench.core.errors import UserError
 from rankbench.distributed.teams import Entrance, Member, PartsLost
-from rankbench.execution import isolation, worker
+from rankbench.execution import isolation, voices, worker
 from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
 from rankbench.execution.training import checkpoints
 from rankbench.execution.worker import Task, ended_early
@@ -316,17 +316,49 @@ MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise Value
         (("raise BrokenPipeError('mine')",), "failed", "BrokenPipeError: mine"),
         (("os.abort()",), "failed", "exit code -6"),
         (("__import__('ctypes').string_at(0)",), "failed", "exit code -11"),
-        (MUTE, "failed", "without a word (exit code 1)"),
+        (MUTE, "failed", "Mute: (its text cannot be shown: ValueError)"),
         ((*BOMB, "yield Step(ItemScores(np.ones(train.n_items)), bound=Bomb())"), "failed", "not 'Bomb'"),
         (NOISE, "failed", "what the cell sent cannot be read: UnpicklingError"),
         (("import threading", "threading.Thread(target=time.sleep, args=(60,)).start()"), "ok", ""),
         (("os.kill(os.getpid(), signal.SIGINT)",), "ok", ""),
     ],
 )
-def test_what_a_solver_does_stays_in_its_cell(tmp_path, lines, status, reason):
+def test_what_a_solver_does_stays_in_its_cell(tmp_path, lines, status, reason, capfd):
     outcome = outcome_of(tmp_path, *lines)
     assert outcome.status == status, outcome.reason
     assert reason in (outcome.reason or "")
+    assert "Traceback" not in capfd.readouterr().err  # the reason says it all
+
+
+def test_what_a_solver_prints_is_written_out_in_plain_lines(tmp_path, capfd):
+    lines = (
+        r"print('\x1b[31mred\x1b[0m größe\tx', flush=True)",
+        r"os.write(2, b'\x1b]0;title\x07\r 5%\r10%\r\n\xff\x9b2J no end')",
+        r"__import__('subprocess').run(['printf', '\\033[2J\\n'])",
+    )
+    assert outcome_of(tmp_path, *lines).status == "ok"
+    out, errors = capfd.readouterr()
+    assert out == "\\x1b[31mred\\x1b[0m größe      x\n\\x1b[2J\n"
+    assert errors == "\\x1b]0;title\\x07\n 5%\n10%\n\\xff\\x9b2J no end\n"
+
+
+def test_a_line_that_does_not_end_is_written_out_in_pieces_and_to_a_closed_output_not_at_all(monkeypatch):
+    heard, voice = multiprocessing.Pipe(duplex=False)
+    written = []
+
+    def write(number, data):
+        written.append(bytes(data[:1000]))
+        if len(written) > 2:
+            raise OSError("closed")
+        return len(written[-1])
+
+    monkeypatch.setattr(voices.os, "write", write)
+    thread = voices.relay((heard,))
+    with voice, open(voice.fileno(), "wb", closefd=False) as file:
+        file.write(b"x" * 200_000)
+    thread.join(SOON)
+    assert not thread.is_alive() and heard.closed
+    assert written[:2] == [b"x" * 1000] * 2
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError, BrokenPipeError, EOFError])

@@ -7,8 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from helpers import TINY, ran
+from helpers import TINY, ran, tiny
 
+from rankbench.core.errors import UserError
 from rankbench.records.store import ResultsFolder, with_digest
 
 pytestmark = pytest.mark.slow
@@ -115,3 +116,9 @@ def test_an_experiment_without_a_name_is_refused(tmp_path):
     (tmp_path / "...toml").write_text('title = "outside"')
     code, _, told = said("run", tmp_path / "...toml", "--out", tmp_path / "out")
     assert code == 2 and "has no name" in told and not (tmp_path / "plans").exists()
+
+
+@pytest.mark.parametrize("name", ["", "..", "../outside", "/outside", "a\0b", "\ud800"])
+def test_an_experiment_whose_name_leads_out_of_its_folder_is_refused(name):
+    with pytest.raises(UserError, match="an experiment cannot be called"):
+        tiny(name=name)

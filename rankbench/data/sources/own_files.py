@@ -78,7 +78,10 @@ class OwnFile:
 
 
 def scale_of(record: str, low: float | None, high: float | None) -> tuple[float, float]:
-    """The lowest and the highest rating allowed; an error about the record unless low is below high."""
+    """The lowest and the highest rating allowed; an error about the record unless low is a number below high."""
+    for name, value in (("low", low), ("high", high)):
+        if value is not None and np.isnan(value):
+            raise UserError(f"{name}=nan is no rating", subject=record, remedy="give a number, or leave it out")
     if low is not None and high is not None and not low < high:
         raise UserError(f"low={low:g} must be below high={high:g}", subject=record)
     return -np.inf if low is None else low, np.inf if high is None else high

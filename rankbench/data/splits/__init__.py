@@ -15,6 +15,7 @@ from rankbench.core.brief import as_html
 from rankbench.core.contract import Solver
 from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
+from rankbench.core.texts import error_text
 from rankbench.data.views import Ratings, View, mismatch
 from rankbench.names import Named, Registry
 
@@ -123,7 +124,7 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
     except UserError as error:
         raise error.within(shown) from None
     except Exception as error:  # a user's own split may raise anything
-        raise UserError(f"{shown} cannot be made: {type(error).__name__}: {error}") from error
+        raise UserError(f"{shown} cannot be made: {error_text(error)}") from error
     if not isinstance(found, Split):
         raise UserError(f"{shown} is a {type(found).__name__}: `cut` must return a Split")
     for part in ("train", "test"):

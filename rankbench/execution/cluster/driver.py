@@ -28,6 +28,7 @@ from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
 from rankbench.core.errors import UserError
+from rankbench.core.texts import error_text
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Entrance
 from rankbench.execution import machine
@@ -199,7 +200,7 @@ class Cluster:
         try:
             told: Introduction = future.result()
         except Exception as error:
-            self._warn(f"worker {address} gets no cells: it cannot describe itself ({type(error).__name__}: {error})")
+            self._warn(f"worker {address} gets no cells: it cannot describe itself ({error_text(error)})")
             return None
         if problem := unfit(told, self._mine):
             self._warn(f"worker {address} gets no cells: {problem}")
@@ -364,7 +365,7 @@ class Cluster:
             self._come_back()
             raise Gone from None
         except Exception as error:
-            return ended_early("failed", f"{type(error).__name__}: {error}")
+            return ended_early("failed", error_text(error))
 
     def _is_done(self, future: Future) -> bool:
         """Whether a cell has ended, after waiting for a moment."""

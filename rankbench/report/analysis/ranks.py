@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankbench.core.contract import Floats
+from rankbench.core.texts import figure_text
 from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import limits_of, samples
@@ -163,7 +164,7 @@ def diagram(found: Ranks) -> "Figure":
     axis = figure.subplots()
     axis.set_axis_off()
     axis.set(xlim=(1, count), ylim=(-depth, 1.6))
-    axis.set_title(f"average rank by {found.metric}\nbars join solvers that are not told apart at 5 %")
+    axis.set_title(f"average rank by {figure_text(found.metric)}\nbars join solvers that are not told apart at 5 %")
     axis.plot([1, count], [0, 0], color="k", lw=0.8, clip_on=False)
     for tick in range(1, count + 1):
         axis.plot([tick, tick], [0, 0.25], color="k", lw=0.8, clip_on=False)
@@ -182,7 +183,8 @@ def _draw_solvers(axis: "Axes", ranked: Ranks) -> None:
         level = -(1 + bars + (number if first else count - 1 - number))
         end = 1 - _ASIDE * (count - 1) if first else count + _ASIDE * (count - 1)
         axis.plot([rank, rank, end], [0, level, level], color="k", lw=0.7, clip_on=False)
-        text = f"{name} ({rank:.2f})" if first else f"({rank:.2f}) {name}"
+        said = figure_text(name)
+        text = f"{said} ({rank:.2f})" if first else f"({rank:.2f}) {said}"
         axis.text(end, level, f" {text} ", ha="right" if first else "left", va="center", fontsize=7)
     for number, names in enumerate(ranked.alike):
         ends = (places[names[0]] - 0.05, places[names[-1]] + 0.05)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rankbench.core.errors import safe
+from rankbench.core.texts import safe
 from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import evidence

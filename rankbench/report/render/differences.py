@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rankbench.core.texts import markdown, markdown_prose
 from rankbench.report.analysis.verdicts import published_sheet
 from rankbench.report.render.tables import to_markdown
 from rankbench.report.sections import Piece, Section, by_paper
@@ -19,7 +20,7 @@ def differences_page(pieces: Sequence[Piece]) -> str:
     lines = [_HEAD]
     for members in by_paper(pieces).values():
         if parts := [piece.differences for piece in members if piece.differences]:
-            lines += [f"## {members[0].origin}\n", *parts]
+            lines += [f"## {markdown(members[0].origin)}\n", *parts]
     return "\n".join(lines)
 
 
@@ -27,8 +28,8 @@ def differences(section: Section) -> str:
     """The published numbers and the reasons of one experiment, in Markdown; empty where it has neither."""
     experiment = section.study.experiment
     table = None if section.problem else published_sheet(section.study)
-    text = experiment.differences.strip()
+    text = markdown_prose(experiment.differences.strip())
     if table is None and not text:
         return ""
-    head = f"### {section.name}\n\n{experiment.title} ({section.study.profile} profile).\n"
+    head = f"### {markdown(section.name)}\n\n{markdown(experiment.title)} ({section.study.profile} profile).\n"
     return "\n".join(filter(None, [head, to_markdown(table) if table else "", f"{text}\n" if text else ""]))

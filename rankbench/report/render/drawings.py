@@ -1,6 +1,6 @@
 """What a figure shows, as records: panels of named lines with their spread, whatever library draws them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 BOUND = "bound of the schedule"
@@ -82,6 +82,22 @@ class Drawing:
     log_x: bool = False
     log_y: bool = False  # of the axis of values, in whatever direction it is drawn
     spread: str = ""  # what low and high of the lines are; empty if no line has a spread
+
+    def said(self, say: Callable[[str], str]) -> "Drawing":
+        """The same drawing with all its texts as `say` says them."""
+
+        def of(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+            return tuple(
+                replace(line, name=say(line.name), owner=say(line.owner), what=say(line.what)) for line in lines
+            )
+
+        def panel_of(panel: Panel) -> Panel:
+            own, beside, curves, context = map(of, (panel.lines, panel.beside, panel.curves, panel.context))
+            texts = Panel(say(panel.title), own, beside, curves, context, values=say(panel.values))
+            return replace(texts, shares=panel.shares, gap=panel.gap)
+
+        panels = tuple(map(panel_of, self.panels))
+        return replace(self, x_label=say(self.x_label), y_label=say(self.y_label), panels=panels)
 
     @property
     def in_families(self) -> bool:

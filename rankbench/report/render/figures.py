@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from rankbench.core.texts import figure_text
 from rankbench.report.render.drawings import Drawing, Line, Panel
 from rankbench.report.render.ticks import set_places, set_ticks
 
@@ -117,6 +118,7 @@ def style() -> Any:
 
 def figure_of(drawing: Drawing) -> Figure:
     """The figure of a drawing, laid out."""
+    drawing = drawing.said(figure_text)
     places = _places(drawing)
     columns = _columns(drawing)
     rows = places[-1][0] + 1

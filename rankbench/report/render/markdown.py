@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from rankbench.core import texts
+from rankbench.core.texts import markdown_prose
 from rankbench.report.render.blocks import (
     Block,
     Chart,
@@ -26,42 +28,37 @@ def _parts(block: Block) -> Iterator[str]:
     """The paragraphs of a block."""
     match block:
         case Heading(name, title, run):
-            yield from (f"## {name}", f"{title} ({', '.join(run)}).")
+            yield from (f"## {texts.markdown(name)}", f"{texts.markdown(title)} ({', '.join(run)}).")
         case Prose(text, title):
-            yield from (f"{title}:" if title else "", text)
+            yield from (f"{title}:" if title else "", markdown_prose(text))
         case Notes(lines):
-            yield from lines
+            yield from map(markdown_prose, lines)
         case Table():
             yield _table(block)
         case Chart(title, file, drawings):
-            yield f"![{title}]({file})" if drawings else ""
+            yield f"![{texts.markdown(title)}]({texts.address(file)})" if drawings else ""
         case Picture(title, file, alternative, words, draw):
-            yield words[0] if draw else f"{title}:"
-            yield f"![{alternative}]({file})"
+            yield markdown_prose(words[0]) if draw else f"{texts.markdown(title)}:"
+            yield f"![{alternative}]({texts.address(file)})"
         case Facts(facts):
-            yield "\n".join(f"- {fact.name}: {'; '.join(fact.lines)}" for fact in facts)
+            yield "\n".join(f"- {fact.name}: {texts.markdown('; '.join(fact.lines))}" for fact in facts)
         case Problems():
             yield from _problems(block)
         case Definitions(lines):
-            yield from lines
+            yield from map(markdown_prose, lines)
 
 
 def _table(block: Table) -> str:
     """A table below its title; one that is folded opens when it is asked for."""
     table = to_markdown(block.sheet)
     if block.folded:
-        return f"<details><summary>{block.title}</summary>\n\n{table}\n</details>"
-    return f"{block.title}:\n\n{table}\n{block.legend}".rstrip()
+        return f"<details><summary>{texts.html(block.title)}</summary>\n\n{table}\n</details>"
+    return f"{texts.markdown(block.title)}:\n\n{table}\n{block.legend}".rstrip()
 
 
 def _problems(block: Problems) -> Iterator[str]:
-    yield from (f"Skipped: {without_tags(line)}." for line in block.skipped)
-    yield from (f"Failed: {without_tags(line)}." for line in block.failed)
+    yield from (f"Skipped: {texts.markdown(line)}." for line in block.skipped)
+    yield from (f"Failed: {texts.markdown(line)}." for line in block.failed)
     if block.cells:
         yield "Cells that did not end well:"
-        yield "\n".join(f"- {without_tags(f'{label}: {status}, {reason}')}" for label, status, reason in block.cells)
-
-
-def without_tags(text: str) -> str:
-    """Text whose brackets Markdown does not take for HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+        yield "\n".join(f"- {texts.markdown(f'{label}: {status}, {reason}')}" for label, status, reason in block.cells)

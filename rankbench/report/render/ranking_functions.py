@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbench.core.errors import UserError
+from rankbench.core.texts import figure_text
 from rankbench.records.results import RankingFunction, Weight
 from rankbench.records.studies import Study
 from rankbench.report.render.labels import data_labels, solver_labels
@@ -81,7 +82,7 @@ def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
     rows = -(-len(functions) // across)
     width = 3.5 if across == 1 else 7.2
     figure = Figure(figsize=(width, 0.35 + rows * (0.65 + 0.14 * max(6, *map(len, bars)))), layout="constrained")
-    figure.suptitle(fill_lines(basis.title, width - 0.3), fontsize=8)
+    figure.suptitle(fill_lines(figure_text(basis.title), width - 0.3), fontsize=8)
     axes = figure.subplots(rows, across, squeeze=False).ravel()
     for axis, (number, _), features in zip(axes, functions, bars, strict=False):
         weights = [one.weight for one in features]
@@ -90,7 +91,7 @@ def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
         axis.xaxis.set_major_locator(round_ticks(3))
         axis.invert_yaxis()
         axis.set_title(f"function {number}")
-        axis.set_xlabel(f"weight of {kind.rstrip(':')}" if kind else "weight")
+        axis.set_xlabel(f"weight of {figure_text(kind.rstrip(':'))}" if kind else "weight")
     for axis in axes[len(functions) :]:
         axis.set_visible(False)
     return figure
@@ -98,7 +99,7 @@ def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
 
 def _feature(weight: Weight, kind: str) -> str:
     """The name of a feature without its kind, cut to the length that fits beside an axis."""
-    return weight.feature.removeprefix(kind).replace("_", " ")[:_LONG]
+    return figure_text(weight.feature.removeprefix(kind).replace("_", " ")[:_LONG])
 
 
 def _common_kind(features: Iterable[str]) -> str:

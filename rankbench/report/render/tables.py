@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf, isnan
 
 from rankbench.core.contract import Determinism
-from rankbench.core.errors import safe
+from rankbench.core.texts import csv_cell, latex, markdown_cell, safe
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.metrics import RULES
 from rankbench.records.studies import Study
@@ -25,7 +25,6 @@ from rankbench.statistics.decisions import BETTER, EQUAL
 
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
 DISTURBED = "*"  # marks unreliable times
-_MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
 VERDICTS = (
     "`±` is the standard deviation between repetitions. Each solver is held against the best other one, on the same "
     "users and repetitions: *better*, *worse*, *equal* within the margin, or *open*, with the interval of the "
@@ -172,26 +171,25 @@ def to_csv(table: Iterable[Row]) -> str:
 
 
 def csv_text(columns: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
-    """Lines as CSV under these headings."""
+    """Lines as CSV under these headings; no text in it is a formula to a spreadsheet, as `csv_cell` says."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(lines)
+    writer.writerows([csv_cell(value) for value in line] for line in (columns, *lines))
     return out.getvalue()
 
 
 def to_markdown(table: Sheet) -> str:
     """A table in Markdown, with what is not worse than the best in bold."""
-    lines = [list(table.headings), ["---:" if numeric else "---" for numeric in table.numeric]]
-    lines += table.written(_pipe_safe, lambda text: f"**{_pipe_safe(text)}**")
+    lines = [[*map(markdown_cell, table.headings)], ["---:" if numeric else "---" for numeric in table.numeric]]
+    lines += table.written(markdown_cell, lambda text: f"**{markdown_cell(text)}**")
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def to_latex(table: Sheet) -> str:
     """A LaTeX tabular for booktabs, with what is not worse than the best in bold."""
     columns = "".join("r" if numeric else "l" for numeric in table.numeric)
-    head = [_tex(heading) for heading in table.headings]
-    lines = table.written(_tex, lambda text: rf"\textbf{{{_tex(text)}}}")
+    head = [latex(heading) for heading in table.headings]
+    lines = table.written(latex, lambda text: rf"\textbf{{{latex(text)}}}")
     body = [" & ".join(line) + r" \\" for line in (head, *lines)]
     parts = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule"]
     return "\n".join([*parts, r"\end{tabular}", ""])
@@ -344,20 +342,3 @@ def _exact(name: str, value: object) -> object:
 
 def _rounded(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
-
-
-def _pipe_safe(text: str) -> str:
-    """Text with the pipes escaped, for a cell of a Markdown table."""
-    return text.replace("|", "\\|")
-
-
-_TEX = str.maketrans(
-    {letter: "\\" + letter for letter in "&%$#_{}"}
-    | {sign: f"${command}$" for sign, command in _MATHS.items()}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
-
-
-def _tex(text: str) -> str:
-    """Text with the letters escaped that LaTeX would take for commands."""
-    return text.translate(_TEX)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from plotly.offline import get_plotlyjs
 
+from rankbench.core.texts import address
 from rankbench.report.analysis.scoreboard import added, in_words, score_sheet
 from rankbench.report.pieces import piece_of
 from rankbench.report.render.page.markup import part, templates
@@ -56,14 +57,14 @@ def _front(papers: Papers) -> str:
     """The first of several pages: what is measured as counts, and a link to the page of each paper."""
     parts = []
     for paper, members in papers.items():
-        address = page_of(paper)
-        parts.append(_Part(paper, members, address, f"{address}#", _summary(members)))
+        link = address(page_of(paper))
+        parts.append(_Part(paper, members, link, f"{link}#", _summary(members)))
     return _rendered(parts)
 
 
 def _page(papers: Papers, title: str = "", plotly: str = "") -> str:
     """A page with everything about the experiments of these papers."""
-    parts = [_Part(paper, members, f"#paper-{paper}", "#") for paper, members in papers.items()]
+    parts = [_Part(paper, members, f"#paper-{address(paper)}", "#") for paper, members in papers.items()]
     return _rendered(parts, parts, title, plotly)
 
 

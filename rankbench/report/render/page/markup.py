@@ -6,13 +6,13 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from rankbench.core.texts import address, html, html_lines, inert, inert_lines
 from rankbench.records.studies import Study
 from rankbench.report.analysis.verdicts import Finding
 from rankbench.report.render.blocks import Block, Table
@@ -58,11 +58,12 @@ class Plot:
 
 @cache
 def templates() -> Environment:
-    """The templates of the page; all text is escaped unless a template says otherwise."""
+    """The templates of the page; all text is escaped, without control characters, unless a template says otherwise."""
     found = Environment(
-        loader=FunctionLoader(part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    filters = (headings, lines, paragraphs, prose, breakable, plot)
+        loader=FunctionLoader(part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=_finalized,
+    )  # fmt: skip
+    filters = (headings, lines, paragraphs, prose, breakable, plot, address)
     found.filters |= {one.__name__: one for one in filters} | {"b64": _in_base64}
     return found
 
@@ -86,7 +87,7 @@ def article(name: str, study: Study, blocks: Iterable[Block]) -> str:
     """An experiment as HTML, from its blocks."""
     of = {"title": study.experiment.title, "labels": labels_of(study)}
     parts = (rendered(_MACROS.get(type(block), type(block).__name__.lower()), block, of) for block in blocks)
-    return f'<article id="{escape(name)}">{"".join(parts)}</article>'
+    return f'<article id="{html(name)}">{"".join(parts)}</article>'
 
 
 def headings(sheet: Sheet) -> list[tuple[str, bool]]:
@@ -120,7 +121,7 @@ def paragraphs(text: str) -> Iterator[tuple[str, Any]]:
 
 def prose(text: str) -> Markup:
     """Escaped text in which a part between backticks is code, and a name at the start between asterisks is bold."""
-    escaped = re.sub(r"^\*([^*\s][^*]*)\*", r"<b>\1</b>", escape(text))
+    escaped = re.sub(r"^\*([^*\s][^*]*)\*", r"<b>\1</b>", html_lines(text))
     parts = escaped.split("`")
     coded = [f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts)]
     return Markup("".join(coded) if len(parts) % 2 else escaped)
@@ -128,16 +129,22 @@ def prose(text: str) -> Markup:
 
 def breakable(text: str) -> Markup:
     """Escaped text in which a long name may break after a comma or before a bracket."""
-    return Markup(escape(text).replace(",", ",<wbr>").replace("[", "<wbr>["))
+    return Markup(html(text).replace(",", ",<wbr>").replace("[", "<wbr>["))
 
 
 def plot(drawn: Mapping[str, Drawing]) -> Plot:
     """The figure of an experiment by each metric."""
+    drawn = {inert(label): one.said(inert_lines) for label, one in drawn.items()}
     keys = keys_of(drawn.values())
     figures = {label: figure_of(one, keys) for label, one in drawn.items()}
     safe = json.dumps(figures, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     panels, height = max(len(one.panels) for one in drawn.values()), max(map(height_of, drawn.values()))
     return Plot(tuple(keys.values()), panels, f"{height:g}", caption(next(iter(drawn.values()))), safe)
+
+
+def _finalized(value: object) -> object:
+    """What a template prints of a value: of a plain text, one line without control characters."""
+    return inert(value) if type(value) is str else value
 
 
 def _in_base64(text: str) -> str:
