@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankbench.records.studies import Study
     from rankbench.report.analysis.asked import AskedTable
     from rankbench.report.analysis.comparison import Comparison
+    from rankbench.report.render.tables import Sheet
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -119,13 +120,11 @@ def table(
 
     Example: rankbench table peers-ratings --what trials
     """
-    from rankbench.core.lines import show
-    from rankbench.core.texts import markdown_prose
     from rankbench.report.analysis.asked import asked_tables
     from rankbench.report.analysis.by_trials import by_trials_sheet, standings
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
-    from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.render.tables import sheet, to_csv, to_latex
     from rankbench.report.rows import rows
 
     if what not in PARTS:
@@ -157,8 +156,17 @@ def table(
     if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:
-        lines = (*failures(found), *notes(found), *definitions(found))
-        show("\n".join([to_markdown(wanted), *map(markdown_prose, lines)]))
+        _print_sheet(wanted, found)
+
+
+def _print_sheet(wanted: "Sheet", found: "Study") -> None:
+    """Print a table as Markdown, with what a reader must know below it."""
+    from rankbench.core.lines import show
+    from rankbench.core.texts import markdown_prose
+    from rankbench.report.render.tables import definitions, failures, notes, to_markdown
+
+    lines = (*failures(found), *notes(found), *definitions(found))
+    show("\n".join([to_markdown(wanted), *map(markdown_prose, lines)]))
 
 
 def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
