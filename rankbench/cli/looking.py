@@ -13,10 +13,13 @@ from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Stored, opti
 from rankbench.core.errors import UserError, unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankbench.records.store import ResultsFolder
     from rankbench.records.studies import Study
     from rankbench.report.analysis.asked import AskedTable
     from rankbench.report.analysis.comparison import Comparison
+    from rankbench.report.render.tables import Sheet
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -125,14 +128,12 @@ def table(
 
     Example: rankbench table peers-ratings --what trials
     """
-    from rankbench.core.lines import show
-    from rankbench.core.texts import markdown_prose
     from rankbench.report.analysis.asked import asked_tables
     from rankbench.report.analysis.by_trials import by_trials_sheet, standings
     from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
     from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
     from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of, shares_to_csv
-    from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
+    from rankbench.report.render.tables import definitions, sheet, to_csv, to_latex
     from rankbench.report.rows import rows
 
     if what not in PARTS:
@@ -169,9 +170,17 @@ def table(
     if as_latex:
         sys.stdout.write(to_latex(wanted))
     else:
-        legend = [LEGEND] if what == "variance" else definitions(found)
-        lines = (*failures(found), *notes(found), *legend)
-        show("\n".join([to_markdown(wanted), *map(markdown_prose, lines)]))
+        _print_sheet(wanted, found, [LEGEND] if what == "variance" else definitions(found))
+
+
+def _print_sheet(wanted: "Sheet", found: "Study", legend: "Sequence[str]") -> None:
+    """Print a table as Markdown, with what a reader must know below it."""
+    from rankbench.core.lines import show
+    from rankbench.core.texts import markdown_prose
+    from rankbench.report.render.tables import failures, notes, to_markdown
+
+    lines = (*failures(found), *notes(found), *legend)
+    show("\n".join([to_markdown(wanted), *map(markdown_prose, lines)]))
 
 
 def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:

@@ -195,7 +195,7 @@ def test_complex_features_of_new_items_are_refused():
 
 def test_a_text_that_no_file_can_hold_is_no_id():
     users = pandas.Series(["a", "\ud800b", "a"], dtype=object)
-    with pytest.raises(UserError, match="row 1: the user '.ud800b' has a lone surrogate, which no file can hold"):
+    with pytest.raises(UserError, match=r"row 1: the user '.ud800b' has a lone surrogate, which no file can hold"):
         rankbench.load(pandas.DataFrame(REAL).assign(user=users))
     for name in ("user_ids", "item_ids"):
         with pytest.raises(UserError, match=f"{name} holds 'b.udcff', with a lone surrogate"):
@@ -215,5 +215,5 @@ def test_seeds_below_zero_are_one_error_wherever_they_are_given():
         lambda: rankbench.on(view, seed=-1),
         lambda: trained(SOLVERS.make("global"), view, Budget(steps=1), seed=-1),
     ):
-        with pytest.raises(UserError, match="^seed=-1 is out of range: must be at least 0$"):
+        with pytest.raises(UserError, match=r"^seed=-1 is out of range: must be at least 0$"):
             call()

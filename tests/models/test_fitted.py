@@ -247,6 +247,6 @@ def test_ids_of_a_command_line_are_numbers_where_those_of_the_data_are():
 
 def test_an_id_that_no_file_can_hold_is_refused_when_a_model_is_saved(tmp_path):
     model = Fitted(Factors(np.ones((2, 4)), np.ones((2, 4))), np.array(["a", "b\ud800"]), None, None)
-    with pytest.raises(UserError, match="user id 'b.ud800' has a lone surrogate, which no file can hold"):
+    with pytest.raises(UserError, match=r"user id 'b.ud800' has a lone surrogate, which no file can hold"):
         save(model, tmp_path / "model.npz")
     assert not list(tmp_path.iterdir())

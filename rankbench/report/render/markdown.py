@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 
 from rankbench.core import texts
-from rankbench.core.texts import markdown_prose
 from rankbench.report.render.blocks import (
     Block,
     Chart,
@@ -30,22 +29,22 @@ def _parts(block: Block) -> Iterator[str]:
         case Heading(name, title, run):
             yield from (f"## {texts.markdown(name)}", f"{texts.markdown(title)} ({', '.join(run)}).")
         case Prose(text, title):
-            yield from (f"{title}:" if title else "", markdown_prose(text))
+            yield from (f"{title}:" if title else "", texts.markdown_prose(text))
         case Notes(lines):
-            yield from map(markdown_prose, lines)
+            yield from map(texts.markdown_prose, lines)
         case Table():
             yield _table(block)
         case Chart(title, file, drawings):
             yield f"![{texts.markdown(title)}]({texts.address(file)})" if drawings else ""
         case Picture(title, file, alternative, words, draw):
-            yield markdown_prose(words[0]) if draw else f"{texts.markdown(title)}:"
+            yield texts.markdown_prose(words[0]) if draw else f"{texts.markdown(title)}:"
             yield f"![{alternative}]({texts.address(file)})"
         case Facts(facts):
             yield "\n".join(f"- {fact.name}: {texts.markdown('; '.join(fact.lines))}" for fact in facts)
         case Problems():
             yield from _problems(block)
         case Definitions(lines):
-            yield from map(markdown_prose, lines)
+            yield from map(texts.markdown_prose, lines)
 
 
 def _table(block: Table) -> str:
