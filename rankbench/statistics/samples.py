@@ -38,8 +38,8 @@ class Sample:
 
     def with_values(self) -> "Sample":
         """The sample of the repetitions in which some user has a value."""
-        has = (np.isfinite(self.values) & (self.weights > 0)).any(axis=1)
-        return self.only(tuple(number for number, one in zip(self.repetitions, has, strict=True) if one))
+        known = np.isfinite(self.values) & (self.weights > 0)
+        return self.only(tuple(number for number, row in zip(self.repetitions, known, strict=True) if row.any()))
 
     def mean(self) -> float:
         """The measured mean; NaN if no user counts in a repetition."""

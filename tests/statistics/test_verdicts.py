@@ -1,6 +1,7 @@
 """The verdicts on samples: from what is stored of each solver to words, with gaps in what is known."""
 
 from itertools import combinations
+from time import process_time
 
 import numpy as np
 import pytest
@@ -259,7 +260,17 @@ def test_an_infinite_value_leaves_the_mean_without_bounds():
 
 
 @pytest.mark.slow
-def test_a_million_users_take_seconds():
+def test_all_verdicts_of_twenty_solvers_by_four_metrics_take_less_than_three_seconds():
+    rng = np.random.default_rng(0)
+    samples = {solver: several(*rng.normal(0.5, 0.1, (5, 6040))) for solver in range(20)}
+    begun = process_time()
+    for _ in range(4):
+        verdicts(samples, "higher", limits=LIMITS)
+    assert process_time() - begun < 3
+
+
+@pytest.mark.slow
+def test_a_million_users_have_verdicts_too():
     samples = {name: several(*np.random.default_rng(seed).random((3, 10**6))) for seed, name in enumerate("ab")}
     found = verdicts(samples, "higher", limits=LIMITS)
     assert {one.decision.word for one in found.values()} == {EQUAL}

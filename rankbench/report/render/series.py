@@ -147,8 +147,8 @@ def _over_users(study: Study, good: Iterable[Group], label: str) -> bool:
     if study.experiment.figure.kind not in ("sweep", "bars"):
         return False
     verdicts = [verdict_of(study, group, label) for group in good if group.values(label)]
-    found = [one and (one.mean if one.alone else one.decision.difference) for one in verdicts]
-    return all(one is not None and one.high - one.low < inf for one in found)
+    found = [one.mean if one.alone else one.decision.difference for one in verdicts if one is not None]
+    return len(found) == len(verdicts) and all(one.high - one.low < inf for one in found)
 
 
 def _spread(question: _Question, panels: Iterable[Panel]) -> str:

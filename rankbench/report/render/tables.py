@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isnan
+from math import inf, isclose, isnan
 
 from rankbench.core.contract import Determinism
 from rankbench.core.texts import csv_cell, latex, markdown_cell, safe
@@ -22,6 +22,7 @@ from rankbench.report.study import (
     varies_threads,
 )
 from rankbench.statistics.decisions import BETTER, EQUAL
+from rankbench.statistics.estimates import ONE_VALUE
 
 _COUNTS = ("users", "left_out")  # whole numbers if all repetitions agree
 DISTURBED = "*"  # marks unreliable times
@@ -202,7 +203,7 @@ def _columns(study: Study, table: Sequence[Row]) -> list[Column]:
     for measure in study.measures:
         own = [row for row in table if row.metric == measure.label]
         columns.append(Column(names[measure.label], measure.label, measured_text, measured=True))
-        if any(row.low is not None for row in own):
+        if any(row.low is not None or row.verdict for row in own):
             several = any(row.verdict for row in own)
             columns.append(Column("against the best" if several else "95 %", measure.label, against_text))
         if published := [row for row in own if row.published is not None]:
@@ -292,7 +293,10 @@ def measured_text(row: Row) -> str:
 
 def interval_text(row: Row) -> str:
     """The 95 % interval of the measured number; empty if there is none."""
-    return "" if row.low is None else f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}"
+    if row.low is None or row.high is None:
+        return ""
+    why = f" ({ONE_VALUE})" if isclose(row.low, row.high) else ""
+    return f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}{why}"
 
 
 def against_text(row: Row) -> str:
@@ -306,7 +310,8 @@ def against_text(row: Row) -> str:
     if row.difference_low is None or row.difference_high is None:
         return f"{word}: {row.reason}"
     ends = " to ".join(f"{end:+.4f}".replace("-", "−") for end in (row.difference_low, row.difference_high))
-    return f"{'best, ' if row.best and row.verdict != BETTER else ''}{word}, {ends}"
+    why = f" ({row.reason})" if isclose(row.difference_low, row.difference_high) else ""
+    return f"{'best, ' if row.best and row.verdict != BETTER else ''}{word}, {ends}{why}"
 
 
 def published_text(row: Row) -> str:

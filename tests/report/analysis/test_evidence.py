@@ -10,8 +10,10 @@ from helpers import altered, around, made_up, prepared, ran, tiny
 
 from rankbench.records.results import Counted, pairs_of
 from rankbench.records.store import values_of
+from rankbench.report.analysis.comparison import sheet_of as comparison_sheet
+from rankbench.report.analysis.comparison import within
 from rankbench.report.analysis.evidence import evidence, verdict_of
-from rankbench.report.render.tables import VERDICTS, definitions, notes, sheet
+from rankbench.report.render.tables import VERDICTS, definitions, notes, sheet, to_csv, to_markdown
 from rankbench.report.rows import rows
 from rankbench.report.study import cached_by_study
 from rankbench.statistics.decisions import BETTER, EQUAL, WORSE
@@ -196,3 +198,45 @@ def test_a_run_stores_the_pairs_behind_an_average_over_pairs(tmp_path, split):
     verdict = verdict_of(found, found.groups[0], label)
     assert verdict.mean.mean == pytest.approx(result.value(label), rel=1e-12)
     assert verdict.mean.low < verdict.mean.mean < verdict.mean.high
+
+
+NOTHING = np.full(20, np.nan)
+ODD = {
+    "one user": lambda noise, value: noise[:1] + value,
+    "a constant for each solver": lambda noise, value: np.full(20, value),
+    "one constant for all": lambda noise, value: np.full(20, 0.5),
+    "NaN for some users": lambda noise, value: np.where(np.arange(20) % 7 == int(10 * value), np.nan, noise + value),
+    "NaN for all users of one solver": lambda noise, value: NOTHING if value > 0.6 else noise + value,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("repetitions", [1, 3])
+@pytest.mark.parametrize("kind", ODD)
+def test_of_odd_values_tables_have_a_verdict_in_words_and_no_certainty_without_its_reason(tmp_path, kind, repetitions):
+    run = prepared(tmp_path, tiny(solvers=SOLVERS, repetitions=repetitions))
+    run.open()
+    for cell in run.plan.cells:
+        value = (0.5, 0.6, 0.7)[SOLVERS.index(cell.solver.written)]
+        rng = np.random.default_rng([cell.place.repetition, int(10 * value)])
+        found = ODD[kind](0.05 * rng.standard_normal(20), value)
+        counted = (Counted(len(found), 0),) * len(cell.measures)
+        run.keep(made_up(cell, value, counted=counted), {measure.label: found for measure in cell.measures})
+    study = run.study()
+    for row in rows(study):
+        if row.verdict:
+            assert row.verdict in VERDICTS
+            bounded = row.difference_low is not None and row.difference_low < row.difference_high
+            assert bounded or row.reason
+    table = sheet(study)
+    column = table.headings.index("against the best")
+    assert all(line[column] for line in table.lines) or "NaN" in kind
+    assert ("the same " in str(table.lines)) is ("constant" in kind)
+    assert notes(study) and comparison_sheet(within(study)).lines
+    assert "Traceback" not in to_markdown(table) and to_csv(rows(study))
+
+
+def test_the_interval_of_a_solver_alone_says_why_it_has_no_width(study):
+    found = study(arrays=lambda cell, value: {measure.label: np.full(20, value) for measure in cell.measures})
+    alone = altered(found, entries=tuple(entry for entry in found.entries if entry.cell.solver.name == "global"))
+    assert "0.5000 to 0.5000 (all values are the same)" in sheet(alone).lines[0]
