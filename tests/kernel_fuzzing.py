@@ -11,7 +11,7 @@ contiguous, numbers that are not finite. Such a call must return or raise an exc
 ends (or starts) at a page of memory that the system protects, so that a kernel which reads or writes beyond it ends the
 process; the last line of LOG then names the call.
 
-Kernels trust that numbers lie at addresses which C allows for them (`rankbench.arrays.npz.as_kernels_take` sees to it).
+Numbers at addresses which C does not allow for them must be refused. `kernel_scalars.py` changes integers.
 Kernels trust the values of ids and row pointers, which the data views check once; so these are not changed. For the
 same reason an array in which ids or places choose rows is not shortened (`CHOSEN_BY_IDS`).
 """
@@ -49,10 +49,8 @@ CHOSEN_BY_IDS = {
     *((name, "features") for name in ("primal", "primal_path")),
     *((name, group) for name in ("bucket", "records_of") for group in ("item_group", "pair_of")),
     *((name, "indptr") for name in ("ComparisonRows", "Pattern", "SparseRows")),
-    *((name, "starts") for name in ("TaskRecords", "TaskRows")),
     ("ItemFeatures", "dense"),
     ("PairDuals", "values"),
-    ("Requests", "discounts"),
     ("per_user", "scores"),
     ("Stumps", "values"),
     ("Vectors", "items"),
@@ -233,6 +231,8 @@ class Repeater:
         return made
 
     def _change(self, value: Any, kind: str) -> Any:
+        if kind.startswith(INTEGER):
+            return int(kind.removeprefix(INTEGER))
         return CHANGES_OF_ARRAYS[kind](value) if kind in CHANGES_OF_ARRAYS else SCALARS[kind]
 
 
@@ -245,6 +245,15 @@ def _longer(array: np.ndarray) -> np.ndarray:
 def _read_only(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
+
+
+def _misaligned(array: np.ndarray) -> np.ndarray:
+    """At an address that is half of its numbers' size from where they may lie."""
+    size = array.nbytes + array.dtype.alignment
+    block = guarded(np.zeros(size, np.uint8), True)
+    made = np.ndarray(array.shape, array.dtype, block, array.dtype.alignment // 2)
+    made[...] = array
+    return made
 
 
 def _filled(number: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -281,7 +290,7 @@ SHORTER: dict[str, Callable[[np.ndarray], Any]] = {
     "one column less": lambda array: guarded(array[..., :-1], True),
 }
 NUMBERS = {str(number): _filled(number) for number in (np.nan, np.inf, -np.inf, 1e308, -1e-320, 0.0)}
-CHANGES_OF_ARRAYS = ANY_ARRAY | SHORTER | NUMBERS
+CHANGES_OF_ARRAYS = ANY_ARRAY | SHORTER | NUMBERS | {"misaligned": _misaligned}
 SCALARS: dict[str, Any] = {
     "the value None": None,
     "a text": "much",
@@ -292,6 +301,7 @@ SCALARS: dict[str, Any] = {
     "infinity": float("inf"),
     "minus one": -1.0,
 }
+INTEGER = "the integer "  # before any other number
 OF_ANY_TYPE = ("the value None", "a text", "2^70", "-2^70", "a list")
 
 
@@ -309,6 +319,7 @@ def possible_changes(call: Call) -> list[Change]:
     for path, owner, value in leaves(call):
         if isinstance(value, np.ndarray):
             kinds = [*ANY_ARRAY, "the value None", "a text", "a list"]
+            kinds += ["misaligned"] if value.size and value.dtype.alignment > 1 else []
             kinds += [] if (owner, path[-1]) in CHOSEN_BY_IDS else SHORTER
             counted = (call.entry.name, ".".join(path)) in COUNTED_BEFORE
             kinds += NUMBERS if value.dtype == np.float64 and not counted else []
@@ -376,6 +387,8 @@ def _repeated(trial: Trial, call: Call, recorder: Recorder, rng: np.random.Gener
         write(log, f"{trial}: {call} with {'.'.join(path)}: {kind}")
         try:
             repeater.changed(call, changes[place])
+            if kind == "misaligned":
+                yield f"{trial}: {call} with {'.'.join(path)}: {kind} was taken"
         except Exception as error:  # any exception will do
             if isinstance(error, SystemError):
                 yield f"{trial}: {call} with {'.'.join(path)}: {kind} raised {error!r}"

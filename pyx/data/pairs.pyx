@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints, longs
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.draws cimport bit_generator, draw_subset, table_size
 from rankbench.kernels.shared.rows cimport SparseRows, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order, sort32
@@ -62,8 +63,8 @@ def list_pairs(
     O(n^2), and a sample of k costs O(n log n + k), however many pairs there are.
     """
     cdef Py_ssize_t n_users = ratings.view.n, user, first
-    if counts.shape[0] != n_users or out_indptr.shape[0] != n_users + 1:
-        raise ValueError("there must be a number of pairs, and one of wanted pairs, for each user")
+    agree("numbers of pairs", counts.shape[0], n_users)
+    agree("row pointers of wanted pairs", out_indptr.shape[0], n_users + 1)
     better = np.empty(out_indptr[n_users], np.int32)
     worse = np.empty(out_indptr[n_users], np.int32)
     cdef int32_t[::1] to_better = better, to_worse = worse

@@ -8,7 +8,7 @@ from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, longs
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.draws cimport below, below64, bit_generator
 from rankbench.kernels.shared.rows cimport Pattern, longest_row
 from rankbench.kernels.shared.sorting cimport sort32
@@ -59,6 +59,10 @@ def against_unrated(
     cdef Py_ssize_t n_users = rated.view.n, user, first
     if out_indptr.shape[0] != n_users + 1:
         raise ValueError("there must be a number of comparisons for each user")
+    above_ids("n_items", n_items, rated.columns)
+    for user in range(n_users):
+        if out_indptr[user + 1] > out_indptr[user] and not 0 < _of_user(rated, user).n < n_items:
+            raise ValueError(f"a user with none or all of n_items={n_items} items can have no comparison")
     better = np.empty(out_indptr[n_users], np.int32)
     worse = np.empty(out_indptr[n_users], np.int32)
     cdef int32_t[::1] to_better = better, to_worse = worse

@@ -16,7 +16,7 @@ from rankbench.kernels.methods.all_pairs cimport (
     PairMemory, Task, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, sums_size, task_of,
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern, SparseRows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
@@ -100,6 +100,8 @@ def place_pairs(*, ComparisonRows comparisons, Py_ssize_t n_items) -> tuple[Int6
 
     Invariant: between two tasks, `place_of` is -1 for every item.
     """
+    above_ids("n_items", n_items, comparisons.better)
+    above_ids("n_items", n_items, comparisons.worse)
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better
     cdef const int32_t[::1] worse = comparisons.worse

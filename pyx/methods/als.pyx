@@ -13,11 +13,11 @@ import numpy as np
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport isfinite, isinf
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport add_gram, solve_positive
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView
@@ -89,6 +89,7 @@ def improve_ridge(
     agree("rows of out", out.shape[0], rows.view.n)
     agree("columns of vectors", vectors.shape[1], out.shape[1])
     agree("penalties", penalties.shape[0], out.shape[1])
+    within("iterations", iterations, 0, INT32_MAX)
     cdef Py_ssize_t row, rank = out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
     cdef Arena arena = Arena(NULL, 0)

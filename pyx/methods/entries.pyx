@@ -15,9 +15,9 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.lanes cimport LANES, dot, dot_any, dot_rows_at, read_ahead
-from rankbench.kernels.shared.losses cimport Loss, Tangent, tangent_of
+from rankbench.kernels.shared.losses cimport Loss, Tangent, known_loss, tangent_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Pattern, PatternView, SparseRows, SparseView
 
@@ -42,6 +42,8 @@ def gather(*, ComparisonRows comparisons, Py_ssize_t n_items) -> tuple[Int64s, I
     Then come, for each comparison, the places of the better and of the worse item among the user's entries.
     O(comparisons + items).
     """
+    above_ids("n_items", n_items, comparisons.better)
+    above_ids("n_items", n_items, comparisons.worse)
     cdef Py_ssize_t n_users = comparisons.view.n, n = comparisons.better.shape[0]
     cdef int64_t[::1] starts = np.zeros(n_users + 1, np.int64)
     cdef int32_t[::1] items
@@ -79,6 +81,7 @@ def slopes(
     A comparison's `better` and `worse` are places among its user's entries.
     """
     threads = team(threads)
+    known_loss(loss)
     agree("users with comparisons", comparisons.view.n, entries.view.n)
     agree("losses", loss_out.shape[0], entries.view.n)
     agree("scores", scores.shape[0], entries.columns.shape[0])

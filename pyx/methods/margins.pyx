@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot_difference
-from rankbench.kernels.shared.losses cimport Loss, loss_of
+from rankbench.kernels.shared.losses cimport Loss, known_loss, loss_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport ComparisonRows
 
@@ -21,6 +21,7 @@ def losses(
 ):
     """Fill `out` with each user's sum of losses; rows of users and items are padded to whole lanes."""
     threads = team(threads)
+    known_loss(loss)
     agree("users", users.shape[0], comparisons.view.n)
     agree("sums of losses", out.shape[0], users.shape[0])
     agree("columns of items", items.shape[1], users.shape[1])

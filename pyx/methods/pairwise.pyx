@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport LANES, SINGLE_LANES
 from rankbench.kernels.shared.rows cimport first_value
 
@@ -27,8 +28,7 @@ cdef class DescentFactors:
         cdef bint single = users.dtype == np.float32
         cdef char *first_user = _first(users, single)
         cdef char *first_item = _first(items, single)
-        if users.shape[1] != items.shape[1]:
-            raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
+        agree("columns of items", items.shape[1], users.shape[1])
         if users.shape[1] % (SINGLE_LANES if single else LANES):
             raise ValueError(f"rows of {users.shape[1]} numbers are not padded to whole lanes")
         if users.shape[0] != user_shrink.shape[0] or items.shape[0] != item_shrink.shape[0]:

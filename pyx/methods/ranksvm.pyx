@@ -16,9 +16,9 @@ from rankbench.kernels.methods.all_pairs cimport (
     PairMemory, Task, TaskPairs, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, lay_out_windows, task_of,
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows
-from rankbench.kernels.shared.line_search cimport SUFFICIENT
+from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows
 from rankbench.kernels.shared.sorting cimport in_order
@@ -75,6 +75,8 @@ cdef class ItemFeatures:
             raise ValueError("features are either dense or sparse")
         if dense is not None and dense.shape[1] != d:
             raise ValueError(f"there are {dense.shape[1]} features, not {d}")
+        if sparse is not None:
+            above_ids("d", d, sparse.columns)
         self.dense, self.sparse = dense, sparse
         if sparse is None:
             self.view = FeatureView(&dense[0, 0], NULL, NULL, d)
@@ -335,7 +337,7 @@ cdef double _line_search(const Problem *problem, double objective, Memory *memor
             own.trial[i] = own.scores[i] + length * own.moves[i]
         found = problem.C * evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
         found += 0.5 * (size + length * (2.0 * along + length * own_size))
-        if found < objective + SUFFICIENT * length * promised:
+        if sufficient(found, objective, length, promised):
             return length
         length *= 0.5
     return 0.0

@@ -4,9 +4,9 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, highest_id, within
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows
 
 
@@ -41,7 +41,9 @@ def bucket(
     Task pair_of[a, b] * groups + c holds the comparisons of items of the groups a and b by users of group
     c. Returns the start of each task, and the user, better item and worse item of each row.
     """
+    cdef int64_t of_items = np.max(pair_of, initial=0) + 1
     agree("users with a group", user_group.shape[0], comparisons.view.n)
+    within("groups", groups, max(1, <int64_t> highest_id(user_group) + 1), INT32_MAX // of_items)
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
     cdef Py_ssize_t n = better.shape[0], tasks = (np.max(pair_of, initial=-1) + 1) * groups

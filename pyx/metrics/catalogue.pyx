@@ -10,7 +10,7 @@ from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
-from rankbench.kernels.metrics.places cimport Depth, Places, deepened, metric_of_places
+from rankbench.kernels.metrics.places cimport Depth, Places, deepened, enough_discounts, metric_of_places, of_places
 from rankbench.kernels.metrics.ranked cimport Item, Tie, end_of_tie, highest_truths, sort_items
 from rankbench.kernels.metrics.requests cimport RequestView, Requests, request_at
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
@@ -68,6 +68,7 @@ def per_user(
     for place in range(users.shape[0]):
         longest = max(longest, held_out.view.indptr[users[place] + 1] - held_out.view.indptr[users[place]])
     cdef Depth depth = _depth(&requests.view)
+    enough_discounts(requests, scores.shape[1])
     if requests.view.n == 0:
         return
     cdef Arena arena = Arena(NULL, 0)
@@ -94,11 +95,13 @@ cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
     )
 
 
-cdef Depth _depth(const RequestView *asked) noexcept nogil:
-    """How far the metrics look."""
+cdef Depth _depth(const RequestView *asked):
+    """How far the metrics look; a ValueError if one of them is no metric of places."""
     cdef Depth depth = Depth(0, 0)
     cdef Py_ssize_t m
     for m in range(asked.n):
+        if not of_places(asked.codes[m]):
+            raise ValueError(f"the metric with the code {asked.codes[m]} does not depend on places alone")
         depth = deepened(depth, request_at(asked, m))
     return depth
 

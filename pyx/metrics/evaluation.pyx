@@ -34,7 +34,15 @@ from rankbench.kernels.metrics.codes cimport (
     TEST_TRAIN_ERROR,
     TEST_TRAIN_PAIRS,
 )
-from rankbench.kernels.metrics.places cimport PY_SSIZE_T_MAX, Depth, Places, deepened, metric_of_places, of_places
+from rankbench.kernels.metrics.places cimport (
+    PY_SSIZE_T_MAX,
+    Depth,
+    Places,
+    deepened,
+    enough_discounts,
+    metric_of_places,
+    of_places,
+)
 from rankbench.kernels.metrics.ranked cimport (
     LEVELS,
     Item,
@@ -52,7 +60,7 @@ from rankbench.kernels.metrics.requests cimport Request, RequestView, Requests, 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport count_rows, first_value
+from rankbench.kernels.shared.rows cimport count_rows, first_value, longest_row
 
 cdef struct Needs:
     # What the metrics asked for have to know about a user.
@@ -133,6 +141,7 @@ def per_user(*, RatedScores test, Requests requests, int threads, RatedScores tr
         return result
     if needs.train_pairs and train is None:
         raise ValueError("pairs with training items need the training ratings")
+    enough_discounts(requests, longest_row(&test.indptr[0], n_users))
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, longest)
     cdef Scratch scratch = Scratch(arena.used, threads)
@@ -187,16 +196,13 @@ cdef Needs _needs(const RequestView *asked) noexcept nogil:
         request = request_at(asked, m)
         if of_places(request.code):
             needs.depth = deepened(needs.depth, request)
-        elif request.code in (TEST_TRAIN_ERROR, BOTH_ERROR, TEST_TRAIN_PAIRS, BOTH_PAIRS):
-            needs.pairs = needs.train_pairs = True
-        elif request.code in (MAGNITUDE_1, INSENSITIVE_1, INSENSITIVE_2):
-            needs.residuals = True
         elif request.code == SPEARMAN:
             needs.depth = Depth(PY_SSIZE_T_MAX, PY_SSIZE_T_MAX)
-        elif request.code in (HINGE_RANK_1, HINGE_RANK_2, ONE_SIDED_1, ONE_SIDED_2):
+        elif of_exchanges(request.code):
             needs.depth.places = PY_SSIZE_T_MAX
-        elif request.code in (PAIRWISE_ERROR, MISRANKING, ORDERED_PAIRS, KENDALL):
-            needs.pairs = True
+        needs.residuals |= of_residuals(request.code)
+        needs.pairs |= of_pairs(request.code) or request.code == KENDALL
+        needs.train_pairs |= of_training_pairs(request.code)
     return needs
 
 
@@ -247,11 +253,29 @@ cdef Rows _join_rows(User *user) noexcept nogil:
     return Rows(n, user.memory.joined, user.memory.joined + n)
 
 
+cdef inline bint of_training_pairs(int code) noexcept nogil:
+    """Whether a metric looks at pairs with training items."""
+    return code in (TEST_TRAIN_ERROR, BOTH_ERROR, TEST_TRAIN_PAIRS, BOTH_PAIRS)
+
+
+cdef inline bint of_pairs(int code) noexcept nogil:
+    """Whether a metric is a share or a number of pairs."""
+    return code in (PAIRWISE_ERROR, MISRANKING, ORDERED_PAIRS) or of_training_pairs(code)
+
+
+cdef inline bint of_residuals(int code) noexcept nogil:
+    """Whether a metric is a cost of differences of sorted residuals."""
+    return code in (MAGNITUDE_1, INSENSITIVE_1, INSENSITIVE_2)
+
+
+cdef inline bint of_exchanges(int code) noexcept nogil:
+    """Whether a metric is a cost of the pairs in the wrong order."""
+    return code in (HINGE_RANK_1, HINGE_RANK_2, ONE_SIDED_1, ONE_SIDED_2)
+
+
 cdef inline bint of_magnitude(int code) noexcept nogil:
     """Whether a metric is one of Cortes's costs."""
-    return code in (
-        HINGE_RANK_1, HINGE_RANK_2, MAGNITUDE_1, MAGNITUDE_2, ONE_SIDED_1, ONE_SIDED_2, INSENSITIVE_1, INSENSITIVE_2
-    )
+    return code == MAGNITUDE_2 or of_residuals(code) or of_exchanges(code)
 
 
 cdef double _metric(User *user, Request request, const double *discounts) noexcept nogil:
@@ -264,7 +288,9 @@ cdef double _metric(User *user, Request request, const double *discounts) noexce
         return _spearman(user)
     if of_magnitude(request.code):
         return _magnitude(user, request)
-    return _of_pairs(user, request.code)
+    if of_pairs(request.code):
+        return _of_pairs(user, request.code)
+    return NAN  # no metric
 
 
 # ---- pairs ----

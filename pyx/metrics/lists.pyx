@@ -10,10 +10,10 @@ import numpy as np
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
 
@@ -56,8 +56,7 @@ def ends(
     """
     threads = team(threads)
     agree("rows of scores", scores.shape[0], users.shape[0])
-    if k < 1:
-        raise ValueError(f"a list of {k} items: it must have at least 1")
+    within("k", k, 1, INT64_MAX)
     found = np.full(users.shape[0], -np.inf), np.zeros((users.shape[0], 2), np.int64)
     cdef double[::1] lowest = found[0]
     cdef int64_t[:, ::1] counts = found[1]

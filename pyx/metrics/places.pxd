@@ -14,7 +14,8 @@ from rankbench.kernels.metrics.codes cimport (
     RECIPROCAL_RANK,
 )
 from rankbench.kernels.metrics.ranked cimport Item, Tie
-from rankbench.kernels.metrics.requests cimport Request
+from rankbench.kernels.metrics.requests cimport Request, Requests, request_at
+from rankbench.kernels.shared.checks cimport within
 
 cdef struct Places:
     bint whole  # whether all items of the catalogue are candidates
@@ -43,6 +44,11 @@ cdef inline bint of_places(int code) noexcept nogil:
     return code in (NDCG, NDCG_LINEAR, PRECISION, RECALL, RECIPROCAL_RANK, AVERAGE_PRECISION, AUC)
 
 
+cdef inline bint of_gains(int code) noexcept nogil:
+    """Whether a metric is a share of the best discounted gain."""
+    return code in (NDCG, NDCG_LINEAR)
+
+
 cdef inline Py_ssize_t furthest(Request request) noexcept nogil:
     """How many places a metric of places looks at, at most."""
     if request.code == AUC or request.cut == 0:
@@ -53,14 +59,24 @@ cdef inline Py_ssize_t furthest(Request request) noexcept nogil:
 cdef inline Depth deepened(Depth depth, Request request) noexcept nogil:
     """The depth that also serves this metric of places; NDCG needs the highest truths for the best order."""
     cdef Py_ssize_t reach = furthest(request)
-    cdef bint ideal = request.code == NDCG or request.code == NDCG_LINEAR
-    return Depth(max(depth.places, reach), max(depth.highest, reach) if ideal else depth.highest)
+    return Depth(max(depth.places, reach), max(depth.highest, reach) if of_gains(request.code) else depth.highest)
+
+
+cdef inline int enough_discounts(Requests requests, Py_ssize_t candidates) except -1:
+    """A ValueError unless there is a discount for each place that an NDCG of so many candidates looks at."""
+    cdef Py_ssize_t m, places = 0
+    cdef Request request
+    for m in range(requests.view.n):
+        request = request_at(&requests.view, m)
+        if of_gains(request.code):
+            places = max(places, min(furthest(request), candidates))
+    return within("places of NDCG", places, 0, requests.discounts.shape[0])
 
 
 cdef inline double metric_of_places(const Places *user, Request request, const double *discounts) noexcept nogil:
     """One metric of one user; NaN where it has no value."""
     cdef Py_ssize_t cut = min(request.cut, user.candidates) if request.cut > 0 else user.candidates
-    if request.code == NDCG or request.code == NDCG_LINEAR:
+    if of_gains(request.code):
         return _dcg_ratio(user, cut, request.code == NDCG_LINEAR, discounts)
     if request.code == PRECISION:
         return _hits(user, cut, request.threshold) / max(cut, request.cut if user.whole else 0)

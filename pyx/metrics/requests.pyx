@@ -1,8 +1,9 @@
 """The metrics that a kernel is asked for, as one argument."""
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport INT32_MAX, int32_t
 
 from rankbench.kernels.metrics.codes cimport KNOWN
+from rankbench.kernels.shared.checks cimport within
 from rankbench.kernels.shared.rows cimport first_id, first_value
 
 
@@ -27,6 +28,8 @@ cdef class Requests:
         for code in codes:
             if not 0 <= code < KNOWN:
                 raise ValueError(f"no metric has the code {code}: they are 0 to {KNOWN - 1}")
+        for cut in cuts:
+            within("cut", cut, 0, INT32_MAX)
         self.codes, self.cuts, self.thresholds, self.discounts = codes, cuts, thresholds, discounts
         self.view = RequestView(
             codes.shape[0], first_id(codes), first_id(cuts), first_value(thresholds), first_value(discounts)

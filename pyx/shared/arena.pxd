@@ -23,6 +23,12 @@ from libc.stdint cimport int32_t, int64_t
 cpdef enum:
     LINE = 64  # bytes of a cache line: every array starts a new line, so that threads never share a line
 
+cdef extern from *:
+    """
+    #define RANKBENCH_MOST ((size_t) PY_SSIZE_T_MAX / 128 * 64)
+    """
+    const size_t _MOST "RANKBENCH_MOST"  # bytes, which no machine has: what would be more is counted as so much
+
 cdef struct Arena:
     char *start  # NULL: count bytes only
     size_t used  # bytes handed out so far, a multiple of LINE
@@ -31,7 +37,10 @@ cdef struct Arena:
 cdef inline void *taken(Arena *arena, Py_ssize_t n, size_t size) noexcept nogil:
     """The next n elements of this size; NULL from an arena that only counts."""
     cdef char *found = NULL if arena.start == NULL else arena.start + arena.used
-    arena.used += (<size_t> n * size + LINE - 1) // LINE * LINE
+    if <size_t> n > (_MOST - arena.used) // size:  # a negative n too
+        arena.used = _MOST
+    else:
+        arena.used = min(_MOST, arena.used + (<size_t> n * size + LINE - 1) // LINE * LINE)
     return found
 
 

@@ -4,6 +4,9 @@ import numpy as np
 
 from libc.stdint cimport uint8_t
 
+from rankbench.kernels.shared.checks cimport within
+from rankbench.kernels.shared.parallel cimport MOST_THREADS
+
 cdef extern from *:
     const Py_ssize_t PY_SSIZE_T_MAX
 
@@ -12,11 +15,12 @@ cdef class Scratch:
     """Scratch memory of `size` bytes for each thread, released with this object."""
 
     def __cinit__(self, size_t size, int threads):
-        """Allocate the memory, or raise MemoryError."""
+        """Allocate the memory, or raise MemoryError; a ValueError without a thread."""
         cdef uint8_t[::1] block
         cdef size_t off
-        if threads < 1 or size > <size_t> (PY_SSIZE_T_MAX - LINE) // <size_t> threads:
-            raise MemoryError
+        within("threads", threads, 1, MOST_THREADS)
+        if size > <size_t> (PY_SSIZE_T_MAX - LINE) // <size_t> threads:
+            raise MemoryError(f"{threads} threads with {size} bytes of scratch memory each")
         self.block = np.empty(size * threads + LINE, np.uint8)
         block = self.block
         off = <size_t> &block[0] % LINE

@@ -1,5 +1,29 @@
-# Checks that the arrays of a kernel fit together: once for each call, before any thread starts. Without them an array
-# that is too short would be read or written beyond its end. What ids and row pointers hold is not checked.
+# Checks of a kernel's arguments: once for each call, before any thread starts. Without them an array that is too short,
+# or memory for too few items, would be read or written beyond its end. That ids and row pointers fit to each other is
+# not checked.
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+
+cdef extern from *:
+    """
+    /* C allows numbers only at multiples of their size, and compilers rely on it. Every memory view of a module that
+       has its checks from here gets its array by this function, which refuses others. Packed records, which are longer
+       than 8 bytes, may lie anywhere. */
+    static int rankbench_get_aligned(PyObject *array, Py_buffer *view, int flags) {
+        if (PyObject_GetBuffer(array, view, flags) < 0)
+            return -1;
+        if (view->len > 0 && view->itemsize <= 8 && (size_t) view->buf % (size_t) view->itemsize) {
+            PyErr_Format(
+                PyExc_ValueError, "an array has numbers of %zd bytes at no multiple of their size: copy it first",
+                view->itemsize
+            );
+            PyBuffer_Release(view);
+            return -1;
+        }
+        return 0;
+    }
+    #define PyObject_GetBuffer rankbench_get_aligned
+    """
 
 
 cdef inline int agree(str what, Py_ssize_t found, Py_ssize_t needed) except -1:
@@ -7,3 +31,24 @@ cdef inline int agree(str what, Py_ssize_t found, Py_ssize_t needed) except -1:
     if found != needed:
         raise ValueError(f"{what}: {found} where {needed} are needed")
     return 0
+
+
+cdef inline int within(str name, int64_t value, int64_t low, int64_t high) except -1:
+    """A ValueError unless a number lies between two limits, or is one of them."""
+    if not low <= value <= high:
+        raise ValueError(f"{name}={value} is out of range: must be at least {low} and at most {high}")
+    return 0
+
+
+cdef inline int above_ids(str name, Py_ssize_t n, const int32_t[::1] ids) except -1:
+    """A ValueError unless n, the number of what these ids stand for, is above all of them, and itself an id at most."""
+    return within(name, n, <int64_t> highest_id(ids) + 1, INT32_MAX)
+
+
+cdef inline int32_t highest_id(const int32_t[::1] ids) noexcept nogil:
+    """The highest id, -1 if there is none."""
+    cdef int32_t highest = -1
+    cdef Py_ssize_t place
+    for place in range(ids.shape[0]):
+        highest = max(highest, ids[place])
+    return highest

@@ -8,13 +8,22 @@
 # All kernels take the losses of margins from here. A new loss needs a name in `Loss`, a branch in each function below,
 # and a record in rankbench/methods/losses.py.
 
-from libc.math cimport exp, fabs, log1p
+from libc.math cimport NAN, exp, fabs, log1p
+from libc.stdint cimport int64_t
 
 cpdef enum Loss:
     SQUARED_HINGE
     HINGE
     LOGISTIC
     SMOOTH_HINGE
+
+
+cdef inline int known_loss(Loss loss) except -1:
+    """A ValueError unless a loss has this code: what takes a code from Python calls this first."""
+    if loss not in (SQUARED_HINGE, HINGE, LOGISTIC, SMOOTH_HINGE):
+        raise ValueError(f"loss={<int64_t> loss} is the code of no loss")
+    return 0
+
 
 cdef struct Tangent:
     double value
@@ -35,7 +44,9 @@ cdef inline double loss_of(Loss loss, double margin) noexcept nogil:
         return missing
     if loss == SMOOTH_HINGE:
         return missing - 0.5 if missing > 1.0 else 0.5 * missing * missing
-    return log1p(exp(-abs(margin))) + max(0.0, -margin)
+    if loss == LOGISTIC:
+        return log1p(exp(-abs(margin))) + max(0.0, -margin)
+    return NAN  # no loss
 
 
 cdef inline double slope_of(Loss loss, double margin) noexcept nogil:
@@ -47,7 +58,9 @@ cdef inline double slope_of(Loss loss, double margin) noexcept nogil:
         return -1.0 if missing > 0.0 else 0.0
     if loss == SMOOTH_HINGE:
         return -min(1.0, max(0.0, missing))
-    return -1.0 / (1.0 + exp(margin))
+    if loss == LOGISTIC:
+        return -1.0 / (1.0 + exp(margin))
+    return NAN  # no loss
 
 
 cdef inline Tangent tangent_of(Loss loss, double margin) noexcept nogil:
@@ -74,8 +87,10 @@ cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
         return 0.0
     if loss == SMOOTH_HINGE:
         return 1.0 if 0.0 < margin < 1.0 else 0.0
-    small = exp(-abs(margin))
-    return small / ((1.0 + small) * (1.0 + small))
+    if loss == LOGISTIC:
+        small = exp(-abs(margin))
+        return small / ((1.0 + small) * (1.0 + small))
+    return NAN  # no loss
 
 
 cdef inline Parabola parabola_of(

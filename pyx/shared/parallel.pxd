@@ -1,6 +1,8 @@
 # Threads by OpenMP if the compiler supports it, else a single thread. The number of threads is chosen at run time and
 # does not change a kernel's bits: threads never write to the same memory.
 
+from rankbench.kernels.shared.checks cimport within
+
 cdef extern from *:
     """
     #ifdef _OPENMP
@@ -20,9 +22,10 @@ cdef enum:
     MOST_THREADS = 1024  # a limit on the scratch memory, which grows with the number of threads
 
 
-cdef inline int team(int threads) noexcept nogil:
-    """The number of threads that a kernel uses: the requested number, at least 1 and at most MOST_THREADS.
+cdef inline int team(int threads) except -1:
+    """The number of threads that a kernel uses; a ValueError unless it is from 1 to MOST_THREADS.
 
     Every kernel calls this first, since the scratch memory for less than one thread would be too small.
     """
-    return min(max(threads, 1), <int> MOST_THREADS)
+    within("threads", threads, 1, MOST_THREADS)
+    return threads

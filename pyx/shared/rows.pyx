@@ -1,5 +1,7 @@
 """Rows of sparse matrices, and comparisons by user, as kernels take them."""
 
+from rankbench.kernels.shared.checks cimport agree
+
 
 cdef Py_ssize_t count_rows(const int64_t[::1] indptr, Py_ssize_t entries) except -1:
     """The number of rows of `indptr`; a ValueError if it does not fit the number of entries."""
@@ -22,8 +24,7 @@ cdef class SparseRows:
 
     def __init__(self, *, const int64_t[::1] indptr, const int32_t[::1] columns, const double[::1] values):
         """Take the arrays, without a copy."""
-        if values.shape[0] != columns.shape[0]:
-            raise ValueError(f"there are {columns.shape[0]} columns but {values.shape[0]} values")
+        agree("values", values.shape[0], columns.shape[0])
         self.indptr, self.columns, self.values = indptr, columns, values
         self.view = SparseView(
             count_rows(indptr, columns.shape[0]), &indptr[0], first_id(columns), first_value(values)
@@ -35,8 +36,7 @@ cdef class ComparisonRows:
 
     def __init__(self, *, const int64_t[::1] indptr, const int32_t[::1] better, const int32_t[::1] worse):
         """Take the arrays, without a copy."""
-        if better.shape[0] != worse.shape[0]:
-            raise ValueError(f"there are {better.shape[0]} better items but {worse.shape[0]} worse ones")
+        agree("worse items", worse.shape[0], better.shape[0])
         self.indptr, self.better, self.worse = indptr, better, worse
         self.view = ComparisonView(
             count_rows(indptr, better.shape[0]), &indptr[0], first_id(better), first_id(worse)

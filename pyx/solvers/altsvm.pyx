@@ -26,16 +26,16 @@ import numpy as np
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport ldexp, log2, rint
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from numpy.random cimport bitgen_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport (
-    Difference, dot, fetch_both, long_dot_difference, of_long_difference, read_ahead
+    LANES, Difference, dot, fetch_both, long_dot_difference, of_long_difference, read_ahead
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
@@ -124,6 +124,8 @@ cdef class Vectors:
         """Take the arrays, without a copy."""
         if users.shape[1] != items.shape[1]:
             raise ValueError(f"users have rank {users.shape[1]}, items have rank {items.shape[1]}")
+        if users.shape[1] == 0 or users.shape[1] % LANES:
+            raise ValueError(f"rows of {users.shape[1]} numbers are not padded to whole lanes")
         self.users, self.items = users, items
 
 
@@ -145,7 +147,7 @@ def records_of(
     const int32_t[::1] user_order,
     const int32_t[::1] item_group,
     const int32_t[:, ::1] pair_of,
-    int n_tasks,
+    Py_ssize_t n_tasks,
 ) -> tuple[Records, Int64s]:
     """The comparisons task by task, users within a task in the order given, and where each task starts.
 
@@ -153,6 +155,7 @@ def records_of(
     linear: a first pass counts, a second fills.
     """
     agree("users in order", user_order.shape[0], comparisons.view.n)
+    within("n_tasks", n_tasks, np.max(pair_of, initial=-1) + 1, INT32_MAX)
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
     starts = np.zeros(n_tasks + 1, np.int64)
@@ -192,7 +195,7 @@ def items_pass(
     2 rank, in about 7 rank flops. `atomic`: no addition to V is lost where tasks of one round share items.
     """
     threads = team(threads)
-    agree("columns of rounds", rounds.shape[1], 2)
+    _check_rounds(rounds, tasks)
     cdef double[::1] inverses = np.empty(vectors.users.shape[0])
     cdef ItemsMachine machine = _items_machine(box, vectors, atomic)
     cdef Py_ssize_t turn, task, first, end, user
@@ -216,7 +219,7 @@ def items_from_duals(*, TaskRecords tasks, const int64_t[:, ::1] rounds, Vectors
     Returns the sum of the duals and of their squares, task by task.
     """
     threads = team(threads)
-    agree("columns of rounds", rounds.shape[1], 2)
+    _check_rounds(rounds, tasks)
     cdef Py_ssize_t turn, task, first, end
     cdef double[:, ::1] sums = np.zeros((tasks.starts.shape[0] - 1, 2))
     cdef ItemsMachine machine = _items_machine(None, vectors, False)
@@ -250,6 +253,7 @@ def users_pass(
 ):
     """Rebuild each user's vector from its duals, and visit its comparisons `passes` times, each in a new order."""
     threads = team(threads)
+    within("passes", passes, 0, INT32_MAX)
     agree("users", vectors.users.shape[0], comparisons.view.n)
     agree("duals", duals.shape[0], comparisons.better.shape[0])
     cdef Py_ssize_t user, n_items = vectors.items.shape[0]
@@ -313,6 +317,13 @@ def sums(*, const float[:] duals) -> tuple[float, float]:
             linear += duals[row]
             square += <double> duals[row] * duals[row]
     return linear, square
+
+
+cdef int _check_rounds(const int64_t[:, ::1] rounds, TaskRecords tasks) except -1:
+    """Raise ValueError if a round has tasks that there are not."""
+    agree("columns of rounds", rounds.shape[1], 2)
+    within("first task of a round", np.min(rounds, initial=0), 0, 0)
+    return within("end of a round", np.max(rounds, initial=0), 0, tasks.starts.shape[0] - 1)
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t longest, Py_ssize_t n_items) noexcept nogil:

@@ -3,11 +3,11 @@
 # Roof of draw_negatives, a negative: 8 bytes; 3 * log2(per_user) + 6 flops; log2(per_user) chained.
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, uint32_t, uint64_t
 
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.parallel cimport team
-from rankbench.kernels.shared.rows cimport Pattern
+from rankbench.kernels.shared.rows cimport Pattern, longest_row
 from rankbench.kernels.shared.draws cimport Stream, below, stream_of
 
 
@@ -18,6 +18,7 @@ def draw_negatives(*, Pattern positives, int n_items, uint64_t seed, int32_t[::1
     """
     threads = team(threads)
     agree("negatives", out.shape[0], positives.columns.shape[0])
+    within("n_items", n_items, longest_row(positives.view.indptr, positives.view.n) + 1, INT32_MAX)
     cdef Py_ssize_t user, first, n
     for user in prange(positives.view.n, nogil=True, schedule="dynamic", chunksize=64, num_threads=threads):
         first = positives.view.indptr[user]

@@ -12,11 +12,11 @@ import numpy as np
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, NAN, fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot_any
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_value, longest_row
@@ -98,6 +98,8 @@ cdef class Problem:
         const double[::1] discounts,
     ):
         """Take the arrays, without a copy."""
+        if loss not in (NDCG, ORDINAL, REGRESSION):
+            raise ValueError(f"loss={<int64_t> loss} is the code of no loss")
         if anchors.shape[0] != rows.values.shape[0] or scales.shape[0] != rows.view.n:
             raise ValueError("there must be an anchor for each rating and a scale for each user")
         self.longest = longest_row(rows.view.indptr, rows.view.n)
@@ -157,6 +159,7 @@ def users_half(
 ) -> tuple[Floats, Floats]:
     """Minimise loss(u) + lam/2 |u|^2 for each user, from the u in `users` and in place; objectives and duality gaps."""
     threads = team(threads)
+    within("most_planes", most_planes, 1, INT32_MAX)
     agree("users", users.shape[0], problem.rows.view.n)
     objectives, gaps = np.zeros(users.shape[0]), np.zeros(users.shape[0])
     cdef double[::1] objective = objectives, gap = gaps
@@ -270,7 +273,9 @@ cdef double _loss(User user, Memory *own, double *slopes) noexcept nogil:
         return _ndcg(user, own, slopes)
     if user.loss == ORDINAL:
         return _ordinal(user, own, slopes)
-    return _regression(user, own, slopes)
+    if user.loss == REGRESSION:
+        return _regression(user, own, slopes)
+    return NAN  # no loss
 
 
 cdef double _ndcg(User user, Memory *own, double *slopes) noexcept nogil:

@@ -10,16 +10,16 @@ each sum has one order, so that no bit depends on the number of threads.
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport int32_t
+from libc.stdint cimport INT32_MAX, int32_t
 
 from rankbench.kernels.methods.all_pairs cimport (
     PairMemory, Task, TaskPairs, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, lay_out_windows, task_of,
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows, dot_rows_at, fetch, read_ahead
-from rankbench.kernels.shared.line_search cimport SUFFICIENT
+from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
 from rankbench.kernels.shared.sorting cimport in_order
@@ -78,6 +78,8 @@ cdef class TruncatedNewton:
 
     def __init__(self, *, double C, int steps, int cg, double forcing):
         """Take the settings."""
+        within("steps", steps, 0, INT32_MAX)
+        within("cg", cg, 0, INT32_MAX)
         self.settings = Settings(C, steps, cg, forcing)
 
 
@@ -94,6 +96,8 @@ cdef class ItemBlocks:
 
     def __init__(self, *, Pattern rows, Py_ssize_t n_items, Py_ssize_t width):
         """Find where the blocks begin in every task; O(rows + tasks blocks)."""
+        above_ids("n_items", n_items, rows.columns)
+        within("width", width, 1, INT32_MAX)
         cdef Py_ssize_t blocks = (n_items + width - 1) // width
         cdef int32_t[:, ::1] starts = np.zeros((blocks + 1, max(rows.view.n, 1)), np.int32)
         cdef Py_ssize_t task, block, row
@@ -343,14 +347,15 @@ cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memo
     cdef Py_ssize_t i, k, n = problem.task.n, rank = problem.rank
     cdef int _halving
     cdef double length = 1.0, fall = dot(own.gradient, own.d, rank), C = problem.settings.C
-    cdef double inner = dot(user, own.d, rank), size = dot(own.d, own.d, rank), trial
+    cdef double inner = dot(user, own.d, rank), size = dot(own.d, own.d, rank), trial, change
     if not fall < 0.0:
         return False
     for _halving in range(_HALVINGS):
         for i in range(n):
             own.trial[i] = own.q[i] + length * own.step_q[i]
         trial = evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
-        if C * (trial - loss[0]) + length * inner + 0.5 * length * length * size < SUFFICIENT * length * fall:
+        change = C * (trial - loss[0]) + length * inner + 0.5 * length * length * size
+        if sufficient(change, 0.0, length, fall):
             for k in range(rank):
                 user[k] += length * own.d[k]
             for i in range(n):

@@ -14,8 +14,8 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
-from rankbench.kernels.shared.checks cimport agree
-from rankbench.kernels.shared.losses cimport LOGISTIC, SQUARED_HINGE, Loss, Parabola, parabola_of
+from rankbench.kernels.shared.checks cimport above_ids, agree
+from rankbench.kernels.shared.losses cimport LOGISTIC, SQUARED_HINGE, Loss, Parabola, known_loss, parabola_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport first_id, first_value
 
@@ -57,8 +57,9 @@ cdef class Tournament:
         ascending order. A first scan counts the distinct opponents, a second fills the rows. The time is linear, and
         the scratch memory is 8 bytes per comparison and 12 per item.
         """
-        if better.shape[0] != worse.shape[0]:
-            raise ValueError(f"there are {better.shape[0]} better items but {worse.shape[0]} worse ones")
+        agree("worse items", worse.shape[0], better.shape[0])
+        above_ids("n_items", n_items, better)
+        above_ids("n_items", n_items, worse)
         cdef Py_ssize_t item, n_pairs
         cdef int64_t[::1] starts = np.zeros(n_items + 1, np.int64)
         cdef Arena arena = Arena(NULL, 0)
@@ -102,6 +103,7 @@ def sweep(
     the tournament.
     """
     threads = team(threads)
+    known_loss(loss)
     agree("scores", scores.shape[0], tournament.indptr.shape[0] - 1)
     agree("rows of totals", totals.shape[0], 3)
     agree("columns of totals", totals.shape[1], scores.shape[0])

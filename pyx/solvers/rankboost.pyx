@@ -17,7 +17,7 @@ from libc.math cimport INFINITY, atanh, exp, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, longs, taken
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView, first_value
 from rankbench.kernels.shared.sorting cimport argsort
@@ -116,6 +116,7 @@ cdef class RunList:
         cdef Counts counts = Counts(&starts[0, 0], &starts[1, 0])
         cdef Problem problem = Problem(ratings.view, first_value(pairs), features.view, n_features)
         cdef Written written = Written(0, 0, NULL, NULL, NULL, NULL, NULL)
+        above_ids("n_features", n_features, features.columns)
         if pairs.shape[0] != n_users:
             raise ValueError(f"there are {n_users} users but {pairs.shape[0]} numbers of pairs")
         _list_runs(&problem, counts, written, threads)

@@ -10,11 +10,11 @@ t_ij = sum_k log2(1 + 2^(f_ik - f_ij)). The closed form uses all candidates, the
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport exp2, fabs, log2, sqrt
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, margin_of, step_size
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport dot, dot_difference, dot_rows_at
 from rankbench.kernels.shared.parallel cimport team, thread_id
@@ -140,6 +140,7 @@ def descend(
     which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
     update reads and writes 3 rank doubles, in about 12 rank flops, and in 8 rank more where it has a bound.
     """
+    within("draws", draws, 0, INT32_MAX)
     agree("users", len(factors.users), wishes.view.n)
     agree("weights", weights.shape[0], wishes.places.shape[0])
     agree("users in order", user_order.shape[0], wishes.view.n)

@@ -24,9 +24,9 @@ from rankbench.kernels.methods.pairwise cimport (
 )
 from rankbench.kernels.methods.rotation cimport TaskRows
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, shuffled, stream_of
-from rankbench.kernels.shared.losses cimport Loss, slope_of
+from rankbench.kernels.shared.losses cimport Loss, known_loss, slope_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
@@ -61,6 +61,7 @@ cdef class Descent:
 
     def __init__(self, *, DescentFactors factors, Loss loss):
         """Take the factors, without a copy."""
+        known_loss(loss)
         self.factors = factors
         self.model = Model(loss, factors.view)
 
@@ -106,6 +107,7 @@ def rounds_pass(
     threads = team(threads)
     agree("numbers of updates", updates.shape[0], tasks.shape[0])
     count_rows(round_starts, tasks.shape[0])
+    above_ids("tasks", rows.starts.shape[0] - 1, tasks)
     cdef Py_ssize_t longest = longest_row(&rows.starts[0], rows.starts.shape[0] - 1)
     cdef Py_ssize_t windows = (longest + _WINDOW - 1) // _WINDOW
     cdef Py_ssize_t rounds = round_starts.shape[0] - 1, this_round, place, first, end

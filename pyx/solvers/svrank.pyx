@@ -9,10 +9,10 @@ P = a . h / 2 + c sum max(|r_j - r_i| - eps, 0), r = h - y, needs m residuals an
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, taken
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
@@ -63,6 +63,7 @@ cdef class PairProblem:
 
     def __init__(self, *, double C, double eps, double tolerance, int rounds):
         """Take the settings."""
+        within("rounds", rounds, 1, INT32_MAX)
         self.C, self.eps, self.tolerance, self.rounds = C, eps, tolerance, rounds
 
 

@@ -21,6 +21,12 @@ from rankbench.names import checked_threads
 
 _OVERFLOWING = 1000  # at ratings from here on 2^rating, summed over many items, may overflow
 _ERRORS = {"test": Code.PAIRWISE_ERROR, "test-train": Code.TEST_TRAIN_ERROR, "both": Code.BOTH_ERROR}
+_SQUARED = {  # of the costs whose differences may be squared
+    Code.HINGE_RANK_1: Code.HINGE_RANK_2,
+    Code.MAGNITUDE_1: Code.MAGNITUDE_2,
+    Code.ONE_SIDED_1: Code.ONE_SIDED_2,
+    Code.INSENSITIVE_1: Code.INSENSITIVE_2,
+}
 _PAIRS = {"test": Code.ORDERED_PAIRS, "test-train": Code.TEST_TRAIN_PAIRS, "both": Code.BOTH_PAIRS}
 _ACROSS = ("test-train", "both")  # pairs of a held-out and a training item
 
@@ -225,7 +231,8 @@ def _rows(record: Metric) -> list[KernelRow]:
     threshold = settings.eps if "eps" in record.takes else settings.relevant if "relevant" in record.takes else 0.0
     if "pairs" in record.takes:
         return [KernelRow(_ERRORS[settings.pairs]), KernelRow(_PAIRS[settings.pairs])]
-    return [KernelRow(code + settings.n - 1 if "n" in record.takes else code, record.k or 0, threshold, record.whole)]
+    squared = "n" in record.takes and settings.n == 2
+    return [KernelRow(_SQUARED[Code(code)] if squared else code, record.k or 0, threshold, record.whole)]
 
 
 def _measured(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, train: View | None) -> KernelRows:

@@ -284,7 +284,7 @@ def test_an_update_in_single_precision_is_the_formula_rounded_after_each_operati
 @pytest.mark.parametrize(
     ("users", "items", "problem"),
     [
-        (np.zeros((2, 4)), np.zeros((3, 8)), "users have rank 4, items have rank 8"),
+        (np.zeros((2, 4)), np.zeros((3, 8)), "columns of items: 8 where 4 are needed"),
         (np.zeros((2, 6)), np.zeros((3, 6)), "rows of 6 numbers are not padded to whole lanes"),
         (np.zeros((2, 4), "f"), np.zeros((3, 4), "f"), "rows of 4 numbers are not padded to whole lanes"),
         (np.zeros((2, 8)), np.zeros((3, 8), "f"), "Buffer dtype mismatch, expected 'double' but got 'float'"),

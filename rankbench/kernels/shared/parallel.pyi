@@ -1,0 +1,3 @@
+"""The threads of OpenMP, which wait for the next kernel; a process that is forked does not have those of its parent."""
+
+def end_threads() -> None: ...
