@@ -27,6 +27,7 @@ cdef enum:
     _INNER = 500  # conjugate gradients per Newton step, at most
     _HALVINGS = 40
 
+cdef double _ROUNDING = 1e-14  # of the terms of a sum
 
 cdef struct FeatureView:
     # A row of features per item, dense (indptr = NULL) or sparse.
@@ -218,11 +219,12 @@ cdef int _newton_step(
     """Whether the task is done, after one step from `weights`.
 
     By the duality gap, which is half the squared gradient (with the dual variables 2 C (1 - margin)_+), or
-    because no step along the direction lowers the objective any more.
+    because no step along the direction lowers the objective or the gap any more.
     """
     cdef Problem problem = _gathered(tasks, number, features, C, memory)
     cdef Py_ssize_t d = features.d, padded = problem.padded, k
     cdef double objective, squared, length
+    cdef bint moved = False
     if problem.task.n == 0:
         return 1
     memset(memory.weights, 0, padded * sizeof(double))
@@ -239,10 +241,11 @@ cdef int _newton_step(
     if not 0.5 * squared > tolerance * objective:
         return 1
     _conjugate_gradients(&problem, squared, fmin(0.1, sqrt(0.5 * squared / objective)), memory)
-    length = _line_search(&problem, objective, memory)
+    length = _line_search(&problem, objective, squared, memory)
     for k in range(d):
+        moved |= weights[k] + length * memory.direction[k] != weights[k]
         weights[k] += length * memory.direction[k]
-    return length == 0.0
+    return not moved
 
 
 cdef Problem _gathered(
@@ -321,16 +324,21 @@ cdef void _conjugate_gradients(
             own.conjugate[k] = own.residual[k] + squared / before * own.conjugate[k]
 
 
-cdef double _line_search(const Problem *problem, double objective, Memory *memory) noexcept nogil:
+cdef double _line_search(const Problem *problem, double objective, double squared, Memory *memory) noexcept nogil:
     """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough; 0 if none does.
 
-    Trials need no features: the scores move along a line, and the size of the weights is a parabola.
+    Or that leaves it level and halves the gap, so the squared gradient: where C is large, the gap is still far from zero
+    when the last digits of the objective no longer show that it falls. Trials need no features otherwise: the scores move
+    along a line, and the size of the weights is a parabola.
     """
     cdef Memory own = memory[0]
     cdef Py_ssize_t _halving, i, padded = problem.padded
     cdef double along = dot(own.weights, own.direction, padded), promised = dot(own.gradient, own.direction, padded)
     cdef double size = dot(own.weights, own.weights, padded), own_size = dot(own.direction, own.direction, padded)
-    cdef double length = 1.0, found
+    cdef double length = 1.0, found, level = objective
+    for i in range(problem.task.n):
+        level += problem.C * own.degree[i] * own.scores[i] * own.scores[i]
+    level = objective + _ROUNDING * level  # the squares of an active pair's scores are terms of the loss
     _forward(problem, own.direction, own.moves)
     for _halving in range(_HALVINGS):
         for i in range(problem.task.n):
@@ -339,5 +347,16 @@ cdef double _line_search(const Problem *problem, double objective, Memory *memor
         found += 0.5 * (size + length * (2.0 * along + length * own_size))
         if sufficient(found, objective, length, promised):
             return length
+        if found <= level and _squared_gradient(problem, length, memory) <= 0.5 * squared:
+            return length
         length *= 0.5
     return 0.0
+
+
+cdef double _squared_gradient(const Problem *problem, double length, Memory *memory) noexcept nogil:
+    """The squared gradient after a step of this length, of which `evaluate` has just found the slope."""
+    cdef Py_ssize_t k
+    for k in range(problem.padded):
+        memory.conjugate[k] = memory.weights[k] + length * memory.direction[k]
+    _backward(problem, memory.slope, memory.conjugate, memory.product)
+    return dot(memory.product, memory.product, problem.padded)

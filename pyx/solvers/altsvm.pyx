@@ -418,7 +418,10 @@ cdef inline Py_ssize_t _common_divisor(Py_ssize_t a, Py_ssize_t b) noexcept nogi
 
 
 cdef inline void _update_items(const ItemsMachine *machine, Record *record, double inverse) noexcept nogil:
-    """Set one dual to its best value, and move the two items of the record along the user's vector."""
+    """Set one dual to its best value, and move the two items of the record along the user's vector.
+
+    With da the change of the dual a_ijk: v_j += da u_i, v_k -= da u_i; m = u_i . (v_j - v_k) and q = 2 |u_i|^2.
+    """
     cdef Py_ssize_t rank = machine.rank
     cdef const double *u = machine.users + record.user * rank
     cdef double *v = machine.items + record.better * rank
@@ -608,7 +611,10 @@ cdef inline int _scale_exponent(double linear, double curvature, double upper) n
 cdef inline void _update_user(
     const Bounds *bounds, float *dual, double *u, const double *v, const double *w, Py_ssize_t rank
 ) noexcept nogil:
-    """Set one dual to its best value, and move the user's vector along v - w."""
+    """Set one dual to its best value, and move the user's vector along v - w, which are v_j and v_k.
+
+    With da the change of the dual a_ijk: u_i += da (v_j - v_k); m = u_i . (v_j - v_k) and q = |v_j - v_k|^2.
+    """
     cdef double before = dual[0]  # read first: where rows are drawn, its cache miss overlaps those of the vectors
     dual[0] = _best_along(bounds, before, of_long_difference(u, v, w, rank))
     _add_difference(u, v, w, dual[0] - before, rank)
@@ -620,7 +626,7 @@ cdef inline float _best_along(const Bounds *bounds, double dual, Difference diff
 
 
 cdef inline float _best(const Bounds *bounds, double dual, double margin, double inverse) noexcept nogil:
-    """The best value of one dual with all others fixed, rounded as it is stored, so that w moves by the same amount."""
+    """clip(a + (1 - m - ridge a) / (q + ridge), 0, upper), rounded as it is stored: w moves by the same amount."""
     return <float> min(max(dual + (1.0 - margin - bounds.ridge * dual) * inverse, 0.0), bounds.upper)
 
 

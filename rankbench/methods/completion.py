@@ -156,6 +156,7 @@ def descend(
     basis = _widened(now.matrix.items, now.matrix.rank + _SPARE, widest, rng)
     passes = 1 if now.matrix.rank else _FIRST_PASSES
     while True:
+        # theta_(k+1) = (1 + sqrt(1 + 4 theta_k^2)) / 2 and beta = (theta_k - 1) / theta_(k+1)
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         beta = (momentum - 1) / faster
         y = now.values + beta * (now.values - before.values)
@@ -199,7 +200,10 @@ class Completion:
         yield from self.descent(lam, rng, end)
 
     def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
-        """The regularisation path: each lam, largest first, with its number of steps and its last point."""
+        """The regularisation path: each lam, largest first, with its number of steps and its last point.
+
+        X(lam_k) = argmin lam_k |X|_* + f(X_obs) for lam_1 > lam_2 > ..., each descent from X(lam_(k-1)).
+        """
         end = Descent.zero(self.observed)
         for lam in sorted(lams, reverse=True):
             for steps, point in enumerate(self.descent(lam, rng, end), start=1):  # noqa: B007  the last one counts

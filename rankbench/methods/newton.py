@@ -11,8 +11,9 @@ from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 
 CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
+_ROUNDING = 1e-14  # of the terms of a sum
 _TRIALS = 20  # of the line search
-_INNER = 100  # conjugate gradients per Newton step, at most
+_INNER = 1000  # conjugate gradients per Newton step, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +48,12 @@ class NewtonPoint:
 def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[NewtonPoint]:
     """Zero, then a point after each Newton step, until the gap vanishes or the line search fails."""
     unknowns = np.zeros(linear.size)
-    pairs = tasks.at(linear.forward(unknowns))
-    while True:
-        point = _point(unknowns, pairs, linear, C)
+    point: NewtonPoint | None = _point(unknowns, tasks.at(linear.forward(unknowns)), linear, C)
+    while point is not None:
         yield point
         if point.gap <= CONVERGED * point.objective:
             return
-        direction = _direction(point, linear, C)
-        moves = linear.forward(direction)
-        length, found = _search(tasks, point, direction, moves, C)
-        if found is None:
-            return
-        unknowns, pairs = point.unknowns + length * direction, found
+        point = _moved(tasks, point, linear, C)
 
 
 def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> NewtonPoint:
@@ -101,15 +96,22 @@ def _direction(point: NewtonPoint, linear: Linear, C: float) -> Floats:
     return np.asarray(direction)
 
 
-def _search(
-    tasks: PairTasks, point: NewtonPoint, direction: Floats, moves: Floats, C: float
-) -> tuple[float, ScoredPairs | None]:
-    """The step length 1, 1/2, 1/4, ... of sufficient decrease, with the pairs there; None in their place if none is."""
-    promised = float(point.gradient @ direction)
+def _moved(tasks: PairTasks, point: NewtonPoint, linear: Linear, C: float) -> NewtonPoint | None:
+    """The point after a step of length 1, 1/2, 1/4, ... along the Newton direction; None if none is accepted.
+
+    A step is accepted if the objective falls enough, or if it is level and the gap halves: where C is large, the gap is
+    still far from zero when the last digits of the objective no longer show that it falls.
+    """
+    direction = _direction(point, linear, C)
+    moves, promised = linear.forward(direction), float(point.gradient @ direction)
     along, own = float(point.unknowns @ direction), float(direction @ direction)
+    terms = point.objective + C * float(point.pairs.degree @ np.square(point.pairs.scores))
     for length in halved(_TRIALS):
         pairs = tasks.at(point.pairs.scores + length * moves)
         change = length * (along + length / 2 * own) + C * (pairs.loss - point.pairs.loss)
-        if sufficient(change, 0.0, length, promised):
-            return length, pairs
-    return 0.0, None
+        fallen = sufficient(change, 0.0, length, promised)
+        if fallen or change <= _ROUNDING * terms:
+            found = _point(point.unknowns + length * direction, pairs, linear, C)
+            if fallen or found.gap <= point.gap / 2:
+                return found
+    return None

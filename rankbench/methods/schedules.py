@@ -56,19 +56,19 @@ def balanced(load: Ints, groups: int) -> Int32s:
     return chosen
 
 
-def partition(better: Ints, worse: Ints, n_items: int, parts: int) -> Int32s:
-    """The part of every item in a partition by METIS into parts of similar load with few comparisons across.
+def partition(better: Ints, worse: Ints, n_items: int, groups: int) -> Int32s:
+    """The group of every item, cut by METIS into groups of similar load with few comparisons across.
 
     An edge weighs as many comparisons as its two items have with each other, an item as many as it is in. Items
-    that are never compared are in part 0.
+    that are never compared are in group 0.
     """
     load = loads(better, worse, n_items)
     compared = np.flatnonzero(load)
     chosen = np.zeros(n_items, np.int32)
-    if parts >= len(compared):
+    if groups >= len(compared):
         chosen[compared] = np.arange(len(compared))
-    elif parts > 1:
-        chosen[compared] = _cut(_item_graph(better, worse, n_items)[compared][:, compared], load[compared], parts)
+    elif groups > 1:
+        chosen[compared] = _cut(_item_graph(better, worse, n_items)[compared][:, compared], load[compared], groups)
     return chosen
 
 
@@ -94,15 +94,15 @@ def _item_graph(better: Ints, worse: Ints, n_items: int) -> scipy.sparse.csr_arr
     return scipy.sparse.csr_array(one_way + one_way.T)
 
 
-def _cut(graph: scipy.sparse.csr_array, load: Ints, parts: int) -> Ints:
-    """The part of every item of the graph, by METIS."""
+def _cut(graph: scipy.sparse.csr_array, load: Ints, groups: int) -> Ints:
+    """The group of every item of the graph, by METIS."""
     try:
         import pymetis  # noqa: PLC0415
     except ImportError:
         raise UserError(f"cutting the item graph needs a package more: {_INSTALL}") from None
     rows = (np.ascontiguousarray(column, np.int32) for column in (graph.indptr, graph.indices))
     found = pymetis.part_graph(
-        parts,
+        groups,
         pymetis.CSRAdjacency(*rows),
         vweights=load.astype(np.int32),
         eweights=graph.data,

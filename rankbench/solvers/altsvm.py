@@ -59,8 +59,8 @@ class AltSVM:
     comparison when. `tournament`: items are in `groups` of similar load; a task has the comparisons between two groups,
     and the tasks of a round share no item, so any number of threads gives the same bits. `partitioned`: a tournament
     with METIS cutting the item graph into the groups, so that most comparisons are within a group. (In the report there
-    is one part per thread, and threads race for the items of comparisons between two parts; here such comparisons wait
-    for the round of their two parts.) At most half as many threads as groups are busy. `hogwild`: the tournament
+    is one group per thread, and threads race for the items of comparisons between two groups; here these wait for the
+    round of their two groups.) At most half as many threads as groups are busy. `hogwild`: the tournament
     without rounds; threads never wait, and may overwrite each other (PASSCoDe-Wild). `atomic`: `hogwild` with atomic
     additions (PASSCoDe-Atomic). `random`: every update draws its comparison from all of them, as the authors' code
     does, on one thread; the slowest, kept for comparison.
@@ -276,7 +276,7 @@ class Machines:
 
 
 def item_groups(train: Comparisons, schedule: str, groups: int) -> Int32s:
-    """The group of every item: a part by METIS under `partitioned`, else a group of similar size in comparisons."""
+    """The group of every item: cut by METIS under `partitioned`, else a group of similar size in comparisons."""
     if schedule == "partitioned":
         return schedules.partition(train.better, train.worse, train.n_items, groups)
     return schedules.balanced(schedules.loads(train.better, train.worse, train.n_items), groups)

@@ -65,7 +65,7 @@ class RankSVMNuclear:
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, nuclear norm"
-    version: ClassVar = 3  # users are eliminated from Newton's system, and C rises to its value
+    version: ClassVar = 4  # Newton steps of a user may also halve the gap
 
     def __post_init__(self) -> None:
         check(self)

@@ -40,10 +40,10 @@ class SGD:
     comparisons in random order. `tournament`: items are in `parts` groups of similar load each, and users in
     half as many; a task is a pair of item groups and a user group, which it visits a few users at a time, and the
     tasks of a round share neither user nor item, so any number of threads gives the same bits. `nomad`: a
-    tournament with METIS cutting the item graph into the parts; the groups of users move from part to part. (In
-    the report two workers race for the items of a comparison between two parts. Here such comparisons wait for
-    the round of their two parts, and the bits stay the same.) `hogwild`: each thread takes one user at a time, and
-    items have no locks, as in the report's random SGD but user by user. At most half as many threads as parts are busy.
+    tournament with METIS cutting the item graph into the groups; those of users move from one to the next. (In
+    the report two workers race for the items of a comparison between two groups. Here such comparisons wait for
+    the round of their two groups, and the bits stay the same.) `hogwild`: each thread takes one user at a time, and
+    items have no locks, as in the report's random SGD but user by user. At most half as many threads as groups work.
 
     `precision=single` trains vectors of 32 bits, as other packages do: an update moves half as many bytes, which saves
     about 40 % of its time at rank 64 and none at rank 10. After each pass the model gets the vectors as doubles, and
@@ -112,22 +112,24 @@ class SGD:
             yield Step(model, objective, bound=bound)
 
 
-def rotation_of(train: Comparisons, schedule: str, parts: int) -> Rotation:
+def rotation_of(train: Comparisons, schedule: str, groups: int) -> Rotation:
     """The tasks and rounds of `tournament` or `nomad`."""
     if schedule == "nomad":
-        item_groups = partition(train.better, train.worse, train.n_items, parts)
+        item_groups = partition(train.better, train.worse, train.n_items, groups)
     else:
-        item_groups = balanced(loads(train.better, train.worse, train.n_items), parts)
-    return rotation(train.rows, np.diff(train.indptr), item_groups, parts)
+        item_groups = balanced(loads(train.better, train.worse, train.n_items), groups)
+    return rotation(train.rows, np.diff(train.indptr), item_groups, groups)
 
 
-def _serial(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int) -> Passes:
+def _serial(descent: kernel.Descent, train: Comparisons, groups: int, rng: np.random.Generator, threads: int) -> Passes:
     """A pass on one thread, user by user."""
     rows = train.rows
     return lambda updates: kernel.serial_pass(descent=descent, comparisons=rows, updates=updates, rng=rng), None
 
 
-def _hogwild(descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int) -> Passes:
+def _hogwild(
+    descent: kernel.Descent, train: Comparisons, groups: int, rng: np.random.Generator, threads: int
+) -> Passes:
     """A pass in which each thread takes one user at a time, without locks on items."""
     rows, per_user = train.rows, np.diff(train.indptr)
 
@@ -146,10 +148,10 @@ def _in_rounds(schedule: str) -> Callable[..., Passes]:
     """The function that makes passes for a schedule with rounds."""
 
     def passes(
-        descent: kernel.Descent, train: Comparisons, parts: int, rng: np.random.Generator, threads: int
+        descent: kernel.Descent, train: Comparisons, groups: int, rng: np.random.Generator, threads: int
     ) -> Passes:
         """A pass in rounds; the tasks of a round run in parallel."""
-        plan = rotation_of(train, schedule, parts)
+        plan = rotation_of(train, schedule, groups)
         rows = plan.rows
 
         def one_pass(updates: int) -> None:

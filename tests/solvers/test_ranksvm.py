@@ -9,6 +9,7 @@ import scipy.sparse
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
 
+from rankbench.api.fitting import split
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Step
 from rankbench.core.errors import UserError
@@ -120,6 +121,30 @@ def test_with_a_shared_part_it_is_an_svm_over_stacked_coordinates(C, shared, pri
     step = last(solver, train)
     rows = stacked(train, solver)
     assert step.objective() == pytest.approx(value(svc(rows, C), rows, C), rel=1e-7)
+
+
+@pytest.fixture(scope="module")
+def of_pages() -> dict[type, View]:
+    """The data on the page of each solver."""
+
+    def cut(how: str, **sizes: int) -> View:
+        made = FeatureLowRank(features=20, rank=5, **sizes).view(np.random.default_rng(1))
+        return split(made, how).train
+
+    return {
+        RankSVMJoint: cut("n-per-user[n=25]", users=100, items=300, per_user=40),
+        RankSVMSeparate: cut("items-per-task[n=40,test=20]", users=60, items=500, per_user=200),
+        RankSVMVar: cut("n-per-user[n=45]", users=60, items=300, per_user=60),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [RankSVMJoint, RankSVMSeparate, RankSVMVar])
+@pytest.mark.parametrize("C", [0.001, 1.0, 100.0, 10_000.0])
+def test_training_ends_at_the_gap_that_the_page_promises(kind, C, of_pages):
+    """At a large C the last digits of the objective no longer show that it falls, while the gap is still 1e-6 of it."""
+    step = last(kind(C=C), of_pages[kind])
+    assert step.gap() <= 1e-12 * step.objective()
 
 
 @pytest.mark.parametrize("solver", [RankSVMJoint(C=2.0), RankSVMSeparate(C=2.0), RankSVMVar(C=2.0, shared=0.3)])
