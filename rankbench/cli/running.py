@@ -24,6 +24,7 @@ from rankbench.cli.options import (
     Report,
     Rerun,
     Scheduler,
+    SchedulerTimeout,
     Seed,
     Solvers,
     Stored,
@@ -32,10 +33,12 @@ from rankbench.cli.options import (
     Trials,
     Verbose,
     Wait,
+    WaitForWorkers,
     as_options,
     conditions_of,
     option,
     refuse_odd_joining,
+    seconds_of,
 )
 from rankbench.core.errors import UserError
 
@@ -79,6 +82,8 @@ def run(
     join: Join = False,
     wait: Wait = False,
     scheduler: Scheduler = None,
+    wait_for_workers: WaitForWorkers = "5m",
+    scheduler_timeout: SchedulerTimeout = "1m",
     report: Report = True,
     out: Out = RESULTS,
     quiet: Quiet = False,
@@ -96,6 +101,7 @@ def run(
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
     from rankbench.cli.showing import preview_all, run_all
+    from rankbench.execution.cluster.waiting import Waits
     from rankbench.execution.workplace import workplace_at
     from rankbench.records.cells import Selection
 
@@ -104,7 +110,10 @@ def run(
     refuse_odd_joining(join, wait, dry_run)
     conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
     names, display = experiments or ["all"], Terminal(quiet, verbose)
-    with workplace_at(None if dry_run else scheduler, conditions.jobs, display.complain) as workplace:
+    waits = Waits(
+        seconds_of(wait_for_workers, "--wait-for-workers"), seconds_of(scheduler_timeout, "--scheduler-timeout")
+    )
+    with workplace_at(None if dry_run else scheduler, conditions.jobs, display.complain, waits) as workplace:
         session = Session(results_in(out), selection, conditions, workplace, display)
         raise typer.Exit(preview_all(session, names) if dry_run else run_all(session, names, report))
 
