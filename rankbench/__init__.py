@@ -63,6 +63,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "Split": "rankbench.data.splits",
     "Step": "rankbench.core.contract",
     "Stumps": "rankbench.models",
+    "Unfinished": "rankbench.core.errors",
     "UserError": "rankbench.core.errors",
     "UserWeights": "rankbench.models",
     "XGBoostRanker": "rankbench.solvers.peers.xgboost_ranker",

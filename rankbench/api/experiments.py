@@ -14,6 +14,7 @@ from rankbench.core.brief import brief_table
 from rankbench.core.errors import UserError, unknown
 from rankbench.core.streams import seed_of
 from rankbench.core.texts import csv_frame, safe
+from rankbench.execution.cluster.waiting import Waits
 from rankbench.execution.isolation import Caps
 from rankbench.execution.retraining import best_of
 from rankbench.execution.run import Conditions, Tell, reruns
@@ -57,8 +58,8 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether every cell has run and ended well."""
-        return all(entry.good is not None for entry in self.study.entries)
+        """Whether every cell has run and ended well, and no trial has failed."""
+        return all(entry.good is not None for entry in self.study.entries) and not self.study.failed_trials
 
     @property
     def best(self) -> str:
@@ -146,6 +147,8 @@ def run(
     join: bool = False,
     wait: bool = False,
     scheduler: str | None = None,
+    wait_for_workers: float | None = 300.0,
+    scheduler_timeout: float | None = 60.0,
     report: bool = False,
     out: str | Path = RESULTS,
     quiet: bool = True,
@@ -189,6 +192,9 @@ def run(
         Run along with other drivers of the folder, and wait until the last cell has ended.
     scheduler : str, optional
         Run cells on the workers of the Dask scheduler at this address.
+    wait_for_workers, scheduler_timeout : float, optional
+        Seconds without any worker, and without an answer of the scheduler, after which the run ends with an
+        `Unfinished`; None for no limit. What is stored is kept.
     report : bool
         Write the report of the folder at the end.
     out : str or Path
@@ -214,7 +220,8 @@ def run(
         raise UserError(problem, remedy="pass a name (rankbench list experiments) or the path of a TOML file")
     check_named([chosen], selection)
     display = display_of(quiet, verbose, callback)
-    with workplace_at(None if dry_run else scheduler, jobs, display.complain) as workplace:
+    waits = Waits(_seconds("wait_for_workers", wait_for_workers), _seconds("scheduler_timeout", scheduler_timeout))
+    with workplace_at(None if dry_run else scheduler, jobs, display.complain, waits) as workplace:
         session = Session(_folder(out), selection, conditions, workplace, display)
         if join:
             session.refuse_namesakes([chosen])
@@ -422,13 +429,19 @@ def conditions_of(
     """The conditions of a run, checked; a driver that runs alone always waits."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise UserError(f"jobs={jobs!r} is not valid", remedy="give a whole number of at least 1")
-    if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
-        raise UserError(f"timeout={timeout!r} is not valid", remedy="give seconds above 0, or None for no limit")
+    _seconds("timeout", timeout)
     if memory is not None and (not isinstance(memory, int) or memory < 1):
         raise UserError(f"memory={memory!r} is not valid", remedy="give bytes above 0, or None for no limit")
     if wait and not join:
         raise UserError("wait is for one of several drivers", remedy="give it together with join=True")
     return Conditions(jobs, Caps(timeout, memory), reruns(rerun), join, wait or not join)
+
+
+def _seconds(name: str, value: float | None) -> float | None:
+    """The value of this option, checked: seconds, or None for no limit."""
+    if value is not None and (not isinstance(value, int | float) or not value > 0):
+        raise UserError(f"{name}={value!r} is not valid", remedy="give seconds above 0, or None for no limit")
+    return value
 
 
 def display_of(quiet: bool, verbose: bool = False, callback: Tell | None = None) -> Display:

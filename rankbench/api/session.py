@@ -10,7 +10,7 @@ from typing import Protocol
 import psutil
 
 from rankbench import experiments
-from rankbench.core.errors import UserError
+from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.temporary import own_folder
 from rankbench.core.texts import error_text
 from rankbench.execution.run import Conditions, Run, Tell
@@ -118,6 +118,8 @@ class Session:
         for experiment in chosen:
             try:
                 yield self.run(experiment)
+            except Unfinished:
+                raise  # the others would wait in vain, too
             except UserError as error:
                 self.display.complain(f"{experiment.name}: {error}")
                 yield None

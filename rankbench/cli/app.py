@@ -1,6 +1,5 @@
 """The command-line application with all commands, and its entry point `main`."""
 
-import io
 import os
 import sys
 from typing import Annotated, Any, NoReturn
@@ -11,6 +10,7 @@ from rankbench import __version__
 from rankbench.cli import checking, data_verbs, looking, own, running, sharing
 from rankbench.cli.exit_codes import FAILED, INTERRUPTED, USAGE
 from rankbench.cli.opening import temporary_folders
+from rankbench.cli.streams import outlive_readers
 from rankbench.core.errors import UserError
 from rankbench.core.lines import complain, show
 
@@ -48,14 +48,11 @@ app.add_typer(data_verbs.app, name="data")
 
 def main() -> None:
     """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 2."""
-    shown = sys.stdout
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # for terminals that cannot show every letter
+    outlive_readers()
     try:
         with temporary_folders():
             code = app(sys.argv[1:] or ["--help"], prog_name="rankbench", standalone_mode=False)
-        shown.flush()
+        sys.stdout.flush()
     except UserError as error:
         _leave(str(error), USAGE)
     except _USAGE_ERROR as error:
@@ -66,14 +63,8 @@ def main() -> None:
         if hasattr(os, "fork"):
             raise
         _leave(_NO_FORK, FAILED)
-    except BrokenPipeError:
-        _leave_quietly()
     except OSError as error:
         _leave(_of_system(error), FAILED)
-    except SystemExit:
-        if sys.stdout is shown:
-            raise
-        _leave_quietly()  # the pipe was closed, and typer has replaced sys.stdout
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -81,12 +72,6 @@ def _of_system(error: OSError) -> str:
     """An error of the operating system in words; without a file it is most likely one of standard output."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; nothing that was stored before is lost"
-
-
-def _leave_quietly() -> NoReturn:
-    """Exit with code 0 after the reader of a pipe has closed it; the rest of the output is discarded."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.exit(0)
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -82,6 +82,15 @@ Scheduler = Annotated[
     str | None,
     option("--scheduler", "ADDRESS|FILE", "Run cells on the workers of this Dask scheduler; -j is cells per node."),
 ]
+WaitForWorkers = Annotated[
+    str, option("--wait-for-workers", "5m", "With --scheduler: end after so long without a worker: 30s, 5m, or none.")
+]
+SchedulerTimeout = Annotated[
+    str,
+    option(
+        "--scheduler-timeout", "1m", "With --scheduler: end once it has not answered for so long: 30s, 1m, or none."
+    ),
+]
 Trials = Annotated[int | None, option("--trials", "N", "Trials of each solver in random search.")]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report at the end.")]
 Quiet = Annotated[bool, option("-q/--quiet", None, "Print results and nothing else.")]

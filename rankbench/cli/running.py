@@ -26,6 +26,7 @@ from rankbench.cli.options import (
     Report,
     Rerun,
     Scheduler,
+    SchedulerTimeout,
     Seed,
     Solvers,
     Stored,
@@ -34,11 +35,13 @@ from rankbench.cli.options import (
     Trials,
     Verbose,
     Wait,
+    WaitForWorkers,
     as_options,
     conditions_of,
     option,
     redraws_of,
     refuse_odd_joining,
+    seconds_of,
 )
 from rankbench.core.errors import UserError
 
@@ -83,6 +86,8 @@ def run(
     join: Join = False,
     wait: Wait = False,
     scheduler: Scheduler = None,
+    wait_for_workers: WaitForWorkers = "5m",
+    scheduler_timeout: SchedulerTimeout = "1m",
     report: Report = True,
     out: Out = RESULTS,
     quiet: Quiet = False,
@@ -102,6 +107,7 @@ def run(
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
     from rankbench.cli.showing import preview_all, run_all
+    from rankbench.execution.cluster.waiting import Waits
     from rankbench.execution.workplace import workplace_at
     from rankbench.records.cells import Selection
 
@@ -111,7 +117,10 @@ def run(
     refuse_odd_joining(join, wait, dry_run)
     conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
     names, display = experiments or ["all"], Terminal(quiet, verbose)
-    with workplace_at(None if dry_run else scheduler, conditions.jobs, display.complain) as workplace:
+    waits = Waits(
+        seconds_of(wait_for_workers, "--wait-for-workers"), seconds_of(scheduler_timeout, "--scheduler-timeout")
+    )
+    with workplace_at(None if dry_run else scheduler, conditions.jobs, display.complain, waits) as workplace:
         session = Session(results_in(out), selection, conditions, workplace, display)
         raise typer.Exit(preview_all(session, names) if dry_run else run_all(session, names, report))
 

@@ -11,7 +11,7 @@ from rankbench.api.session import Session, chosen_experiments
 from rankbench.api.terminal import Terminal
 from rankbench.cli.exit_codes import FAILED, INTERRUPTED, OK
 from rankbench.cli.printer import folded, show_folded, show_sheet
-from rankbench.core.errors import UserError
+from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.lines import complain, show
 from rankbench.data.splits import SPLITS
 from rankbench.execution.run import Run
@@ -27,7 +27,7 @@ from rankbench.records.studies import Study
 from rankbench.report.analysis import power
 from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
-from rankbench.report.render.answer import answer, answer_sheet, failures
+from rankbench.report.render.answer import answer, answer_sheet, failed_trials, failures
 from rankbench.report.render.tables import sheet, timing_notes, verdict_notes
 from rankbench.report.study import stored_beyond
 from rankbench.verification.verify import Verification
@@ -51,6 +51,10 @@ def run_all(session: Session, names: Sequence[str], report: bool) -> int:
             session.report()
     except KeyboardInterrupt:
         return _say_how_to_resume(session, chosen)
+    except Unfinished as error:
+        complain(str(error))
+        _say_how_to_resume(session, chosen)
+        return FAILED
     return OK if good else FAILED
 
 
@@ -89,7 +93,8 @@ def answered(session: Session, choice: Choice, materials: Materials, report: boo
     except KeyboardInterrupt:
         return _say_how_to_resume(session, [experiment])
     session.display.say(f"to change it: {_as_init()}")
-    return OK if found.entries and all(entry.good for entry in found.entries) else FAILED
+    good = all(entry.good for entry in found.entries) and not found.failed_trials
+    return OK if found.entries and good else FAILED
 
 
 def preview_all(session: Session, names: Sequence[str]) -> int:
@@ -269,11 +274,13 @@ def _skips(run: Run) -> list[str]:
 
 
 def _complain_of_failures(found: Study) -> bool:
-    """Print every cell and every part of the plan that failed; returns whether there is none."""
+    """Print every cell, every part of the plan and all trials that failed; returns whether there are none."""
     bad = [entry for entry in found.entries if entry.status not in ("ok", "pending")]
     for entry in bad:
         complain(f"{entry.status}: {entry.cell.label}: {entry.reason} (--rerun failed runs it again)")
     broken = [skip for skip in found.skips if skip.failed]
     for skip in broken:
         complain(f"failed: {found.name}: {skip.text}")
-    return not bad and not broken
+    for line in failed_trials(found):
+        complain(f"{line} (--rerun failed runs them again)")
+    return not bad and not broken and not found.failed_trials

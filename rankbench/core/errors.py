@@ -35,6 +35,10 @@ class UserError(ValueError):
         return UserError(f"--{self.problem}", remedy=self.remedy)
 
 
+class Unfinished(UserError):
+    """A run that ends before all of its cells have run; what it has stored is kept, and the exit code is 1."""
+
+
 @contextmanager
 def writing_to(place: object, remedy: str) -> Iterator[None]:
     """A context in which an error of the file system becomes one line with the place and this remedy."""

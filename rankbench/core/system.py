@@ -90,6 +90,12 @@ def busy_seconds() -> float:
     return float(sum(seconds for kind, seconds in times.items() if kind not in _NOT_BUSY))
 
 
+def killed_for_memory() -> int:
+    """How many processes the system has killed for lack of memory since boot; 0 where it does not tell."""
+    counts = [line.split()[1] for line in _text("/proc/vmstat").splitlines() if line.startswith("oom_kill ")]
+    return int(counts[0]) if counts else 0
+
+
 def kill(pid: int, number: int) -> None:
     """Send a signal to a process; nothing happens if it has ended or may not be signalled."""
     try:

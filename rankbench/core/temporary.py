@@ -9,7 +9,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 
 from rankbench.core.errors import writing_to
-from rankbench.core.leftovers import HeldFolder
+from rankbench.core.leftovers import HeldFolder, remove_left_behind
 
 _PREFIX = "rankbench-run"
 _LONGEST = 107 - len(f"/{_PREFIX}~12345678~12345678/pymp-12345678/listener-12345678")  # a socket's path has 107 bytes
@@ -19,6 +19,11 @@ _LAST = -200  # the priority of the folder's removal at exit: after multiprocess
 def own_folder() -> Path:
     """The folder of this process, which is removed when the process ends; the first call removes leftovers."""
     return Path(_made(os.getpid()).name)
+
+
+def remove_folders_left_behind() -> None:
+    """Remove the folders of processes that were killed, such as drivers, and workers of clusters on this machine."""
+    remove_left_behind(_base(), f"{_PREFIX}~*")
 
 
 @contextmanager

@@ -1,4 +1,15 @@
-"""Running a cell in its own process, with limits on time and memory, and reporting how it ended."""
+"""Running a cell in its own process, with limits on time and memory, and reporting how it ended.
+
+A process that ends without a last message has ended in one of three ways:
+
+    memory   SIGKILL ended it, and the system has killed a process for lack of memory meanwhile
+    lost     it was killed from outside: by SIGKILL otherwise, by a signal that a user, a terminal or a batch system
+             sends (`_FROM_OUTSIDE`), or because its guard or supervisor was killed
+    failed   it ended by itself: by an exit code, or by a signal of a crash, such as SIGSEGV or SIGABRT
+
+What was killed from outside says nothing of the solver, so it is run again (`run_again_if_lost`). A solver that sends
+itself such a signal looks the same, and is lost after as many attempts.
+"""
 
 import multiprocessing
 import os
@@ -15,7 +26,7 @@ from time import monotonic, process_time, sleep
 from types import ModuleType
 from typing import cast
 
-from rankbench.core.system import busy_seconds, descendants, exceed, kill, kill_group
+from rankbench.core.system import busy_seconds, descendants, exceed, kill, kill_group, killed_for_memory
 from rankbench.core.temporary import own_sockets
 from rankbench.core.texts import error_text
 from rankbench.execution import supervisor
@@ -31,6 +42,8 @@ _LOOKING = 0.05  # largest share of its time that the driver spends on measuring
 _ATTEMPTS = 20  # attempts to reach a server that is shutting down
 _LEAVE = 0.5  # seconds in which a finished process may exit by itself
 _PATIENCE = 5.0  # seconds in which a supervisor may end all processes of its cell
+_FROM_OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
+ATTEMPTS = 3  # how often a cell is run that is killed from outside each time
 _LEAST_SPAN = 0.2  # shortest time, in seconds, to measure the load over: CPU time is counted in ticks of 10 ms
 
 
@@ -48,11 +61,12 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class _Clocks:
-    """The wall time, the CPU seconds of the whole machine and those of this process, read at the same moment."""
+    """What is read at one moment: the time, CPU seconds, and how many processes were killed for lack of memory."""
 
     now: float
-    busy: float
-    own: float
+    busy: float  # CPU seconds of the whole machine
+    own: float  # CPU seconds of this process
+    starved: int
 
 
 @dataclass(frozen=True)
@@ -95,6 +109,15 @@ def forked(context: ForkServerContext, target: Callable[..., None], arguments: t
     return process
 
 
+def run_again_if_lost(attempt: Callable[[], Ended]) -> Ended:
+    """The outcome of the first attempt at a cell that nobody killed from outside, or of the last one of all."""
+    for _ in range(ATTEMPTS):
+        ended = attempt()
+        if ended.status != "lost":
+            return ended
+    return replace(ended, reason=f"{ended.reason}, each of {ATTEMPTS} times")
+
+
 def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Ended:
     """Run a task in its own process under limits, and end all its processes; returns how it ended."""
     cell = _start(context, task)
@@ -105,7 +128,7 @@ def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threa
         how = _end(cell)
     load = _load(cell.clocks, how)
     wall = monotonic() - cell.started
-    return replace(ended or _vanished(how), curve=tuple(curve), wall=wall, load=load)
+    return replace(ended or _vanished(how, cell.clocks), curve=tuple(curve), wall=wall, load=load)
 
 
 def _start(context: ForkServerContext, task: Task) -> _Running:
@@ -239,17 +262,19 @@ def _kill_all(guard: ForkServerProcess) -> None:
     guard.join(_PATIENCE)
 
 
-def _vanished(how: Exit | None) -> Ended:
-    """The end of a cell without a last message: by a signal, or for lack of memory."""
+def _vanished(how: Exit | None, before: _Clocks) -> Ended:
+    """The end of a cell without a last message."""
     if how is None:
-        return ended_early("failed", "the process that watches over the cell was killed")
-    if how.code == -signal.SIGKILL:
-        return ended_early("memory", "the system killed the process, most likely for memory")
+        return ended_early("lost", "the process that watches over the cell was killed")
+    if how.code == -signal.SIGKILL and killed_for_memory() > before.starved:
+        return ended_early("memory", "the system killed the process for lack of memory")
+    if -how.code in _FROM_OUTSIDE:
+        return ended_early("lost", f"it was killed by {signal.Signals(-how.code).name}")
     return ended_early("failed", f"the process died without a word (exit code {how.code})")
 
 
 def _clocks() -> _Clocks:
-    return _Clocks(monotonic(), busy_seconds(), process_time())
+    return _Clocks(monotonic(), busy_seconds(), process_time(), killed_for_memory())
 
 
 def _load(before: _Clocks, verdict: Exit | None) -> float | None:

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from rankbench.arrays.npz import Arrays
 from rankbench.core.errors import MAKE_ROOM, unknown, writing_to
+from rankbench.core.temporary import remove_folders_left_behind
 from rankbench.execution import machine
 from rankbench.execution.isolation import Caps, server
 from rankbench.execution.worker import Ended, Task
@@ -135,7 +136,8 @@ class Run:
         return sum(known), len(to_run) - len(known)
 
     def open(self) -> None:
-        """Make the results folder and write the plan to it."""
+        """Make the results folder, write the plan to it, and remove what processes that were killed have left."""
+        remove_folders_left_behind()
         self.store.open()
         self.materials.known.save()
         self._record()
@@ -257,6 +259,13 @@ class _Runner:
                     elsewhere = self._start_all(pool, elsewhere)
             finally:
                 self.stop.set()
+                self._keep_ended()
+
+    def _keep_ended(self) -> None:
+        """Store the cells that have ended beside one whose workplace raised an error; after a run there are none."""
+        for future in wait(self.under_way).done:
+            if future.exception() is None:
+                self._keep(self.under_way.pop(future), *future.result())
 
     def _start_all(self, pool: ThreadPoolExecutor, cells: Iterable[Cell]) -> list[Cell]:
         """Run the cells that no other driver is running; returns the remaining cells."""
@@ -307,14 +316,16 @@ class _Runner:
         while len(self.under_way) >= until_below:
             done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
             for future in done:
-                cell = self.under_way.pop(future)
-                ended, made_on = future.result()
-                made = self.owner.materials.peaks(cell.place)
-                beside = self.conditions.jobs > 1 and not self._alone(cell)
-                result = result_of(cell, ended, made_on, beside, made, self.starts[cell.key])
-                self.owner.keep(result, dict(ended.per_user), ended.arrays)
-                self.claims.release(cell.key)
-                self.tell(Event("end", cell, result))
+                self._keep(self.under_way.pop(future), *future.result())
+
+    def _keep(self, cell: Cell, ended: Ended, made_on: Machine) -> None:
+        """Store the result of a cell."""
+        made = self.owner.materials.peaks(cell.place)
+        beside = self.conditions.jobs > 1 and not self._alone(cell)
+        result = result_of(cell, ended, made_on, beside, made, self.starts[cell.key])
+        self.owner.keep(result, dict(ended.per_user), ended.arrays)
+        self.claims.release(cell.key)
+        self.tell(Event("end", cell, result))
 
     def _file_of(self, place: Place) -> Path:
         """The file of a cell's split; the previous split's file is removed unless a running cell uses it."""

@@ -8,7 +8,8 @@ from multiprocessing.context import ForkServerContext
 from typing import Protocol
 
 from rankbench.core.errors import UserError
-from rankbench.execution.isolation import Caps, run_isolated
+from rankbench.execution.cluster.waiting import Waits
+from rankbench.execution.isolation import Caps, run_again_if_lost, run_isolated
 from rankbench.execution.worker import Ended, Task
 from rankbench.records.machines import Machine
 
@@ -35,12 +36,14 @@ class ThisMachine:
     machine: Machine
 
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
-        """Run one cell and wait for it."""
-        return run_isolated(self.context, task, caps, stop), self.machine
+        """Run one cell and wait for it; one that is killed from outside is run again."""
+        return run_again_if_lost(lambda: run_isolated(self.context, task, caps, stop)), self.machine
 
 
 @contextmanager
-def workplace_at(scheduler: str | None, per_node: int, complain: Callable[[str], None]) -> Iterator[Workplace | None]:
+def workplace_at(
+    scheduler: str | None, per_node: int, complain: Callable[[str], None], waits: Waits
+) -> Iterator[Workplace | None]:
     """A context with the Dask cluster of this scheduler; without a scheduler it is None, which is this machine."""
     if scheduler is None:
         yield None
@@ -51,7 +54,7 @@ def workplace_at(scheduler: str | None, per_node: int, complain: Callable[[str],
         raise UserError(
             "--scheduler needs Dask, which is not installed", remedy="pip install rankbench[dask]"
         ) from None
-    cluster = Cluster(scheduler, per_node, complain)
+    cluster = Cluster(scheduler, per_node, complain, waits)
     try:
         yield cluster
     finally:

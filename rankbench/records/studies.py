@@ -100,6 +100,11 @@ class Study:
         return tuple(Entry(trial, self.by_key.get(trial.key)) for trial in self.plan.trials)
 
     @property
+    def failed_trials(self) -> tuple[Entry, ...]:
+        """The trials whose setting was not tried out; one that diverged was, and cannot be chosen."""
+        return tuple(entry for entry in self.trials if entry.status not in ("ok", "pending", "diverged"))
+
+    @property
     def results(self) -> tuple[Result, ...]:
         """The stored results of all cells, without those of trials."""
         return tuple(entry.result for entry in self.entries if entry.result)

@@ -23,6 +23,7 @@ from rankbench.api.terminal import Terminal
 from rankbench.cli import options
 from rankbench.cli.printer import show_sheet
 from rankbench.cli.showing import _using
+from rankbench.execution.cluster.waiting import Waits
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import Conditions, Event, Run
 from rankbench.execution.workplace import workplace_at
@@ -460,15 +461,15 @@ def test_table_of_trials_needs_some(monkeypatch, capsys, results):
     assert "tiny has no trials: it tunes nothing" in capsys.readouterr().err
 
 
-def test_a_failed_solver_of_a_tuned_experiment_is_exit_code_2_and_failed_trials_alone_are_not(
-    monkeypatch, capsys, tmp_path
-):
+def test_a_failed_trial_and_a_failed_solver_of_a_tuned_experiment_are_exit_code_1(monkeypatch, capsys, tmp_path):
     solver = with_solver(tmp_path, "if self.mode != 'b':", "    raise ValueError('boom')")
     toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
     monkeypatch.chdir(tmp_path)
     arguments = ["run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report"]
-    assert rankbench(monkeypatch, *arguments) == 0
-    assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
+    assert rankbench(monkeypatch, *arguments) == 1
+    out, error = capsys.readouterr()
+    assert "trials: 2, 1 of which did not end well and cannot be chosen" in out
+    assert "rankbench: failed: 1 trial of mine.py:Mine: ValueError: boom (mine.py, line" in error
     assert solver.endswith("mine.py:Mine")
     toml["tune"] = toml["tune"].replace("'b'", "'c'")
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 1
@@ -771,7 +772,7 @@ def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(monkeyp
 
 
 def test_without_a_scheduler_cells_run_on_this_machine():
-    with workplace_at(None, 1, print) as workplace:
+    with workplace_at(None, 1, print, Waits()) as workplace:
         assert workplace is None
 
 

@@ -42,6 +42,12 @@ def test_all_descendants_are_found_with_and_without_the_systems_lists(family, mo
     assert system.descendants(GONE) == []
 
 
+@pytest.mark.parametrize(("text", "number"), [("oom_kill_x 5\noom_kill 7\nother 9", 7), ("other 9", 0), ("", 0)])
+def test_what_the_system_killed_for_lack_of_memory_is_counted_where_it_tells(monkeypatch, text, number):
+    monkeypatch.setattr(system, "_text", {"/proc/vmstat": text}.__getitem__)
+    assert system.killed_for_memory() == number
+
+
 def test_what_has_ended_has_no_children_takes_no_memory_and_can_be_killed_again():
     assert system._children(GONE) == []
     assert not system.exceed([GONE], 0)

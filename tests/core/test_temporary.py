@@ -56,6 +56,16 @@ def test_the_folder_of_a_killed_process_goes_with_the_next_and_a_living_ones_sta
     alive.communicate("")
 
 
+@pytest.mark.slow
+def test_the_folder_of_a_killed_process_goes_with_a_run_that_needs_none(base):
+    (dead, left), (alive, used) = holder(), holder()
+    os.kill(dead.pid, signal.SIGKILL)
+    dead.communicate()
+    temporary.remove_folders_left_behind()
+    assert not left.exists() and list(base.iterdir()) == [used]
+    alive.communicate("")
+
+
 def test_a_long_path_is_replaced_by_one_that_sockets_can_have(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/" + "x" * 200)
     assert temporary._base() == Path("/tmp")

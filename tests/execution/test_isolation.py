@@ -145,8 +145,10 @@ def test_a_cell_and_all_below_it_die_with_the_driver(tmp_path, number):
         ("os._exit(3)", "failed", "exit code 3"),
         ("os._exit(0)", "failed", "exit code 0"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", "failed", "exit code -11"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "memory", "the system killed the process"),
-        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)", "failed", "exit code -15"),
+        ("os.kill(os.getpid(), signal.SIGALRM)", "failed", "exit code -14"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "lost", "it was killed by SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGHUP)", "lost", "it was killed by SIGHUP"),
+        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)", "lost", "it was killed by SIGTERM"),
         ("time.sleep(60)", "timeout", "took longer than 2 s"),
     ],
 )
@@ -159,6 +161,13 @@ def test_however_a_cell_ends_its_children_go_and_the_reason_stays(tmp_path, end,
     assert len(read(pids)) == len(CHILDREN)
     assert not any(map(alive, read(pids)))
     assert outcome.wall < SOON
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGKILL", "memory"), ("SIGTERM", "lost"), ("SIGSEGV", "failed")])
+def test_a_process_that_the_system_killed_for_lack_of_memory_is_told_from_others(tmp_path, monkeypatch, number, status):
+    counts = iter(range(100))  # the system kills a process for lack of memory between any two looks
+    monkeypatch.setattr(isolation, "killed_for_memory", lambda: next(counts))
+    assert outcome_of(tmp_path, f"os.kill(os.getpid(), signal.{number})").status == status
 
 
 def test_a_solver_past_its_limit_is_killed_before_it_can_react(tmp_path):
@@ -189,7 +198,7 @@ def test_whoever_is_killed_all_below_goes_along_and_the_cell_says_so(tmp_path, k
     pids = tmp_path / "pids"
     lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", kill)
     outcome = outcome_of(tmp_path, *lines, "time.sleep(60)")
-    assert (outcome.status, outcome.reason) == ("failed", "the process that watches over the cell was killed")
+    assert (outcome.status, outcome.reason) == ("lost", "the process that watches over the cell was killed")
     assert outcome.load is None
     assert len(read(pids)) == 1 + len(CHILDREN)
     assert eventually(lambda: not any(map(alive, read(pids))))

@@ -35,11 +35,12 @@ from helpers import (
 
 from rankbench.arrays.npz import read_npz
 from rankbench.core import system
-from rankbench.core.errors import UserError
+from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.leftovers import HELD, partial_of
 from rankbench.core.streams import stream
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
+from rankbench.execution import run as execution_run
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import _from_own_place, result_of
 from rankbench.execution.training import checkpoints
@@ -415,6 +416,42 @@ def test_what_another_machine_left_behind_goes_once_it_is_forgotten(tmp_path, mo
         os.utime(path, (time.time() - 86400 * days,) * 2)
     ran(tmp_path)
     assert [path.exists() for path in left] == [there, there]
+
+
+class Emptying:
+    """A workplace that is lost while it runs several cells: the first one ends all the same."""
+
+    places = 2
+
+    def __init__(self):
+        self.begun = []
+
+    def run(self, task, caps, stop):
+        self.begun.append(task.cell)
+        if len(self.begun) > 1:
+            raise Unfinished("everybody has left")
+        assert stop.wait(60)
+        return ended_early("timeout", "too long"), MACHINE
+
+
+def test_what_ends_beside_a_workplace_that_is_lost_is_stored(tmp_path):
+    run = prepared(tmp_path, TINY)
+    run.workplace = Emptying()
+    with pytest.raises(Unfinished, match="everybody has left"):
+        run.execute()
+    kept, *lost = run.workplace.begun
+    assert run.store.load(kept).status == "timeout" and not any(run.store.load(cell) for cell in lost)
+    assert leftovers(tmp_path) == []
+
+
+def test_what_a_killed_run_left_in_the_folder_for_temporary_files_goes_even_when_nothing_is_left_to_run(
+    tmp_path, monkeypatch
+):
+    swept = []
+    monkeypatch.setattr(execution_run, "remove_folders_left_behind", lambda: swept.append(True))
+    ran(tmp_path, TINY, ONCE)
+    ran(tmp_path, TINY, ONCE)
+    assert len(swept) == 2
 
 
 def test_an_estimate_comes_from_what_is_stored(tmp_path):

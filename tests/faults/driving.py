@@ -8,15 +8,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psutil
 from helpers import tiny_toml, with_solver
 
 MARK = "RANKBENCH_TEST_MARK"  # an environment variable by which all processes of a driver are found
 LOG = "RANKBENCH_TEST_LOG"  # an environment variable with the file of the solver's notes
+BLOW = "RANKBENCH_TEST_BLOW"  # an environment variable with code that the solver runs once it has noted its training
+KEEPERS = ("guard", "supervisor", "solver")  # the processes of a cell, each the parent of the next
 PATIENCE = 60.0  # seconds that a busy machine may take for what takes a moment
 TIMES = {
     "wall",
@@ -28,6 +32,7 @@ TIMES = {
     "finished",
     "contended",
     "machine",
+    "sha256",  # of the file, with all these in it
 }  # differ between runs
 
 LINES = (  # of a solver: its identity is that of its cell, in the log and in the result
@@ -37,6 +42,7 @@ LINES = (  # of a solver: its identity is that of its cell, in the log and in th
     "own = int(hashlib.sha256(what.encode()).hexdigest()[:12], 16)",
     f"with open(os.environ[{LOG!r}], 'a') as file:",
     "    file.write(f'{own}\\n')",
+    f"exec(os.environ.get({BLOW!r}, ''))",
     "if self.mode == 'b':",  # a child in a session of its own, which holds the solver's pipes
     "    import subprocess",
     "    subprocess.Popen(['sleep', '60'], start_new_session=True, close_fds=False)",
@@ -127,6 +133,16 @@ class Place:
     def processes(self) -> list[int]:
         """The processes that drivers here have started and that still run."""
         return [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_ours(path)]
+
+    def below(self, driver: "subprocess.Popen[str]") -> dict[str, list[int]]:
+        """The processes that keep and train the cells of a driver, by what they are."""
+        found: dict[str, list[int]] = {role: [] for role in KEEPERS}
+        with suppress(psutil.Error):  # one has just ended
+            generation = [psutil.Process(driver.pid)]
+            for role in ("server", *KEEPERS):
+                generation = [child for process in generation for child in process.children()]
+                found[role] = [process.pid for process in generation]
+        return found
 
     def _is_ours(self, path: Path) -> bool:
         try:

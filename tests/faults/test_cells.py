@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from faults.driving import PATIENCE, Place, eventually
+from faults.driving import BLOW, PATIENCE, SERIAL, TUNING, Place, eventually, shorter
 from helpers import tiny_toml, with_solver
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def test_a_solver_that_gets_no_more_memory_is_out_of_memory(tmp_path):
     ("end", "status", "reason"),
     [
         ("os._exit(3)", "failed", "exit code 3"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "memory", "the system killed the process"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "lost", "it was killed by SIGKILL"),
         ("os.abort()", "failed", "exit code -6"),
         ("raise ValueError('gone')", "failed", "ValueError: gone"),
     ],
@@ -62,7 +62,36 @@ def test_a_solver_that_dies_and_leaves_a_child_with_its_pipes_holds_nobody_up(tm
     assert (code, found) == (1, status) and reason in why
 
 
-def test_a_supervisor_that_was_killed_costs_its_cell_alone(tmp_path):
-    lines = (*HOLDING, "os.kill(os.getppid(), signal.SIGKILL)", "time.sleep(600)")
-    code, status, reason, _ = outcome(tmp_path, *lines)
-    assert (code, status, reason) == (1, "failed", "the process that watches over the cell was killed")
+def test_a_cell_whose_supervisor_is_killed_every_time_is_lost_after_three_times(tmp_path):
+    log = tmp_path / "attempts"
+    lines = (f"open({str(log)!r}, 'a').write('!')", "os.kill(os.getppid(), signal.SIGKILL)", "time.sleep(600)")
+    code, status, reason, said = outcome(tmp_path, *HOLDING, *lines)
+    assert (code, status) == (1, "lost") and log.read_text() == "!!!"
+    assert reason == "the process that watches over the cell was killed, each of 3 times"
+    assert reason in said
+
+
+KILLS = {
+    "supervisor": "os.kill(os.getppid(), signal.SIGKILL)",
+    "guard": "os.kill(__import__('psutil').Process(os.getppid()).ppid(), signal.SIGKILL)",
+    "solver": "os.kill(os.getpid(), signal.SIGTERM)",
+}
+
+
+@pytest.mark.parametrize("whom", KILLS)
+@pytest.mark.parametrize("kind", [shorter(SERIAL), TUNING], ids=lambda kind: kind.name)
+def test_a_cell_that_is_killed_from_outside_is_run_again_and_changes_no_answer(tmp_path, kind, whom):
+    once = f"mark = {str(tmp_path / 'killed')!r}\nif not os.path.exists(mark):\n    open(mark, 'x').close()"
+    undisturbed, place = Place(tmp_path / "undisturbed", kind), Place(tmp_path / "place", kind)
+    code, said = undisturbed.finish("-q")
+    assert code == 0, said
+    code, said = place.finish("-q", **{BLOW: f"{once}\n    {KILLS[whom]}\n    time.sleep(600)"})
+    assert code == 0, said
+    assert (tmp_path / "killed").exists() and place.table() == undisturbed.table()
+
+
+def test_a_trial_that_is_lost_for_good_is_said_and_counts_in_the_exit_code(tmp_path):
+    place = Place(tmp_path / "place", TUNING)
+    code, said = place.finish("-q", **{BLOW: "if self.mode == 'b': os.kill(os.getpid(), signal.SIGKILL)"})
+    assert code == 1
+    assert "lost: 2 trials of " in said and "it was killed by SIGKILL, each of 3 times" in said

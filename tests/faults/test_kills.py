@@ -1,4 +1,4 @@
-"""A driver that is killed at a random moment loses nothing, runs nothing twice and leaves nothing behind."""
+"""A driver, or a process that keeps or trains a cell, is killed at a random moment: nothing is lost or left."""
 
 import os
 import random
@@ -6,16 +6,30 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
-from faults.driving import PATIENCE, SERIAL, SIDE_BY_SIDE, TUNING, Kind, Place, eventually, killed, shorter
+from faults.driving import (
+    KEEPERS,
+    PATIENCE,
+    SERIAL,
+    SIDE_BY_SIDE,
+    TUNING,
+    Kind,
+    Place,
+    ended,
+    eventually,
+    killed,
+    shorter,
+)
 
 pytestmark = pytest.mark.slow
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 KINDS = (SERIAL, SIDE_BY_SIDE, TUNING)
 MOST = 4  # drivers that are killed on one folder before one is left alone
+FEW = 2  # processes below one driver that are killed: a cell that is killed three times is lost
 
 
 class Attack:
@@ -39,6 +53,22 @@ class Attack:
             self.kills += 1
             self._check(before, kept)
 
+    def strike_below(self) -> None:
+        """Kill up to so many processes that keep or train the cells of one driver, which then finishes everything."""
+        driver = self.place.start("-q")
+        for _ in range(FEW):
+            time.sleep(self.chance.uniform(0, self.usual / FEW))
+            role = self.chance.choice(KEEPERS)
+            number = self.chance.choice(SIGNALS) if role == "solver" else signal.SIGKILL
+            eventually(lambda role=role: self.place.below(driver)[role] or driver.poll() is not None)
+            for pid in self.place.below(driver)[role][:1]:
+                self.kills += 1
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        code, said = ended(driver)
+        assert code == 0, said
+        self._all_gone()
+
     def _wait(self, driver: "subprocess.Popen[str]", before: int) -> None:
         """Wait for a random moment: some time after a random cell has started, or any time since the start."""
         if self.chance.random() < 0.75:
@@ -61,13 +91,17 @@ class Attack:
         self.interrupted.update(under_way)
         self.inside += bool(under_way)
 
-    def end(self, undisturbed: Place) -> None:
-        """Let a driver finish, and compare all that is there with an undisturbed run."""
+    def end(self, undisturbed: Place, below: bool = False) -> None:
+        """Let a driver finish, and compare all that is there with an undisturbed run.
+
+        How often a cell whose own processes were killed has started depends on the moment.
+        """
         place, kept = self.place, self.place.files()
         code, said = place.finish()
         assert code == 0, said
         assert kept.items() <= place.files().items(), "a finished cell was lost or run again"
-        assert place.started() == self.interrupted + Counter(place.stored().keys())
+        if not below:
+            assert place.started() == self.interrupted + Counter(place.stored().keys())
         assert place.table() == undisturbed.table()
         assert place.values() == undisturbed.values()
         assert place.leftovers() == []
@@ -79,12 +113,12 @@ def undisturbed(tmp_path_factory):
     found = {}
 
     def of(kind: Kind) -> tuple[Place, float]:
-        if kind.name not in found:
+        if str(kind) not in found:
             place, since = Place(tmp_path_factory.mktemp("undisturbed"), kind), time.monotonic()
             code, said = place.finish()
             assert code == 0, said
-            found[kind.name] = place, time.monotonic() - since
-        return found[kind.name]
+            found[str(kind)] = place, time.monotonic() - since
+        return found[str(kind)]
 
     return of
 
@@ -98,6 +132,31 @@ def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path, undisturbed,
     attack.kill_some(1)
     attack.end(other)
     assert attack.slowest < PATIENCE
+
+
+@pytest.mark.parametrize("kind", [shorter(SIDE_BY_SIDE), TUNING], ids=lambda kind: kind.name)
+def test_killed_keepers_and_solvers_change_no_answer(tmp_path, undisturbed, kind):
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    other, usual = undisturbed(kind)
+    attack = Attack(Place(tmp_path / "place", kind), random.Random(seed), usual)
+    attack.strike_below()
+    attack.end(other, below=True)
+
+
+@pytest.mark.trust
+def test_a_hundred_kills_of_keepers_and_solvers_change_no_answer(tmp_path, undisturbed):
+    seed, kills = random.randrange(2**32), 0
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    while kills < 100:
+        kind = chance.choice(KINDS)
+        other, usual = undisturbed(kind)
+        attack = Attack(Place(tmp_path / uuid4().hex, kind), chance, usual)
+        attack.strike_below()
+        attack.end(other, below=True)
+        kills += attack.kills
+        print(f"{kills} kills")
 
 
 @pytest.mark.trust

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -15,12 +16,13 @@ from distributed.comm import parse_host_port
 from rankbench.core.errors import UserError
 from rankbench.core.regular import content
 from rankbench.execution.cluster.orders import Gone
+from rankbench.execution.cluster.waiting import Wait
 from rankbench.execution.isolation import Interrupted
 
 CONNECT = 5.0  # seconds to reach the scheduler
 _WRITTEN = 1.0  # seconds in which a scheduler may finish writing its file
 _LOOK = 0.5  # seconds between two attempts to be the only team
-AGAIN = 0.2  # seconds between two attempts to reach it
+_AGAIN = 0.2  # seconds between two looks at its file
 
 
 def connected(scheduler: str) -> Client:
@@ -29,7 +31,8 @@ def connected(scheduler: str) -> Client:
     It is created only where something listens: one that cannot connect leaves a thread behind, and may lock up the
     process when it is collected while another one starts.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its connection errors are told in one line below
+    for name in ("distributed", "distributed.client"):  # each has a level of its own
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # its connection errors are told in one line
     try:
         address = _address(scheduler)
         host_and_port = parse_host_port(address.rpartition("://")[2])
@@ -54,7 +57,51 @@ def _address(scheduler: str) -> str:
         except ValueError:
             if monotonic() > limit:
                 raise
-            sleep(AGAIN)
+            sleep(_AGAIN)
+
+
+class Contact:
+    """The connection of a driver to its scheduler, which is made again if the scheduler went away.
+
+    A scheduler that does not answer is away, too. `workers` is asked again and again by all who wait for something.
+    """
+
+    def __init__(self, scheduler: str, away: Wait) -> None:
+        self.client = connected(scheduler)
+        self._scheduler, self._away = scheduler, away
+        self._seen: tuple[float, list[str]] = (-inf, [])  # when it was last asked, and the workers it named
+        self._reconnecting = threading.Lock()
+
+    def workers(self, at_most: float) -> list[str] | None:
+        """The addresses of the workers that it named in these last seconds; None while it is away."""
+        asked, addresses = self._seen
+        if addresses and monotonic() - asked < at_most:
+            return addresses
+        try:
+            ask = self.client.scheduler.identity
+            addresses = list(self.client.sync(ask, n_workers=-1, callback_timeout=CONNECT)["workers"])
+        except Exception:  # Dask raises errors of many kinds where the scheduler went away
+            self.renew()
+            return None
+        self._away.is_over()
+        self._seen = monotonic(), addresses
+        return addresses
+
+    def forget(self) -> None:
+        """Ask for the workers anew, because one of them is gone."""
+        self._seen = (-inf, [])
+
+    def renew(self) -> None:
+        """Try once to connect to a scheduler that went away, unless the connection stands; an error after the limit."""
+        self.forget()
+        with self._reconnecting:
+            self._away.goes_on()
+            if self.client.status == "running":
+                return
+            with suppress(Exception):
+                self.client.close(timeout=0)
+            with suppress(UserError):
+                self.client = connected(self._scheduler)
 
 
 def wait_for(futures: list[Future]) -> None:

@@ -17,22 +17,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from distributed import Event, Future
-from distributed.client import FutureCancelledError
+from distributed import Client, Event, Future
+from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.scheduler import KilledWorker
 
-from rankbench.core.errors import UserError
+from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.texts import error_text
 from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Entrance
 from rankbench.execution import machine
-from rankbench.execution.cluster.connecting import AGAIN, CONNECT, connected, only_team, wait_for
+from rankbench.execution.cluster.connecting import CONNECT, Contact, only_team, wait_for
 from rankbench.execution.cluster.orders import (
     Gone,
     Introduction,
@@ -45,14 +44,15 @@ from rankbench.execution.cluster.orders import (
     refuse_encrypted,
     unfit,
 )
+from rankbench.execution.cluster.waiting import Wait, Waits
 from rankbench.execution.cluster.worker import carry_out, introduce, serve_seat, take_seat
-from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
+from rankbench.execution.isolation import ATTEMPTS, Caps, Interrupted, run_isolated, server
 from rankbench.execution.worker import Ended, Task, ended_early
 from rankbench.records.machines import Machine
 from rankbench.records.store import Warn
 
-_ATTEMPTS = 3  # how many workers a cell may lose
-_AWAY = 60.0  # seconds in which a scheduler that went away may come back
+_ATTEMPTS = ATTEMPTS  # how many workers a cell may lose
+_AWAY = (ClosedClientError, FutureCancelledError, OSError)  # what Dask raises when its scheduler goes away
 _LOOK = 0.5  # seconds between two looks at a running cell
 _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker counts as gone
 
@@ -63,18 +63,21 @@ class Cluster:
     With one cell per node, cells are timed: all of them run on workers of one fingerprint, that of most workers.
     """
 
-    def __init__(self, scheduler: str, per_node: int, warn: Warn) -> None:
+    def __init__(self, scheduler: str, per_node: int, warn: Warn, waits: Waits) -> None:
         self._scheduler, self._per_node, self._warn = scheduler, per_node, warn
-        self._client = connected(scheduler)
+        gone = f"the scheduler {scheduler} does not answer"
+        away = Wait(gone, "--scheduler-timeout", waits.scheduler, "start it again", say=warn)
+        self._contact = Contact(scheduler, away)
+        none, remedy = f"the scheduler {scheduler} has no workers", f"start some with: dask worker {scheduler}"
+        self._no_worker = Wait(none, "--wait-for-workers", waits.workers, remedy, say=warn)
+        self._no_answer = Wait(f"no worker of {scheduler} has answered, as if all ran something else", say=warn)
         self._mine = machine.describe()
         self._known: dict[str, Worker | None] = {}  # by address; None for a worker that gets no cells
         self._asked: dict[str, Future] = {}  # by address, the introductions of workers that have not answered yet
         self._busy: dict[str, str] = {}  # node by address
         self._held: dict[str, Future] = {}  # by address, the cell that it ran last
         self._teams_to_come = 0  # cells that wait for all workers; meanwhile no other cell is handed out
-        self._seen: tuple[float, list[str]] = (-inf, [])  # when the scheduler was last asked, and the workers it named
         self._change = threading.Condition()
-        self._reconnecting = threading.Lock()
         self._stop = f"rankbench-stop-{uuid4().hex}"
 
     @property
@@ -82,6 +85,10 @@ class Cluster:
         """How many cells can run at this moment; at least 1."""
         with self._change:
             return max(1, len(at_most_on_each_node(self._usable(), self._per_node)))
+
+    @property
+    def _client(self) -> Client:
+        return self._contact.client
 
     def close(self) -> None:
         """Tell workers to end what they still run for this driver, and leave the cluster."""
@@ -103,8 +110,9 @@ class Cluster:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
                 except Gone:
-                    lost, self._seen = lost + 1, (-inf, [])
-        return ended_early("lost", f"{lost} workers went away while they ran it"), self._mine
+                    lost += 1
+                    self._contact.forget()
+        return ended_early("lost", f"each of {lost} times its worker went away or it was killed there"), self._mine
 
     def _run_on(self, worker: Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
         """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
@@ -115,6 +123,8 @@ class Cluster:
         if isinstance(answer, Refusal):
             self._refuse(worker.address, answer.reason)
             return None
+        if answer.status == "lost":
+            raise Gone
         return answer
 
     # The workers
@@ -149,29 +159,28 @@ class Cluster:
 
     def _usable(self) -> list[Worker]:
         """The present workers that are not refused; for timed cells only those of the most frequent fingerprint."""
-        present = self._present()
+        present = self._contact.workers(_LOOK)
+        if present is None:
+            return []
         self._meet([address for address in present if address not in self._known])
         known = [self._known[address] for address in present if address in self._known]
         found = [worker for worker in known if worker]
         if present and len(known) == len(present) and not found:
             raise UserError(f"no worker of {self._scheduler} can run cells", remedy="each says above what it lacks")
+        self._note_waits(present, found)
         if self._per_node > 1 or not found:
             return found
         usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
         return [worker for worker in found if worker.machine.fingerprint == usual]
 
-    def _present(self, at_most: float = _LOOK) -> list[str]:
-        """The addresses of the workers that the scheduler named in these last seconds; asking takes milliseconds."""
-        asked, addresses = self._seen
-        if addresses and monotonic() - asked < at_most:
-            return addresses
-        try:
-            addresses = list(self._client.scheduler_info(n_workers=-1)["workers"])
-        except Exception:  # the scheduler went away
-            self._come_back()
-            addresses = []
-        self._seen = monotonic(), addresses
-        return addresses
+    def _note_waits(self, present: list[str], found: list[Worker]) -> None:
+        """Note what this driver waits for: workers, or the answer of those that are present."""
+        waits = {self._no_worker: not present, self._no_answer: bool(present) and not found}
+        for wait, waiting in waits.items():
+            if waiting:
+                wait.goes_on()
+            else:
+                wait.is_over()
 
     def _meet(self, addresses: list[str]) -> None:
         """Ask new workers to introduce themselves, and note what those told that have answered.
@@ -184,7 +193,7 @@ class Cluster:
             if new := [address for address in addresses if address not in self._asked]:
                 self._asked |= {address: self._ask(address) for address in new}
                 wait_for([self._asked[address] for address in new])
-        except (FutureCancelledError, OSError):  # the scheduler went away
+        except _AWAY:
             self._asked.clear()
         for address, future in list(self._asked.items()):
             if future.status in ("cancelled", "lost"):
@@ -247,13 +256,9 @@ class Cluster:
 
     def _all_free(self, stop: threading.Event) -> list[Worker]:
         """The workers that may get cells, at most `per_node` on each node, once there are any and none is busy."""
-        limit = monotonic() + _AWAY
         while not (found := self._usable()) or self._busy:
             if stop.is_set():
                 raise Interrupted
-            if monotonic() > limit and not self._present():
-                remedy = f"start some with: dask worker {self._scheduler}"
-                raise UserError(f"the scheduler {self._scheduler} has no workers", remedy=remedy)
             self._change.wait(_LOOK)
         return at_most_on_each_node(found, self._per_node)
 
@@ -289,7 +294,7 @@ class Cluster:
                 if not self._are_present(workers):
                     raise Gone
             return [future.result() for future in asked]
-        except (FutureCancelledError, KilledWorker, OSError):
+        except (*_AWAY, KilledWorker):
             raise Gone from None
 
     def _told(self, worker: Worker, work: Callable[..., Any], *arguments: Any) -> Future:
@@ -297,8 +302,7 @@ class Cluster:
         key = f"{work.__name__}-{uuid4().hex}"
         try:
             return self._client.submit(work, *arguments, workers=[worker.address], key=key, pure=False, retries=0)
-        except (FutureCancelledError, OSError):
-            self._come_back()
+        except _AWAY:
             raise Gone from None
 
     @contextmanager
@@ -320,11 +324,12 @@ class Cluster:
             watcher.join()
 
     def _are_present(self, workers: list[Worker]) -> bool:
-        """Whether the scheduler is there and knows all these workers."""
+        """Whether the scheduler knows all these workers; while it does not answer, they go on."""
         try:
-            return {worker.address for worker in workers} <= set(self._present())
-        except UserError:  # the scheduler is gone for good, which is told where the next workers are asked for
+            present = self._contact.workers(_LOOK)
+        except Unfinished:  # which is told where the next workers are asked for
             return False
+        return present is None or {worker.address for worker in workers} <= set(present)
 
     def _dismiss(self, token: str, serving: list[Future]) -> None:
         """End a team, and wait for a moment until its workers are free."""
@@ -346,12 +351,13 @@ class Cluster:
         key = f"{order.cell.key}-{uuid4().hex[:8]}"
         limit = None if order.caps.seconds is None else monotonic() + order.caps.seconds + _GRACE
         try:
-            future = self._client.submit(carry_out, order, workers=[address], key=key, pure=False, retries=0)
+            client = self._client
+            future = client.submit(carry_out, order, workers=[address], key=key, pure=False, retries=0)
             self._held[address] = future
             while not self._is_done(future):
                 if stop.is_set():
                     raise Interrupted
-                if address not in self._present(at_most=0.0) or (limit and monotonic() > limit):
+                if self._has_left(client, address) or (limit and monotonic() > limit):
                     with suppress(Exception):  # the scheduler may have gone away, too
                         future.cancel()
                     raise Gone
@@ -359,13 +365,18 @@ class Cluster:
             return answer
         except (Gone, Interrupted):
             raise
-        except KilledWorker:
-            raise Gone from None
-        except (FutureCancelledError, OSError):
-            self._come_back()
+        except (*_AWAY, KilledWorker):
             raise Gone from None
         except Exception as error:
             return ended_early("failed", error_text(error))
+
+    def _has_left(self, client: Client, address: str) -> bool:
+        """Whether a worker has left the cluster, or the connection over which it got its cell is another one now.
+
+        While a scheduler does not answer, its workers go on.
+        """
+        present = self._contact.workers(at_most=0.0)
+        return client is not self._client or (present is not None and address not in present)
 
     def _is_done(self, future: Future) -> bool:
         """Whether a cell has ended, after waiting for a moment."""
@@ -374,20 +385,3 @@ class Cluster:
         if future.status in ("cancelled", "lost"):
             raise Gone
         return bool(future.done())
-
-    def _come_back(self) -> None:
-        """Connect again to a scheduler that went away."""
-        with self._reconnecting:
-            if self._client.status == "running":
-                return
-            with suppress(Exception):
-                self._client.close(timeout=0)
-            limit = monotonic() + _AWAY
-            while True:
-                try:
-                    self._client = connected(self._scheduler)
-                    return
-                except UserError:
-                    if monotonic() > limit:
-                        raise
-                    sleep(AGAIN)

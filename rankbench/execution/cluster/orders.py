@@ -16,7 +16,7 @@ _DAEMON = "start it with DASK_DISTRIBUTED__WORKER__DAEMON=False, so that its sol
 
 
 class Gone(Exception):
-    """The worker of a cell went away, or the scheduler did."""
+    """The worker of a cell went away, or the scheduler did, or the cell was killed from outside there."""
 
 
 @dataclass(frozen=True)

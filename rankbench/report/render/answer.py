@@ -1,5 +1,6 @@
 """The answer to "which solver is best on my data": a narrow table, a sentence, and a line for each failure."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -93,14 +94,23 @@ def _against(study: Study, others: list[Standing]) -> Iterator[str]:
 
 
 def failures(study: Study) -> list[str]:
-    """A line for each solver that failed or does not suit the data."""
+    """A line for each solver that failed, had trials that failed, or does not suit the data."""
     bad = {
         f"{entry.cell.solver.written}: {entry.status}: {entry.reason}": None
         for entry in study.entries
         if entry.status not in ("ok", "pending")
     }
     skipped = {skip.reason + (f"; to get it: {skip.remedy}" if skip.remedy else "") for skip in study.skips}
-    return [*bad, *(f"left out: {safe(text)}" for text in sorted(skipped))]
+    return [*bad, *failed_trials(study), *(f"left out: {safe(text)}" for text in sorted(skipped))]
+
+
+def failed_trials(study: Study) -> list[str]:
+    """A line for each reason why trials of a solver were not tried out, with their number."""
+    counts = Counter((entry.status, entry.cell.solver.name, entry.reason) for entry in study.failed_trials)
+    return [
+        f"{status}: {number} trial{'s' if number > 1 else ''} of {solver}: {reason}"
+        for (status, solver, reason), number in counts.items()
+    ]
 
 
 def name_of(line: Standing) -> str:

@@ -15,7 +15,7 @@ from helpers import TINY, prepared, ran, tiny, tiny_toml, until, with_solver
 from planning.test_warm_starts import along, told
 
 import rankbench
-from rankbench.core.errors import UserError
+from rankbench.core.errors import Unfinished, UserError
 from rankbench.data import DATASETS
 from rankbench.execution.isolation import Caps
 from rankbench.records.cells import Selection
@@ -36,6 +36,7 @@ from rankbench.execution.cluster.orders import (  # noqa: E402
     partitions_of,
     unfit,
 )
+from rankbench.execution.cluster.waiting import Waits  # noqa: E402
 from rankbench.execution.cluster.worker import carry_out  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -44,10 +45,13 @@ SOURCE = str(Path(rankbench.__file__).parents[1])
 QUICK_TTL = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "3s"}  # a frozen worker counts as gone after this time
 
 
+LOCAL = ("--host", "127.0.0.1", "--no-dashboard")
+
+
 def dask(what, *arguments, inside=(), **environment):
     """A scheduler or a worker in a process of its own, without a dashboard; `inside` is a command that starts it."""
     return subprocess.Popen(
-        [*inside, sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments, "--no-dashboard"],
+        [*inside, sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments, *LOCAL],
         env={**os.environ, "PYTHONPATH": SOURCE, **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -106,10 +110,10 @@ def shared(tmp_path_factory):
 
 
 @contextmanager
-def on(file, per_node=2):
+def on(file, per_node=2, **waits):
     """The cluster of a scheduler file, and a list of what it warns of."""
     said = []
-    found = Cluster(str(file), per_node, said.append)
+    found = Cluster(str(file), per_node, said.append, Waits(**waits))
     try:
         yield found, said
     finally:
@@ -220,7 +224,7 @@ def test_a_scheduler_file_that_stays_damaged_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(connecting, "_WRITTEN", 0.0)
     (tmp_path / "scheduler.json").write_text('{"addr')
     with pytest.raises(UserError, match=r"no scheduler answers at .*scheduler\.json \(.*\); start one with: dask sch"):
-        Cluster(str(tmp_path / "scheduler.json"), 1, print)
+        Cluster(str(tmp_path / "scheduler.json"), 1, print, Waits())
 
 
 def test_a_worker_with_other_data_is_refused(tmp_path, monkeypatch):
@@ -362,7 +366,8 @@ def test_a_cell_that_loses_its_workers_is_lost_and_run_again_on_request(tmp_path
         run.workplace = workplace
         executed_with_a_blow(tmp_path, run, file, signal.SIGKILL)
     (cell,) = run.plan.cells
-    assert (run.result(cell).status, run.result(cell).reason) == ("lost", "1 workers went away while they ran it")
+    reason = "each of 1 times its worker went away or it was killed there"
+    assert (run.result(cell).status, run.result(cell).reason) == ("lost", reason)
     assert prepared(tmp_path / "out", tiny(), selection).pending == ()
     again = ran(tmp_path / "out", tiny(), selection, rerun="failed")
     assert again.result(cell).status == "ok"
@@ -526,11 +531,52 @@ def test_more_parts_than_users_fail_with_the_remedy(tmp_path, shared):
     assert (run.result(cell).status, run.result(cell).reason) == ("failed", reason)
 
 
-def test_a_scheduler_without_workers_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "_AWAY", 0.5)
-    with cluster_in(tmp_path, workers=0) as file, on(file) as (workplace, _):
-        with pytest.raises(UserError, match=r"the scheduler .* has no workers; start some with: dask worker"):
-            execute(tmp_path / "out", workplace, PARTED)
+@pytest.mark.parametrize("experiment", [TINY, PARTED], ids=["whole", "in parts"])
+def test_a_scheduler_without_workers_ends_the_run_in_one_line(tmp_path, experiment):
+    with cluster_in(tmp_path, workers=0) as file, on(file, workers=0.5) as (workplace, _):
+        with pytest.raises(Unfinished, match=r"the scheduler .* has no workers for . s \(--wait-for-workers\); start"):
+            execute(tmp_path / "out", workplace, experiment)
+
+
+def rankbench_run(folder, file, *options):
+    """A driver in a process of its own for the cluster of this file."""
+    command = [sys.executable, "-m", "rankbench", "run", tiny_toml(folder), "--no-report", "--out", str(folder / "out")]
+    return subprocess.Popen(
+        [*command, "--scheduler", str(file), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_run_says_what_it_waits_for_and_ends_when_nobody_comes(tmp_path):
+    with cluster_in(tmp_path, workers=0) as file:
+        driver = rankbench_run(tmp_path, file, "--wait-for-workers", "8s", "-q")
+        _, errors = driver.communicate(timeout=120)
+    assert driver.returncode == 1
+    first, second, third = errors.splitlines()
+    assert "waiting: the scheduler" in first and "has no workers for 5 s; the run ends after 8 s" in first
+    assert "has no workers for 8 s (--wait-for-workers); start some with: dask worker" in second
+    assert "stopped; finished cells kept: 0; resume with: rankbench run" in third
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_run_whose_scheduler_is_gone_or_frozen_keeps_what_is_stored_and_ends(tmp_path, blow):
+    file = tmp_path / "scheduler.json"
+    scheduler = dask("scheduler", "--port", "0", "--scheduler-file", str(file))
+    nannies = ()
+    try:
+        until(file.exists)
+        nannies = [worker_of(file, tmp_path)]
+        solver = noting(tmp_path)
+        driver = rankbench_run(tmp_path, file, "-s", "global[lam=10]", "-s", solver, "--scheduler-timeout", "3s")
+        until(lambda: trainings(tmp_path) == 1)
+        kept = len(list((tmp_path / "out").glob("*/cells/*.json")))
+        os.killpg(scheduler.pid, blow)
+        _, errors = driver.communicate(timeout=120)
+    finally:
+        end(scheduler, *nannies)
+    assert kept and driver.returncode == 1, errors
+    assert "does not answer for" in errors and "(--scheduler-timeout); start it again" in errors
+    assert f"stopped; finished cells kept: {kept}; resume with: rankbench run" in errors
+    assert all(line.startswith("rankbench: ") for line in errors.splitlines()), errors
 
 
 def test_a_users_own_solver_with_partitions_trains_on_one_worker(tmp_path):

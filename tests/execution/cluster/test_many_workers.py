@@ -6,23 +6,25 @@ from dataclasses import replace
 import pytest
 from execution.test_isolation import task_of
 
-from rankbench.core.errors import UserError
+from rankbench.core.errors import Unfinished, UserError
 from rankbench.execution.isolation import Caps, Interrupted
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 
-from distributed.client import FutureCancelledError  # noqa: E402
+from distributed.client import ClosedClientError, FutureCancelledError  # noqa: E402
 from distributed.scheduler import KilledWorker  # noqa: E402
 
 from rankbench.execution import machine  # noqa: E402
-from rankbench.execution.cluster import connecting  # noqa: E402
+from rankbench.execution.cluster import connecting, waiting  # noqa: E402
 from rankbench.execution.cluster import driver as cluster  # noqa: E402
 from rankbench.execution.cluster.driver import Cluster  # noqa: E402
 from rankbench.execution.cluster.orders import Gone, Introduction, Order, Worker  # noqa: E402
+from rankbench.execution.cluster.waiting import Waits  # noqa: E402
 from rankbench.execution.worker import ended_early  # noqa: E402
 
 HERE = "tcp://here:1"
 CANCELLED = FutureCancelledError("key", "scheduler-connection-lost")
+CLOSED = ClosedClientError("Client is closed")
 KILLED = KilledWorker("key", None, 1)
 
 
@@ -60,16 +62,20 @@ INTRODUCED = Answer(Introduction(machine.describe(), True))
 class Client:
     """A client of a cluster with these workers, which answers so to what is submitted."""
 
-    scheduler = loop = None
+    loop = None
     status = "running"
 
     def __init__(self, *answers, workers=(HERE,)):
         self.answers, self.workers = list(answers), workers
+        self.scheduler = self
 
-    def scheduler_info(self, n_workers):
+    def identity(self, n_workers):
         if self.workers is None:
             raise OSError("gone")
         return {"workers": dict.fromkeys(self.workers)}
+
+    def sync(self, function, callback_timeout, **arguments):
+        return function(**arguments)
 
     def submit(self, work, *arguments, **options):
         answer = self.answers.pop(0)
@@ -85,11 +91,10 @@ class Client:
 def driver(monkeypatch):
     """Makes a driver of a cluster that this client stands for, and the list of what it warns of."""
 
-    def made(client):
+    def made(client, **waits):
         said = []
-        monkeypatch.setattr(cluster, "connected", lambda scheduler: client)
-        monkeypatch.setattr(cluster, "AGAIN", 0.0)
-        return Cluster("tcp://scheduler:1", 1, said.append), said
+        monkeypatch.setattr(connecting, "connected", lambda scheduler: client)
+        return Cluster("tcp://scheduler:1", 1, said.append, Waits(**waits)), said
 
     return made
 
@@ -103,8 +108,7 @@ def unreachable(monkeypatch):
 
     def cut(client):
         client.workers, client.status = None, "closed"
-        monkeypatch.setattr(cluster, "connected", refusing)
-        monkeypatch.setattr(cluster, "_AWAY", 0.0)
+        monkeypatch.setattr(connecting, "connected", refusing)
 
     return cut
 
@@ -172,7 +176,7 @@ def answered(driver, task, stop, *answers, workers=(HERE,)):
 
 @pytest.mark.parametrize(
     "lost",
-    [CANCELLED, OSError("closed"), *(Answer(error=error) for error in (CANCELLED, OSError("closed"), KILLED)),
+    [CANCELLED, OSError("closed"), CLOSED, *(Answer(error=error) for error in (CANCELLED, OSError("closed"), KILLED)),
      Answer(status="lost"), Answer(status="cancelled")],
 )  # fmt: skip
 def test_a_worker_that_does_not_answer_is_gone(driver, task, lost):
@@ -187,6 +191,15 @@ def test_a_worker_that_left_the_cluster_is_gone_and_its_cell_is_cancelled(driver
     assert waiting.status == "cancelled"
 
 
+def test_a_cell_that_was_killed_on_its_worker_is_handed_out_again(driver, task):
+    killed, good = ended_early("lost", "it was killed by SIGKILL"), ended_early("timeout", "took too long")
+    found, _ = driver(Client(INTRODUCED, Answer(killed), Answer(killed), Answer(good)))
+    assert found.run(task, Caps(), threading.Event())[0] == good
+    found, _ = driver(Client(INTRODUCED, *[Answer(killed)] * 3))
+    reason = "each of 3 times its worker went away or it was killed there"
+    assert found.run(task, Caps(), threading.Event())[0] == ended_early("lost", reason)
+
+
 def test_what_breaks_the_order_itself_is_the_failure_of_its_cell(driver, task):
     found = answered(driver, task, threading.Event(), Answer(error=TypeError("cannot be sent")))
     assert found == ended_early("failed", "TypeError: cannot be sent")
@@ -199,21 +212,93 @@ def test_a_run_that_is_stopped_waits_for_no_answer(driver, task, stopped):
 
 def test_a_scheduler_that_stays_away_is_told(driver, worker, unreachable):
     client = Client()
-    found, _ = driver(client)
+    found, _ = driver(client, scheduler=0.0)
     unreachable(client)
     assert not found._are_present([worker])
-    with pytest.raises(UserError, match="no scheduler answers at tcp://scheduler:1"):
-        found._come_back()
+    with pytest.raises(
+        Unfinished, match=r"the scheduler tcp://scheduler:1 does not answer for 0 s \(--scheduler-timeout"
+    ):
+        found._usable()
 
 
-def test_a_scheduler_that_comes_back_is_connected_to_again(driver, unreachable, monkeypatch):
-    first, second = Client(), Client()
+def test_a_scheduler_that_comes_back_is_connected_to_again(driver, worker, unreachable, monkeypatch):
+    first, second = Client(), Client(INTRODUCED)
     found, _ = driver(first)
     unreachable(first)
-    monkeypatch.setattr(cluster, "_AWAY", 60.0)
-    monkeypatch.setattr(cluster, "sleep", lambda seconds: monkeypatch.setattr(cluster, "connected", lambda _: second))
-    assert found._present() == [] and found._present() == [HERE]
-    assert found._client is second
+    assert found._usable() == [] and found._are_present([worker]) and found._client is first
+    monkeypatch.setattr(connecting, "connected", lambda scheduler: second)
+    assert found._usable() == [] and found._client is second
+    assert [worker.address for worker in found._usable()] == [HERE]
+
+
+def test_a_scheduler_that_does_not_answer_is_waited_for_over_the_same_connection(driver, unreachable):
+    client = Client(INTRODUCED)
+    found, _ = driver(client)
+    unreachable(client)
+    client.status = "running"
+    assert found._usable() == [] and client.status == "running"
+    client.workers = (HERE,)
+    assert [worker.address for worker in found._usable()] == [HERE] and found._client is client
+
+
+def test_a_cell_goes_on_while_the_scheduler_does_not_answer_and_is_gone_with_its_connection(driver, unreachable):
+    client = Client()
+    found, _ = driver(client)
+    unreachable(client)
+    assert not found._has_left(client, HERE)
+    assert found._has_left(Client(), HERE)
+
+
+# what is said of waits, and how they end
+
+
+class Clock:
+    """A time that tests set."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time by which waits are measured."""
+    found = Clock()
+    monkeypatch.setattr(waiting, "monotonic", found)
+    return found
+
+
+def test_a_wait_is_said_after_a_moment_and_then_once_a_minute_until_its_limit(clock):
+    said = []
+    wait = waiting.Wait("nobody is there", "--patience", 180.0, "call somebody", say=said.append)
+    for clock.now in range(100, 280):
+        wait.goes_on()
+    assert said == [
+        f"waiting: nobody is there for {seconds} s; the run ends after 180 s (--patience)" for seconds in (5, 65, 125)
+    ]
+    clock.now = 280
+    with pytest.raises(Unfinished, match=r"nobody is there for 180 s \(--patience\); call somebody, and run the same"):
+        wait.goes_on()
+
+
+def test_a_wait_that_was_over_begins_anew(clock):
+    wait = waiting.Wait("nobody is there", "--patience", 10.0, say=print)
+    wait.goes_on()
+    wait.is_over()
+    clock.now += 20
+    wait.goes_on()
+
+
+def test_workers_that_run_something_else_are_waited_for_without_a_limit(driver, clock):
+    found, said = driver(Client(Answer(status="pending")), workers=10.0)
+    for clock.now in (100, 105, 1000):
+        assert found._usable() == []
+    assert said == [
+        f"waiting: no worker of tcp://scheduler:1 has answered, as if all ran something else for {seconds} s; "
+        "the run waits without a limit"
+        for seconds in (5, 900)
+    ]
 
 
 # one cell over all workers
@@ -290,4 +375,4 @@ def test_a_scheduler_file_that_is_not_there_is_told(missing):
     with pytest.raises(
         UserError, match=rf"no scheduler answers at {missing} \(there is no such file\); start one with"
     ):
-        cluster.connected(missing)
+        connecting.connected(missing)
