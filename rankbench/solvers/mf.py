@@ -1,18 +1,19 @@
 """Matrix factorization of ratings by alternating least squares, without features (Koren et al. 2009)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import als as kernel
 from rankbench.kernels.shared.rows import SparseRows
+from rankbench.methods.folding import vectors_of_items
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
 from rankbench.names import AddedLater, check, checked_threads
@@ -53,7 +54,7 @@ class MF:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
         threads = checked_threads(threads)
-        kept = train if self.biases is not None and self.centre == "none" else ordered(train)
+        kept = self._kept(train)
         values, mean = targets(kept, self.centre), 0.0
         if self.biases is not None and len(kept):
             mean = float(values.mean())
@@ -76,17 +77,37 @@ class MF:
             yield Step(self._model(users, items, mean), objective)
             self._half("item", by_item, users, items, threads)
 
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each with the exact half step from the items' vectors."""
+        threads, items = checked_threads(threads), vectors_of_items(model, ratings, len(self._penalties("user")))
+        known = ratings.where(~np.isnan(items[ratings.items, 0]))
+        kept = self._kept(known)
+        rows = SparseRows(indptr=kept.indptr, columns=kept.items, values=targets(kept, self.centre))
+        users = self._no_users(known)
+        replace(self, inner=None)._half("user", rows, items, users, threads)
+        return Factors(users, items)
+
+    def _kept(self, train: Ratings) -> Ratings:
+        """The ratings that count: of all users if scores are predicted ratings, else of those whose ratings differ."""
+        return train if self.biases is not None and self.centre == "none" else ordered(train)
+
+    def _no_users(self, train: Ratings) -> Floats:
+        """Zero vectors for users, with biases [U, b, 1]; NaN for those without a rating."""
+        users = np.zeros((train.n_users, len(self._penalties("user"))))
+        if self.biases is not None:
+            users[:, -1] = 1.0
+        users[np.diff(train.indptr) == 0] = np.nan
+        return users
+
     def _start(self, train: Ratings, kept: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Zero vectors for users and random ones for items; with biases [U, b, 1] and [V, 1, c], b and c being zero."""
-        users = np.zeros((train.n_users, self.rank))
         items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
         items[counted(kept.items, train.n_items) == 0] = 0.0  # rated by no user with an order
         if self.biases is not None:
-            users, items = (np.pad(vectors, ((0, 0), (0, 2))) for vectors in (users, items))
-            users[:, -1] = items[:, -2] = 1.0
-        users[np.diff(train.indptr) == 0] = np.nan
+            items = np.pad(items, ((0, 0), (0, 2)))
+            items[:, -2] = 1.0
         items[counted(train.items, train.n_items) == 0] = np.nan
-        return users, items
+        return self._no_users(train), items
 
     def _model(self, users: Floats, items: Floats, mean: float) -> Factors:
         """The vectors as they are; with biases the mean is added to the items' ones."""
