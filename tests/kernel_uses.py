@@ -55,6 +55,7 @@ SETTINGS = (
     "mf[rank=1,biases=2]",
     "mf[rank=3,inner=2]",
     "mf[rank=2,inner=2,biases=2]",
+    "mf[rank=2,power=0.5]",
     "mprank",
     "mprank[form=dual]",
     "mprank[kernel=gaussian]",

@@ -16,7 +16,7 @@ from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.folding import vectors_of_items
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
-from rankbench.names import AddedLater, check, checked_threads
+from rankbench.names import AddedLater, Limits, check, checked_threads
 from rankbench.names.ranges import Count, Rank, Weight
 
 
@@ -36,6 +36,9 @@ class MF:
     half step solves for the bias and the vector of each row together. With centre=none a score is the predicted
     rating, and users whose ratings are all equal contribute like others; with centre=user it lacks the user's mean,
     and these users score mu + c_j.
+
+    With `power` above 0 the penalties of a user or item with n ratings are n^power times as large: with 1 each rating
+    brings its own, as in ALS-WR (Zhou et al. 2008), so that what is rated often is not fitted as if without a penalty.
     """
 
     rank: Rank = 10
@@ -43,6 +46,7 @@ class MF:
     centre: Centre = "user"
     inner: Annotated[Count | None, AddedLater()] = None
     biases: Annotated[Weight | None, AddedLater()] = None
+    power: Annotated[float, Limits(low=0, high=2), AddedLater()] = 0.0
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -63,11 +67,14 @@ class MF:
         by_user = SparseRows(indptr=kept.indptr, columns=kept.items, values=values)
         by_item = by_columns(kept.indptr, kept.items, values, train.n_items)
 
+        counts = np.diff(kept.indptr), counted(kept.items, train.n_items)
+        scales = [count.astype(np.float64)[:, None] ** self.power for count in counts]
+
         def objective() -> float:
             errors = np.zeros(train.n_users)
             if len(kept):
                 kernel.squared_errors(rows=by_user, left=users, vectors=items, out=errors, threads=threads)
-            return float(errors.sum() + self._size(users, items))
+            return float(errors.sum() + self._size(users, items, scales))
 
         while True:
             yield Step(self._model(users, items, mean), objective)
@@ -115,12 +122,13 @@ class MF:
             return Factors(users, items)
         return Factors(users, items + np.append(np.zeros(self.rank + 1), mean))
 
-    def _size(self, users: Floats, items: Floats) -> float:
-        """The penalty of the vectors, and of the biases if there are any."""
-        rank = self.rank
-        size = self.lam * (np.nansum(users[:, :rank] ** 2) + np.nansum(items[:, :rank] ** 2))
+    def _size(self, users: Floats, items: Floats, scales: list[Floats]) -> float:
+        """The penalty of the vectors, and of the biases if there are any; each row's is scaled."""
+        rank, (of_users, of_items) = self.rank, scales
+        size = self.lam * (np.nansum(of_users * users[:, :rank] ** 2) + np.nansum(of_items * items[:, :rank] ** 2))
         if self.biases is not None:
-            size += self.biases * (np.nansum(users[:, rank] ** 2) + np.nansum(items[:, rank + 1] ** 2))
+            biases = of_users[:, 0] * users[:, rank] ** 2, of_items[:, 0] * items[:, rank + 1] ** 2
+            size += self.biases * (np.nansum(biases[0]) + np.nansum(biases[1]))
         return float(size)
 
     def _penalties(self, kind: str) -> Floats:
@@ -135,11 +143,19 @@ class MF:
         """Solve or improve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
         unknown, penalties = np.isnan(moving[:, 0]), self._penalties(kind)
         if self.inner is None:
-            failed = kernel.ridge(rows=rows, vectors=fixed, penalties=penalties, out=moving, threads=threads)
+            failed = kernel.ridge(
+                rows=rows, vectors=fixed, penalties=penalties, power=self.power, out=moving, threads=threads
+            )
         else:
             moving[unknown] = 0.0
             failed = kernel.improve_ridge(
-                rows=rows, vectors=fixed, penalties=penalties, iterations=self.inner, out=moving, threads=threads
+                rows=rows,
+                vectors=fixed,
+                penalties=penalties,
+                power=self.power,
+                iterations=self.inner,
+                out=moving,
+                threads=threads,
             )
         moving[unknown] = np.nan
         if failed >= 0:

@@ -96,6 +96,7 @@ CASES = {
         "mf[rank=3,centre=none]",
         "mf[rank=3,centre=none,biases=2]",
         "mf[rank=3,inner=3,biases=2]",
+        "mf[rank=3,biases=0.5,power=1]",
         "popularity",
         "random",
         "rmc[lam=2]",

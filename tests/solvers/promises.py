@@ -68,6 +68,7 @@ PROMISES = {
     "TestMFOfPlainRatings": LEARNS | DESCENDS,
     "TestMFWithBiases": LEARNS | DESCENDS,
     "TestMFWithBiasesByConjugateGradients": LEARNS | DESCENDS,
+    "TestMFWithScaledPenalties": LEARNS | DESCENDS,
     "TestMPRank": LEARNS | ENDS,
     "TestMPRankInTheDual": LEARNS | ENDS,
     "TestMPRankWithGaussianKernel": LEARNS | ENDS,

@@ -23,6 +23,7 @@ FOLDING = (
     MF(rank=3, lam=0.7, centre="none"),
     MF(rank=3, lam=0.7, biases=0.2),
     MF(rank=3, lam=0.7, biases=0.2, centre="none"),
+    MF(rank=3, lam=0.1, biases=0.2, power=1.0),
     IMC(rank=3, lam=0.7),
     IMC(rank=3, lam=0.7, centre="none"),
     IMC(rank=3, lam=0.7, centre="fitted"),
