@@ -73,6 +73,7 @@ CASES = {
         "altsvm[rank=3,loss=hinge,inner=2,schedule=random,partitions=3]",
         "bpr[rank=3]",
         "bpr[rank=3,least=3,decay=0.01]",
+        "bpr[rank=3,biases=true]",
         "cofirank[rank=3,k=5,planes=4]",
         "cofirank[rank=3,loss=ordinal,planes=4]",
         "cofirank[rank=3,loss=regression,planes=4]",

@@ -270,6 +270,7 @@ def test_ratings_by_their_ids_are_folded_in():
     assert found.score_all(np.array([zoe])).tobytes() == expected[:1].tobytes()
     assert sorted(found.recommend("zoe")["item"]) == ["c", "d", "e"]  # not what zoe rated
     assert found.recommend("yan").empty  # the model knows no item that yan rated
+    assert found.fold_in({"a": 1.0}).n_items == 5  # which goes on
 
 
 def test_one_users_ratings_may_be_a_dictionary():

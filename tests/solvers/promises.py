@@ -29,6 +29,8 @@ PROMISES = {
     "TestAltSVMInPartsWithHingeLoss": LEARNS,
     "TestAltSVMInPartsRandom": LEARNS,
     "TestBPR": LEARNS,
+    "TestBPRWithBiases": LEARNS,
+    "TestBPRWithBiasesInSinglePrecision": NOTHING,
     "TestBPRInSinglePrecision": NOTHING,
     "TestBPRFromEveryRating": NOTHING,  # which ratings are high is nothing to it
     "TestCofiRank": LEARNS | DESCENDS,
