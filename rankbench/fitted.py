@@ -1,6 +1,6 @@
 """A trained model with the data's own ids: it recommends items to users, ranks items, and scores pairs by their ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench import models
+from rankbench import models, new_users
 from rankbench.arrays import soundness
 from rankbench.arrays.npz import Array, Arrays
 from rankbench.core.brief import as_html
-from rankbench.core.contract import Floats, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
+from rankbench.core.contract import Flags, Floats, FoldsIn, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
 from rankbench.core.errors import UserError
-from rankbench.data.views import Labels, View
+from rankbench.data.views import Labels, Ratings, View
 from rankbench.metrics.catalogue import seen_items
 from rankbench.names import checked_threads
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Kind = Literal["user", "item"]
 _IDS: dict[Kind, str] = {"user": "ids.users", "item": "ids.items"}  # arrays in a file; no field of a model is so named
 _SEEN = ("seen.indptr", "seen.items", "seen.n_items")
+_SOLVER = "solver"
 _BLOCK = 1 << 20  # scores in memory at a time, 8 MiB; more if one user has more items
 _COMPARED = 100_000  # ids that a wrong one is compared with, to suggest the most similar
 
@@ -62,11 +63,13 @@ class Fitted:
     user_ids: Labels = None  # a vector of integers or text
     item_ids: Labels = None
     seen: Seen | None = None  # None: unknown, as in files of older models
+    solver: FoldsIn | None = None  # of the model, if it can fit more users to it
 
     @classmethod
-    def of(cls, model: Model, train: View, seen: View | None = None) -> "Fitted":
+    def of(cls, model: Model, train: View, seen: View | None = None, solver: object = None) -> "Fitted":
         """The model that was trained on this part; `seen` is the part with the items seen, if it is another one."""
-        return cls(model, train.user_ids, train.item_ids, Seen.of(train if seen is None else seen))
+        seen_items = Seen.of(train if seen is None else seen)
+        return cls(model, train.user_ids, train.item_ids, seen_items, solver if isinstance(solver, FoldsIn) else None)
 
     @property
     def n_items(self) -> int:
@@ -170,6 +173,32 @@ class Fitted:
         order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), kind="stable")
         return self._table([number], [asked[order]], [scores[order]])
 
+    def fold_in(self, ratings: Ratings | Mapping[Any, float], *, threads: int = 1) -> "Fitted":
+        """The same model for users it was not trained on, from their ratings; the items stay as they are.
+
+        Each user gets exactly what the solver's step for users would give. Ratings of items that the model does not
+        know are left out.
+
+        Parameters
+        ----------
+        ratings : Ratings or dict
+            Ratings of one or more users, with the ids of the model's data; or those of one user by the item's id.
+        threads : int
+            Threads that fit.
+
+        Returns
+        -------
+        Fitted
+            The model of these users alone, who have seen what they rated.
+        """
+        if self.solver is None:
+            problem = "the solver of this model is unknown, or fits no further users"
+            raise UserError(problem, remedy=f"fit one of {', '.join(new_users.able())}")
+        given = new_users.as_ratings(ratings)
+        view = new_users.renumbered(given, *self._places("item", self._item_ids_in(given)), self.n_items)
+        model = self.solver.fold_in(self.model, view, threads)
+        return Fitted(model, view.user_ids, self.item_ids, Seen.of(view), self.solver)
+
     def with_items(self, features: Any, item_ids: Any = None) -> "Fitted":
         """The same model with more items, which it scores by these features, one row per item.
 
@@ -194,7 +223,7 @@ class Fitted:
         extended = _stacked(known, features)
         model = replace(self.model, **{models.FEATURES[type(self.model).__name__]: extended})
         seen = None if self.seen is None else replace(self.seen, n_items=extended.shape[0])
-        found = Fitted(model, self.user_ids, _joined(self.item_ids, item_ids, features.shape[0]), seen)
+        found = Fitted(model, self.user_ids, _joined(self.item_ids, item_ids, features.shape[0]), seen, self.solver)
         found.validate()
         return found
 
@@ -254,13 +283,32 @@ class Fitted:
         if wanted.ndim != 1:
             raise UserError(f"{kind} ids have {wanted.ndim} dimensions", remedy="pass one id, or a list of ids")
         wanted = wanted.astype(np.str_) if wanted.dtype.kind == "O" and ids.dtype.kind == "U" else wanted
+        places, known = self._places(kind, wanted)
+        if not known.all():
+            raise _unknown(kind, wanted[~known].tolist()[0], ids)
+        return places
+
+    def _item_ids_in(self, given: Ratings) -> Array:
+        """The ids of the items of these ratings; texts, as in a CSV file, mean numbers where the model has these."""
+        ids = given.item_ids
+        if ids is None and self.item_ids is not None:
+            like = self.item_ids[:1].tolist()[0]
+            raise UserError("the ratings have no ids of items", remedy=f"give ids like {like!r}")
+        if ids is None:
+            return np.arange(given.n_items)
+        return self.ids_of("item", ids.tolist()) if ids.dtype.kind == "U" else np.asarray(ids)
+
+    def _places(self, kind: Kind, wanted: Array) -> tuple[Ints, Flags]:
+        """The number of each of these ids, and which of them are known; an error if they are of another type."""
+        ids = self._ids(kind)
+        if ids is None:
+            _check_numbers(kind, wanted, None)
+            return wanted, wanted < self.n_items
         if (wanted.dtype.kind == "U") != (ids.dtype.kind == "U"):
             raise UserError(f"{kind} id {wanted.tolist()[0]!r} is unknown: the ids are like {ids.tolist()[0]!r}")
         order = self._orders[kind]
         places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
-        if (missing := ids[places] != wanted).any():
-            raise _unknown(kind, wanted[missing].tolist()[0], ids)
-        return places
+        return places, ids[places] == wanted
 
     def _best(
         self, users: Ints, among: Ints | None, how: tuple[int, bool], threads: int
@@ -320,8 +368,9 @@ def load(path: str | Path) -> Fitted:
     model = models.unpacked(path, arrays)
     parts = [arrays[name] for name in _SEEN if name in arrays]
     seen = Seen(parts[0], parts[1], int(parts[2])) if len(parts) == len(_SEEN) else None
-    found = Fitted(model, arrays.get(_IDS["user"]), arrays.get(_IDS["item"]), seen)
     try:
+        solver = new_users.named(str(arrays[_SOLVER])) if _SOLVER in arrays else None
+        found = Fitted(model, arrays.get(_IDS["user"]), arrays.get(_IDS["item"]), seen, solver)
         found.validate()
     except UserError as error:
         raise models.unsound(path, error) from None
@@ -333,7 +382,9 @@ def _beside(model: Fitted) -> Arrays:
     seen = () if model.seen is None else (model.seen.indptr, model.seen.items, model.seen.n_items)
     for kind in _IDS:
         _check_writable(kind, model._ids(kind))
-    values = dict(zip(_SEEN, seen, strict=False)) | {_IDS["user"]: model.user_ids, _IDS["item"]: model.item_ids}
+    ids = {_IDS["user"]: model.user_ids, _IDS["item"]: model.item_ids}
+    solver = None if model.solver is None else new_users.name_of(model.solver)
+    values = dict(zip(_SEEN, seen, strict=False)) | ids | {_SOLVER: solver}
     return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
 

@@ -12,7 +12,7 @@ penalty of its own, and one whose penalty is infinite is held: the others are fi
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport isfinite, isinf
+from libc.math cimport isfinite, isinf, pow
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
@@ -50,11 +50,12 @@ cdef struct Iterate:
 
 
 def ridge(
-    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double[:, ::1] out, int threads
+    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double power, double[:, ::1] out,
+    int threads
 ) -> int:
-    """Give each row its minimiser of sum (value - out . vector)^2 + sum penalty_a out_a^2, in place.
+    """Give each row its minimiser of sum (value - out . vector)^2 + n^power sum penalty_a out_a^2, in place.
 
-    Returns the first row whose system was not solved in finite numbers, or -1. A row of n entries costs
+    n is the row's number of entries. Returns the first row whose system was not solved in finite numbers, or -1. A row of n entries costs
     n k^2 + k^3/3 flops at rank k.
     """
     threads = team(threads)
@@ -71,15 +72,15 @@ def ridge(
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, rank)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], memory, &out[row, 0])
+            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], power, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
 def improve_ridge(
-    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, int iterations,
+    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double power, int iterations,
     double[:, ::1] out, int threads
 ) -> int:
-    """Bring each row nearer to its minimiser of sum (value - out . vector)^2 + sum penalty_a out_a^2, in place.
+    """Bring each row nearer to its minimiser of sum (value - out . vector)^2 + n^power sum penalty_a out_a^2, in place.
 
     Takes so many iterations of conjugate gradients from the row as it is, fewer where the residual vanishes. Returns
     the first row that is not finite then, or -1. A row of n entries costs 4 n k flops at rank k for each iteration,
@@ -99,7 +100,7 @@ def improve_ridge(
         arena = scratch.share(thread_id())
         memory = _lay_out_iterate(&arena, rank, iterations)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], memory, &out[row, 0])
+            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], power, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -136,16 +137,17 @@ cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
 
 
 cdef int _ridge_row(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, const double *penalties, Memory memory,
-    double *out,
+    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, const double *penalties, double power,
+    Memory memory, double *out,
 ) noexcept nogil:
-    """out = (sum v v^T + penalties)^-1 sum y v, zero for a row without entries; returns whether that failed.
+    """out = (sum v v^T + n^power penalties)^-1 sum y v, zero for a row without entries; returns whether that failed.
 
     Only the upper triangle (row-major) is summed and solved. Invariant: matrix and right hold the sums over
     the entries before `block`.
     """
     cdef int64_t block = rows.indptr[row], end = rows.indptr[row + 1], size
     cdef double *matrix = memory.matrix
+    cdef double scale = pow(<double> (end - block), power)
     cdef Py_ssize_t a
     if block == end:
         _set_free(out, penalties, rank)
@@ -166,7 +168,7 @@ cdef int _ridge_row(
         if isinf(penalties[a]):
             _hold(matrix, memory.right, rank, a, out[a])
         else:
-            matrix[a * rank + a] += penalties[a]
+            matrix[a * rank + a] += scale * penalties[a]
         if not isfinite(matrix[a * rank + a]):
             return 1
     if solve_positive(matrix, memory.right, rank):
@@ -204,23 +206,24 @@ cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank, int iterations) noe
 
 cdef int _improve_row(
     const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, const double *penalties,
-    Iterate memory, double *out,
+    double power, Iterate memory, double *out,
 ) noexcept nogil:
-    """Conjugate gradients on (sum v v^T + penalties) out = sum y v from `out`; zero for a row without entries.
+    """Conjugate gradients on (sum v v^T + n^power penalties) out = sum y v from `out`; zero for a row without entries.
 
     It ends where the residual has lost all its digits: further directions would be made of rounding errors, and grow.
-    Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + penalties) out, and 0 where
-    a coordinate is held.
+    Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + n^power penalties) out,
+    and 0 where a coordinate is held.
     """
     cdef Py_ssize_t a
     cdef int _iteration
     cdef double squared, start, before, length
+    cdef double scale = pow(<double> (rows.indptr[row + 1] - rows.indptr[row]), power)
     if rows.indptr[row] == rows.indptr[row + 1]:
         _set_free(out, penalties, rank)
         return 0
     _add_products(rows, row, vectors, rank, out, True, memory.residual)
     for a in range(rank):
-        memory.residual[a] = 0.0 if isinf(penalties[a]) else memory.residual[a] - penalties[a] * out[a]
+        memory.residual[a] = 0.0 if isinf(penalties[a]) else memory.residual[a] - scale * penalties[a] * out[a]
         memory.direction[a] = memory.residual[a]
     squared = dot_any(memory.residual, memory.residual, rank)
     start = squared
@@ -229,7 +232,7 @@ cdef int _improve_row(
             break
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
         for a in range(rank):
-            memory.image[a] = 0.0 if isinf(penalties[a]) else memory.image[a] + penalties[a] * memory.direction[a]
+            memory.image[a] = 0.0 if isinf(penalties[a]) else memory.image[a] + scale * penalties[a] * memory.direction[a]
         length = squared / dot_any(memory.direction, memory.image, rank)
         for a in range(rank):
             out[a] += length * memory.direction[a]

@@ -61,6 +61,7 @@ cdef struct FactorsView:
     Py_ssize_t row  # bytes
     Py_ssize_t rank  # padded to whole lanes
     bint single
+    Py_ssize_t held  # the place in the users' rows that stays 1, against the items' biases; -1 if there is none
     Rates rates
 
 
@@ -109,6 +110,7 @@ cdef inline void descend_on(
 
     g is the step size eta times the slope of the loss at u . (v - w). A row keeps 1 - eta shrinkage of itself, and
     nothing where that is negative: otherwise a row of few comparisons would change its sign and grow with every update.
+    The user's number that is held is 1 before and after.
     """
     cdef char *u = factors.users + user * factors.row
     cdef char *v = factors.items + better * factors.row
@@ -120,5 +122,9 @@ cdef inline void descend_on(
     )
     if factors.single:
         _move_floats(<float *> u, <float *> v, <float *> w, keep, g, factors.rank)
+        if factors.held >= 0:
+            (<float *> u)[factors.held] = 1.0
     else:
         _move_doubles(<double *> u, <double *> v, <double *> w, keep, g, factors.rank)
+        if factors.held >= 0:
+            (<double *> u)[factors.held] = 1.0

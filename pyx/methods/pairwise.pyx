@@ -11,7 +11,8 @@ cdef class DescentFactors:
     """Factors with the shrinkage of each row and the step size, which is step / (1 + decay t) after t updates.
 
     `users` and `items` are both arrays of doubles or both of floats, and their rows are padded with zeros to whole
-    lanes. A shrinkage is lam over the number of comparisons that the row takes part in.
+    lanes. A shrinkage is lam over the number of comparisons that the row takes part in. With `held`, the number at this
+    place of each user's row stays 1, so that the items have biases there.
     """
 
     def __init__(
@@ -23,6 +24,7 @@ cdef class DescentFactors:
         const double[::1] item_shrink,
         double step,
         double decay,
+        Py_ssize_t held = -1,
     ):
         """Take the arrays, without a copy."""
         cdef bint single = users.dtype == np.float32
@@ -31,11 +33,13 @@ cdef class DescentFactors:
         agree("columns of items", items.shape[1], users.shape[1])
         if users.shape[1] % (SINGLE_LANES if single else LANES):
             raise ValueError(f"rows of {users.shape[1]} numbers are not padded to whole lanes")
+        if held >= users.shape[1]:
+            raise ValueError(f"rows of {users.shape[1]} numbers have none at place {held}")
         if users.shape[0] != user_shrink.shape[0] or items.shape[0] != item_shrink.shape[0]:
             raise ValueError("there must be one shrinkage for each user and each item")
         self.users, self.items, self.user_shrink, self.item_shrink = users, items, user_shrink, item_shrink
         self.view = FactorsView(
-            first_user, first_item, users.shape[1] * users.itemsize, users.shape[1], single,
+            first_user, first_item, users.shape[1] * users.itemsize, users.shape[1], single, held,
             Rates(first_value(user_shrink), first_value(item_shrink), step, decay),
         )
 

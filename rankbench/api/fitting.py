@@ -83,7 +83,7 @@ def fit(
             told.append(stack.enter_context(step_display(type(solver).__name__, budget.steps)))
         tell = _listener(told) if told else None
         model = trained(solver, part, budget, seed_of(seed, rng), threads, tell)
-    return Fitted.of(model, part, seen)
+    return Fitted.of(model, part, seen, solver)
 
 
 def _listener(callbacks: Sequence[Callback]) -> Callable[[Checkpoint], bool]:

@@ -193,6 +193,9 @@ def recommend(
     k: Annotated[int, option("-k", "N", "How many items for each user.")] = 10,
     item: Annotated[list[str] | None, option("--item", "ID", "Only from these items. Repeatable.")] = None,
     seen: Annotated[bool, typer.Option("--seen", help="Also items that the user has in the training part.")] = False,
+    ratings: Annotated[
+        str, option("--ratings", "FILE", "For the users of this table, from their ratings in it.", completion.data_sets)
+    ] = "",
     to: Annotated[Path | None, option("--to", "FILE", "A new CSV file, instead of the terminal.")] = None,
     threads: Annotated[int, option("--threads", "N", "Threads that score.")] = 1,
 ) -> None:
@@ -200,12 +203,20 @@ def recommend(
 
     Example: rankbench recommend best.npz --user alice -k 5
 
+    With --ratings the users are those of another table, who need not be in the training part: the model's items stay as
+    they are, and what a user rated in the table is not recommended.
+
     Example: rankbench recommend best.npz --to everyone.csv
+
+    Example: rankbench recommend best.npz --ratings new.csv -k 5
     """
+    from rankbench.api.loading import load as load_data
     from rankbench.core.lines import show
     from rankbench.fitted import load
 
     model = load(path)
+    if ratings:
+        model = model.fold_in(load_data(ratings), threads=threads)
     users = None if user is None else model.ids_of("user", user)
     items = None if item is None else model.ids_of("item", item)
     blocks = model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)

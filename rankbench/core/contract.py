@@ -128,6 +128,19 @@ class GoesOn(Protocol):
 
 
 @runtime_checkable
+class FoldsIn(Protocol):
+    """A solver that fits users it was not trained on to the items of its model, which stay as they are; optional."""
+
+    def fold_in(self, model: Any, ratings: Any, threads: int = 1) -> Model:
+        """The model of the users of these ratings alone, numbered as there, and of the items of `model`.
+
+        Each user gets what the solver's step for users would give, solved to the end. Ratings of items of which the
+        model knows nothing are left out, and users without any other score NaN or tie, as they do in training.
+        """
+        ...
+
+
+@runtime_checkable
 class NeedsMore(Protocol):
     """A solver that needs an optional package for some settings; optional."""
 

@@ -5,10 +5,11 @@ from typing import Literal
 
 import numpy as np
 
-from rankbench.core.contract import Floats, Int32s
+from rankbench.core.contract import Floats, Int32s, Model
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.shared.rows import SparseRows
+from rankbench.methods.folding import check_items, own
 from rankbench.methods.tasks import targets
 from rankbench.models import ItemWeights
 
@@ -31,11 +32,7 @@ class Interactions:
         known = np.flatnonzero(counted(train.items, train.n_items)).astype(np.int32)
         columns = np.zeros(train.n_items, np.int32)
         columns[known] = np.arange(len(known), dtype=np.int32)
-        kept = train if least is None else train.where(train.values >= least)
-        entries = np.ones(len(kept)) if values == "binary" else targets(kept, "user" if values == "centred" else "none")
-        bare = replace(kept, item_ids=None, item_features=None, folds=None)
-        numbered = replace(bare, items=columns[kept.items], values=entries, n_items=max(1, len(known)))
-        return cls(numbered, columns, known)
+        return cls(_numbered(train, columns, max(1, len(known)), values, least), columns, known)
 
     @property
     def rows(self) -> SparseRows:
@@ -53,3 +50,20 @@ class Interactions:
         """The Euclidean norm of each item's column."""
         squares = np.bincount(self.ratings.items, self.ratings.values**2, self.ratings.n_items)
         return np.sqrt(squares)
+
+
+def with_users(model: Model, ratings: Ratings, values: Values, least: float | None) -> ItemWeights:
+    """The model of the users of these ratings alone, with the weights as they are."""
+    fitted = own(model, ItemWeights)
+    check_items(ratings, len(fitted.columns))
+    known = ratings.where(~np.isnan(fitted.offsets[ratings.items]))
+    rows = _numbered(known, fitted.columns, fitted.weights.shape[0], values, least)
+    return replace(fitted, indptr=rows.indptr, rated=rows.items, values=rows.values)
+
+
+def _numbered(train: Ratings, columns: Int32s, size: int, values: Values, least: float | None) -> Ratings:
+    """The ratings of at least `least` as they enter the weights: of `size` items, each by its number in `columns`."""
+    kept = train if least is None else train.where(train.values >= least)
+    entries = np.ones(len(kept)) if values == "binary" else targets(kept, "user" if values == "centred" else "none")
+    bare = replace(kept, item_ids=None, item_features=None, folds=None)
+    return replace(bare, items=columns[kept.items], values=entries, n_items=size)

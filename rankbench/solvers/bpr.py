@@ -13,11 +13,11 @@ from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern
 from rankbench.kernels.solvers import bpr as kernel
 from rankbench.kernels.solvers import sgd
-from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss
+from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss, zero_rows
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import AddedLater, Limits, check, checked_threads
 from rankbench.names.ranges import Decay, Least, Precision, Rank, StepSize, Weight
 
 
@@ -38,6 +38,10 @@ class BPR:
     drawn at the start and kept. Users without a rating score NaN. Users without a positive, and
     users with every item as a positive, score 0 for all items. `precision=single` trains vectors of 32 bits, as other
     packages do, which takes less time at high ranks; after each pass the model gets them as doubles.
+
+    With `biases` each item has a number b_j besides its vector, x = u_i . (v_j - v_k) + b_j - b_k, with the same
+    penalty and a start of 0; it holds how popular an item is. The model's vectors are then (u_i, 1) and (v_j, b_j), and
+    users with a rating but no positive score b_j.
     """
 
     rank: Rank = 10
@@ -47,6 +51,7 @@ class BPR:
     least: Least = None
     parts: Annotated[int, Limits(low=1, high=128)] = 8
     precision: Precision = "double"
+    biases: Annotated[bool, AddedLater()] = False
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -64,14 +69,17 @@ class BPR:
             check_rank("BPR", self.rank, train.n_users, train.n_items)
         users, items = start(rng, per_user, self.rank), start(rng, np.ones(train.n_items, int), self.rank)
         users[(per_user == 0) & (np.diff(train.indptr) > 0)] = 0
-        trained = Trained.start(users, items, self.precision)
-        model = Factors(users[:, : self.rank], items[:, : self.rank])
+        if self.biases:
+            users, items = _with_column(users, self.rank, 1.0), _with_column(items, self.rank, 0.0)
+        trained, width = Trained.start(users, items, self.precision), self.rank + self.biases
+        model = Factors(users[:, :width], items[:, :width])
         kept = _drawn(indptr, positives, train.n_items, rng, threads)
 
         def objective() -> float:
             pairs = ComparisonRows(indptr=indptr, better=positives, worse=kept)
             lost = total_loss(Loss.LOGISTIC, pairs, users, items, threads)
-            return float(lost + self.lam / 2 * _size(users, items, per_user, (positives, kept)))
+            penalized = users[:, : self.rank] if self.biases else users
+            return float(lost + self.lam / 2 * _size(penalized, items, per_user, (positives, kept)))
 
         yield Step(model, objective)
         factors = DescentFactors(
@@ -81,6 +89,7 @@ class BPR:
             item_shrink=np.full(train.n_items, self.lam),
             step=self.step,
             decay=self.decay,
+            held=self.rank if self.biases else -1,
         )
         descent = sgd.Descent(factors=factors, loss=Loss.LOGISTIC)
         item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
@@ -112,6 +121,14 @@ def positives_of(train: Ratings, least: float | None) -> tuple[Int64s, Int32s]:
     chosen &= (counts < train.n_items)[train.users]
     counts[counts == train.n_items] = 0
     return np.concatenate([[0], np.cumsum(counts)]), train.items[chosen]
+
+
+def _with_column(rows: Floats, rank: int, value: float) -> Floats:
+    """The rows with this value behind their first `rank` numbers, padded for the kernels; rows of NaN stay NaN."""
+    wide = zero_rows(len(rows), rank + 1)
+    wide[:, :rank] = rows[:, :rank]
+    wide[:, rank] = np.where(np.isnan(rows[:, 0]), np.nan, value)
+    return wide
 
 
 def _drawn(indptr: Int64s, positives: Int32s, n_items: int, rng: np.random.Generator, threads: int) -> Int32s:

@@ -12,10 +12,11 @@ import scipy.sparse
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
-from rankbench.methods.item_weights import Interactions, Values
+from rankbench.methods.item_weights import Interactions, Values, with_users
+from rankbench.models import ItemWeights
 from rankbench.names import check, checked_threads
 from rankbench.names.ranges import Least, Weight
 
@@ -52,6 +53,11 @@ class EASE:
         gram = (matrix.T @ matrix).toarray()
         np.fill_diagonal(gram, gram.diagonal() + self.lam)
         yield Step(rated.model(_weights(gram)))
+
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> ItemWeights:
+        """The model of these users: their rows, and the weights as they are."""
+        checked_threads(threads)
+        return with_users(model, ratings, self.values, self.least)
 
 
 @one_blas_thread()

@@ -9,13 +9,15 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.features.matrix import Features
 from rankbench.kernels.methods import als as kernel
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import zero_rows
+from rankbench.methods.folding import check_items, own
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features, ordered, targets
 from rankbench.models import FeatureFactors
@@ -79,16 +81,24 @@ class IMC:
             if not len(kept):
                 return
             vectors = features.times(basis)
-            with one_blas_thread():
-                failed = kernel.ridge(rows=rated.rows, vectors=vectors, penalties=penalties, out=users, threads=threads)
-            if failed >= 0:
-                raise UserError(
-                    f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam"
-                )
+            _fit_users(rated.rows, vectors, penalties, users, threads)
             rated = self._recentred(kept, rated, features.times(basis), users)
             yield self._step(features, basis, users, objective)
             _BasisSystem(features, rated, self.lam).improve(basis, users, self.inner)
             rated = self._recentred(kept, rated, features.times(basis), users)
+
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> FeatureFactors:
+        """The model of these users, each with the exact half step; with centre=fitted after the best constant."""
+        known, kept = own(model, FeatureFactors), ordered(ratings)
+        check_items(ratings, known.features.shape[0])
+        vectors, penalties = known.items(kept.items, threads), np.full(known.basis.shape[1], self.lam)
+        if self.centre == "fitted":
+            vectors, penalties = np.column_stack([vectors, np.ones(len(kept))]), np.append(penalties, 0.0)
+        values = targets(kept, "none" if self.centre == "none" else "user")
+        rows = SparseRows(indptr=kept.indptr, columns=np.arange(len(kept), dtype=np.int32), values=values)
+        users = np.zeros((ratings.n_users, len(penalties)))
+        _fit_users(rows, vectors, penalties, users, checked_threads(threads))
+        return replace(known, users=np.ascontiguousarray(users[:, : known.basis.shape[1]]))
 
     def _recentred(self, kept: Ratings, rated: Sparse, vectors: Floats, users: Floats) -> Sparse:
         """The ratings less the users' best constants for this fit, with centre=fitted; else as they are."""
@@ -127,6 +137,14 @@ class _BasisSystem:
         entries = self.rated.entries
         kernel.gram_times(rows=entries.by_item_places, vectors=users, left=left, out=sums, threads=entries.threads)
         return self.features.transposed_times(sums)
+
+
+@one_blas_thread()
+def _fit_users(rows: SparseRows, vectors: Floats, penalties: Floats, users: Floats, threads: int) -> None:
+    """Solve every user's ridge regression, in place."""
+    failed = kernel.ridge(rows=rows, vectors=vectors, penalties=penalties, power=0.0, out=users, threads=threads)
+    if failed >= 0:
+        raise UserError(f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam")
 
 
 def _start(

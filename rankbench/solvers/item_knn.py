@@ -7,11 +7,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 import scipy.sparse
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Model, Step
 from rankbench.data.by_item import by_columns
 from rankbench.data.views import Ratings
 from rankbench.kernels.solvers import item_knn as kernel
-from rankbench.methods.item_weights import Interactions, Values
+from rankbench.methods.item_weights import Interactions, Values, with_users
+from rankbench.models import ItemWeights
 from rankbench.names import Limits, check, checked_threads
 from rankbench.names.ranges import Count, Least
 
@@ -66,3 +67,8 @@ class ItemKNN:
         weights = scipy.sparse.csr_array(entries, (size, size))
         weights.sum_duplicates()
         yield Step(rated.model(weights))
+
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> ItemWeights:
+        """The model of these users: their rows, and the weights as they are."""
+        checked_threads(threads)
+        return with_users(model, ratings, self.values, self.least)

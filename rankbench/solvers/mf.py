@@ -1,21 +1,22 @@
 """Matrix factorization of ratings by alternating least squares, without features (Koren et al. 2009)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import als as kernel
 from rankbench.kernels.shared.rows import SparseRows
+from rankbench.methods.folding import vectors_of_items
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
-from rankbench.names import AddedLater, check, checked_threads
+from rankbench.names import AddedLater, Limits, check, checked_threads
 from rankbench.names.ranges import Count, Rank, Weight
 
 
@@ -35,6 +36,9 @@ class MF:
     half step solves for the bias and the vector of each row together. With centre=none a score is the predicted
     rating, and users whose ratings are all equal contribute like others; with centre=user it lacks the user's mean,
     and these users score mu + c_j.
+
+    With `power` above 0 the penalties of a user or item with n ratings are n^power times as large: with 1 each rating
+    brings its own, as in ALS-WR (Zhou et al. 2008), so that what is rated often is not fitted as if without a penalty.
     """
 
     rank: Rank = 10
@@ -42,6 +46,7 @@ class MF:
     centre: Centre = "user"
     inner: Annotated[Count | None, AddedLater()] = None
     biases: Annotated[Weight | None, AddedLater()] = None
+    power: Annotated[float, Limits(low=0, high=2), AddedLater()] = 0.0
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -53,7 +58,7 @@ class MF:
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
         threads = checked_threads(threads)
-        kept = train if self.biases is not None and self.centre == "none" else ordered(train)
+        kept = self._kept(train)
         values, mean = targets(kept, self.centre), 0.0
         if self.biases is not None and len(kept):
             mean = float(values.mean())
@@ -62,11 +67,14 @@ class MF:
         by_user = SparseRows(indptr=kept.indptr, columns=kept.items, values=values)
         by_item = by_columns(kept.indptr, kept.items, values, train.n_items)
 
+        counts = np.diff(kept.indptr), counted(kept.items, train.n_items)
+        scales = [count.astype(np.float64)[:, None] ** self.power for count in counts]
+
         def objective() -> float:
             errors = np.zeros(train.n_users)
             if len(kept):
                 kernel.squared_errors(rows=by_user, left=users, vectors=items, out=errors, threads=threads)
-            return float(errors.sum() + self._size(users, items))
+            return float(errors.sum() + self._size(users, items, scales))
 
         while True:
             yield Step(self._model(users, items, mean), objective)
@@ -76,17 +84,37 @@ class MF:
             yield Step(self._model(users, items, mean), objective)
             self._half("item", by_item, users, items, threads)
 
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each with the exact half step from the items' vectors."""
+        threads, items = checked_threads(threads), vectors_of_items(model, ratings, len(self._penalties("user")))
+        known = ratings.where(~np.isnan(items[ratings.items, 0]))
+        kept = self._kept(known)
+        rows = SparseRows(indptr=kept.indptr, columns=kept.items, values=targets(kept, self.centre))
+        users = self._no_users(known)
+        replace(self, inner=None)._half("user", rows, items, users, threads)
+        return Factors(users, items)
+
+    def _kept(self, train: Ratings) -> Ratings:
+        """The ratings that count: of all users if scores are predicted ratings, else of those whose ratings differ."""
+        return train if self.biases is not None and self.centre == "none" else ordered(train)
+
+    def _no_users(self, train: Ratings) -> Floats:
+        """Zero vectors for users, with biases [U, b, 1]; NaN for those without a rating."""
+        users = np.zeros((train.n_users, len(self._penalties("user"))))
+        if self.biases is not None:
+            users[:, -1] = 1.0
+        users[np.diff(train.indptr) == 0] = np.nan
+        return users
+
     def _start(self, train: Ratings, kept: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Zero vectors for users and random ones for items; with biases [U, b, 1] and [V, 1, c], b and c being zero."""
-        users = np.zeros((train.n_users, self.rank))
         items = rng.standard_normal((train.n_items, self.rank)) / np.sqrt(self.rank)
         items[counted(kept.items, train.n_items) == 0] = 0.0  # rated by no user with an order
         if self.biases is not None:
-            users, items = (np.pad(vectors, ((0, 0), (0, 2))) for vectors in (users, items))
-            users[:, -1] = items[:, -2] = 1.0
-        users[np.diff(train.indptr) == 0] = np.nan
+            items = np.pad(items, ((0, 0), (0, 2)))
+            items[:, -2] = 1.0
         items[counted(train.items, train.n_items) == 0] = np.nan
-        return users, items
+        return self._no_users(train), items
 
     def _model(self, users: Floats, items: Floats, mean: float) -> Factors:
         """The vectors as they are; with biases the mean is added to the items' ones."""
@@ -94,12 +122,13 @@ class MF:
             return Factors(users, items)
         return Factors(users, items + np.append(np.zeros(self.rank + 1), mean))
 
-    def _size(self, users: Floats, items: Floats) -> float:
-        """The penalty of the vectors, and of the biases if there are any."""
-        rank = self.rank
-        size = self.lam * (np.nansum(users[:, :rank] ** 2) + np.nansum(items[:, :rank] ** 2))
+    def _size(self, users: Floats, items: Floats, scales: list[Floats]) -> float:
+        """The penalty of the vectors, and of the biases if there are any; each row's is scaled."""
+        rank, (of_users, of_items) = self.rank, scales
+        size = self.lam * (np.nansum(of_users * users[:, :rank] ** 2) + np.nansum(of_items * items[:, :rank] ** 2))
         if self.biases is not None:
-            size += self.biases * (np.nansum(users[:, rank] ** 2) + np.nansum(items[:, rank + 1] ** 2))
+            biases = of_users[:, 0] * users[:, rank] ** 2, of_items[:, 0] * items[:, rank + 1] ** 2
+            size += self.biases * (np.nansum(biases[0]) + np.nansum(biases[1]))
         return float(size)
 
     def _penalties(self, kind: str) -> Floats:
@@ -114,11 +143,19 @@ class MF:
         """Solve or improve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
         unknown, penalties = np.isnan(moving[:, 0]), self._penalties(kind)
         if self.inner is None:
-            failed = kernel.ridge(rows=rows, vectors=fixed, penalties=penalties, out=moving, threads=threads)
+            failed = kernel.ridge(
+                rows=rows, vectors=fixed, penalties=penalties, power=self.power, out=moving, threads=threads
+            )
         else:
             moving[unknown] = 0.0
             failed = kernel.improve_ridge(
-                rows=rows, vectors=fixed, penalties=penalties, iterations=self.inner, out=moving, threads=threads
+                rows=rows,
+                vectors=fixed,
+                penalties=penalties,
+                power=self.power,
+                iterations=self.inner,
+                out=moving,
+                threads=threads,
             )
         moving[unknown] = np.nan
         if failed >= 0:

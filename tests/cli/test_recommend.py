@@ -8,6 +8,7 @@ import pytest
 from helpers import rankbench as command
 
 import rankbench
+from rankbench.data.views import Ratings
 from rankbench.fitted import Fitted, Seen
 from rankbench.models import Factors
 
@@ -70,3 +71,18 @@ def test_all_users_go_to_a_new_file(call, tmp_path):
 def test_wrong_use_is_answered_in_one_line(call, words, message):
     code, said, errors = call(*words)
     assert (code, said) == (2, "") and errors == f"rankbench: {message}\n"
+
+
+def test_users_of_another_table_get_what_they_did_not_rate(call, tmp_path):
+    table = Ratings.from_triples([0, 0, 1, 1], [0, 1, 1, 2], [5.0, 1, 4, 2], 2, 3, user_ids=USERS, item_ids=ITEMS)
+    model = rankbench.fit("mf[rank=2]", table, steps=4)
+    rankbench.save(model, "mf.npz")
+    (tmp_path / "new.csv").write_text("user,item,rating\nzoe,10,2\nzoe,30,5\nyan,20,3\n")
+    code, said, errors = call("mf.npz", "--ratings", "new.csv")
+    assert (code, errors) == (0, "")
+    expected = model.fold_in({10: 2.0, 30: 5.0}).recommend()["score"].tolist()
+    assert sorted(row[:3] for row in rows(said)) == [("yan", "1", "10"), ("yan", "2", "30"), ("zoe", "1", "20")]
+    assert [float(row[3]) for row in rows(said) if row[0] == "zoe"] == expected
+    of_zoe = rows(call("mf.npz", "--ratings", "new.csv", "--user", "zoe")[1])
+    assert of_zoe == [row for row in rows(said) if row[0] == "zoe"]
+    assert "the solver of this model is unknown" in call("m.npz", "--ratings", "new.csv")[2]

@@ -77,6 +77,8 @@ def test_factors_of_different_ranks_or_without_a_shrinkage_for_each_row_are_refu
         DescentFactors(**fine | {"items": np.ones((3, 8))})
     with pytest.raises(ValueError, match="one shrinkage"):
         DescentFactors(**fine | {"item_shrink": np.ones(2)})
+    with pytest.raises(ValueError, match="rows of 4 numbers have none at place 4"):
+        DescentFactors(**fine | {"held": 4})
 
 
 def test_arrays_are_taken_without_a_copy():

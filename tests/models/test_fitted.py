@@ -1,5 +1,7 @@
 """A model with the data's own ids recommends, ranks and scores by them, and comes back from a file with them."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas
 import pytest
@@ -14,6 +16,7 @@ from rankbench.data.views import Ratings
 from rankbench.fitted import Fitted, Seen, load, save
 from rankbench.models import FEATURES as FEATURE_FIELDS
 from rankbench.models import Factors, ItemScores
+from rankbench.solvers.mf import MF
 
 IDS = np.array([10, 7, 12]), np.array(["a", "c", "b", "e", "d"])
 SEEN = Seen(np.array([0, 2, 2, 3]), np.array([1, 4, 0], np.int32), 5)
@@ -250,3 +253,99 @@ def test_an_id_that_no_file_can_hold_is_refused_when_a_model_is_saved(tmp_path):
     with pytest.raises(UserError, match=r"user id 'b.ud800' has a lone surrogate, which no file can hold"):
         save(model, tmp_path / "model.npz")
     assert not list(tmp_path.iterdir())
+
+
+# users who were not trained on
+
+TRAIN = Ratings.from_triples(
+    np.repeat(np.arange(3), 4), [0, 1, 2, 3, 0, 1, 3, 4, 1, 2, 3, 4], [5.0, 3, 1, 2, 4, 2, 1, 5, 1, 4, 3, 2], 3, 5,
+    user_ids=IDS[0], item_ids=IDS[1],
+)  # fmt: skip
+FOLDING = rankbench.fit("mf[rank=2,lam=0.5,biases=1,centre=none]", TRAIN, steps=6)
+
+
+WITHOUT_IDS = rankbench.fit("ease", Ratings(TRAIN.indptr, TRAIN.items, TRAIN.values, 5))
+
+
+def test_ratings_by_their_ids_are_folded_in():
+    table = pandas.DataFrame({"user": ["zoe", "zoe", "yan"], "item": ["b", "a", "zzz"], "rating": [5.0, 1, 3]})
+    found = FOLDING.fold_in(rankbench.load(table))
+    rows = Ratings.from_triples([0, 0], [0, 2], [1.0, 5], 2, 5)
+    expected = FOLDING.solver.fold_in(FOLDING.model, rows).score_all(np.arange(2))
+    zoe = found.user_ids.tolist().index("zoe")
+    assert sorted(found.user_ids.tolist()) == ["yan", "zoe"] and found.item_ids is FOLDING.item_ids
+    assert found.score_all(np.array([zoe])).tobytes() == expected[:1].tobytes()
+    assert sorted(found.recommend("zoe")["item"]) == ["c", "d", "e"]  # not what zoe rated
+    assert found.recommend("yan").empty  # the model knows no item that yan rated
+    assert found.fold_in({"a": 1.0}).n_items == 5  # which goes on
+
+
+def test_one_users_ratings_may_be_a_dictionary():
+    found = FOLDING.fold_in({"b": 5, "a": 1.0})
+    rows = Ratings.from_triples([0, 0], [0, 2], [1.0, 5], 1, 5)
+    assert found.score_all([0]).tobytes() == FOLDING.solver.fold_in(FOLDING.model, rows).score_all([0]).tobytes()
+    assert len(found.recommend()) == 3
+
+
+def test_without_ids_the_numbers_are_the_ids():
+    assert len(WITHOUT_IDS.fold_in({0: 5, 3: 1, 77: 2}).recommend()) == 3
+    assert (
+        len(WITHOUT_IDS.fold_in(Ratings(np.array([0, 2]), np.array([1, 6]), np.ones(2), 7)).recommend(seen=True)) == 5
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "ratings", "message"),
+    [
+        (FOLDING, {}, "there is no rating; give at least one"),
+        (FOLDING, {"a": "good"}, "a rating is no number; give numbers by the item's id"),
+        (FOLDING, {"a": np.nan}, "rating 0 is nan: ratings must be finite"),
+        (FOLDING, {"zzz": 5.0}, "the model knows no item of these ratings, such as 'zzz'"),
+        (FOLDING, {3: 5.0}, "item id 3 is unknown: the ids are like 'a'"),
+        (FOLDING, [5.0], "the ratings are a list; pass Ratings, as rankbench.load returns, or a dictionary"),
+        (FOLDING, Ratings(np.array([0, 1]), np.zeros(1, int), np.ones(1), 5), "have no ids of items; give ids like"),
+        (WITHOUT_IDS, {"a": 5.0}, "item id 'a' is unknown"),
+        (MODEL, {"a": 5.0}, "the solver of this model is unknown, or fits no further users; fit one of ease, imc"),
+    ],
+)
+def test_ratings_that_cannot_be_folded_in_are_refused(model, ratings, message):
+    with pytest.raises(UserError, match=message):
+        model.fold_in(ratings)
+
+
+def test_a_saved_model_folds_in_as_before(tmp_path):
+    rankbench.save(FOLDING, tmp_path / "m.npz")
+    again = rankbench.load(tmp_path / "m.npz")
+    assert again.solver == FOLDING.solver
+    assert again.fold_in({"b": 5}).score_all([0]).tobytes() == FOLDING.fold_in({"b": 5}).score_all([0]).tobytes()
+    rankbench.save(again.fold_in({"b": 5}), tmp_path / "zoe.npz")
+    assert len(rankbench.load(tmp_path / "zoe.npz").recommend()) == 4
+
+
+@dataclass(frozen=True)
+class OwnSolver(MF):
+    """A solver that no registry knows."""
+
+
+def test_a_solver_of_ones_own_is_not_saved_with_its_model(tmp_path):
+    model = rankbench.fit(OwnSolver(rank=2), TRAIN, steps=2)
+    assert len(model.fold_in({"b": 5}).recommend()) == 4
+    rankbench.save(model, tmp_path / "m.npz")
+    assert rankbench.load(tmp_path / "m.npz").solver is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mine.py:Mine", "holds an invalid model: mine.py:Mine is no solver of rankbench"),
+        ("sgd[rank=3]", "holds an invalid model: sgd.rank=3. fits no further users"),
+        ("mf[rank=-3]", "holds an invalid model: mf: rank=-3 is out of range"),
+    ],
+)
+def test_the_solver_in_a_file_is_not_believed(text, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("raise SystemExit('this code must not run')\n")
+    rankbench.save(FOLDING, "m.npz")
+    write_npz(tmp_path / "m.npz", read_npz(tmp_path / "m.npz") | {"solver": np.array(text)})
+    with pytest.raises(UserError, match=message):
+        load("m.npz")

@@ -29,6 +29,8 @@ PROMISES = {
     "TestAltSVMInPartsWithHingeLoss": LEARNS,
     "TestAltSVMInPartsRandom": LEARNS,
     "TestBPR": LEARNS,
+    "TestBPRWithBiases": LEARNS,
+    "TestBPRWithBiasesInSinglePrecision": NOTHING,
     "TestBPRInSinglePrecision": NOTHING,
     "TestBPRFromEveryRating": NOTHING,  # which ratings are high is nothing to it
     "TestCofiRank": LEARNS | DESCENDS,
@@ -68,6 +70,7 @@ PROMISES = {
     "TestMFOfPlainRatings": LEARNS | DESCENDS,
     "TestMFWithBiases": LEARNS | DESCENDS,
     "TestMFWithBiasesByConjugateGradients": LEARNS | DESCENDS,
+    "TestMFWithScaledPenalties": LEARNS | DESCENDS,
     "TestMPRank": LEARNS | ENDS,
     "TestMPRankInTheDual": LEARNS | ENDS,
     "TestMPRankWithGaussianKernel": LEARNS | ENDS,

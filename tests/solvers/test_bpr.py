@@ -28,6 +28,14 @@ class TestBPRInSinglePrecision(SolverContract):
     solver = BPR(rank=3, step=0.1, precision="single")
 
 
+class TestBPRWithBiases(SolverContract):
+    solver = BPR(rank=3, least=1.0, step=0.1, biases=True)
+
+
+class TestBPRWithBiasesInSinglePrecision(SolverContract):
+    solver = BPR(rank=2, step=0.1, biases=True, precision="single")
+
+
 @pytest.fixture
 def ratings() -> Ratings:
     """Two camps of users and two of items; half of what a user would choose is seen, and some of the rest."""
@@ -104,6 +112,60 @@ def test_an_update_goes_down_the_gradient():
     model = next(steps).model
     moved = (before - np.vstack([model.users, model.items])) / 1e-3
     np.testing.assert_allclose(moved, gradient, rtol=1e-5, atol=1e-5)
+
+
+def pieces_of(model, rank):
+    """U, V and the biases out of the rows (u, 1) and (v, b)."""
+    known = model.users[~np.isnan(model.users[:, 0])]
+    assert (known[:, rank:] == 1).all() and model.items.shape[1] == rank + 1
+    return model.users[:, :rank].copy(), model.items[:, :rank].copy(), model.items[:, rank].copy()
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("rank", [2, 3, 4, 8])  # in rows of four numbers, and of eight
+def test_with_biases_an_update_goes_down_the_gradient_of_all_but_the_constant(rank, precision):
+    view = Ratings.from_triples([0], [0], [1.0], 9, 2)  # one positive, and one item that can be its negative
+    exact = precision == "double"
+    solver = BPR(rank=rank, lam=0.3, step=1e-3 if exact else 0.1, biases=True, precision=precision)
+    steps = solver.steps(view, np.random.default_rng(3))
+    model = next(steps).model
+    users, items, biases = pieces_of(model, rank)
+    assert (biases == 0).all()
+    for _ in range(3):
+        x = users[0] @ (items[0] - items[1]) + biases[0] - biases[1]
+        slope, sign = -1 / (1 + np.exp(x)), np.array([1.0, -1.0])
+        user_slope = slope * (items[0] - items[1]) + 0.3 * users[0]
+        item_slope = slope * sign[:, None] * users[0] + 0.3 * items
+        bias_slope = slope * sign + 0.3 * biases
+        users = users - solver.step * user_slope
+        items, biases = items - solver.step * item_slope, biases - solver.step * bias_slope
+        found = pieces_of(next(steps).model, rank)
+        for piece, expected in zip(found, (users, items, biases), strict=True):
+            np.testing.assert_allclose(piece, expected, rtol=1e-12 if exact else 1e-5, atol=1e-14 if exact else 1e-6)
+
+
+def test_with_biases_the_objective_has_their_penalty_and_none_of_the_constant():
+    view = Ratings.from_triples([0, 1], [0, 1], [1.0, 1.0], 2, 2)
+    for step in islice(BPR(rank=2, lam=0.5, biases=True).steps(view, np.random.default_rng(0)), 3):
+        (u, s), (v, w), (b, c) = pieces_of(step.model, 2)
+        size = 2 * (v @ v + w @ w + b * b + c * c) + u @ u + s @ s
+        losses = np.logaddexp(0, -u @ (v - w) - b + c) + np.logaddexp(0, -s @ (w - v) + b - c)
+        assert step.objective() == pytest.approx(losses + 0.25 * size, rel=1e-12)
+
+
+def test_biases_tell_users_without_a_positive_what_is_popular():
+    users, items = np.nonzero(np.random.default_rng(0).random((60, 20)) < np.linspace(0.9, 0.1, 20))
+    values = np.full(len(users), 5.0)
+    values[users == 7] = 1.0
+    model = fit(BPR(rank=2, least=2.0, biases=True), Ratings.from_triples(users, items, values, 61, 20), steps=30)
+    scores = model.score_all(np.array([7, 60]))
+    assert np.corrcoef(scores[0], np.arange(20))[0, 1] < -0.9
+    assert np.isnan(scores[1]).all()
+
+
+def test_biases_have_the_bytes_of_one_thread_too(ratings):
+    found = [fit(BPR(rank=5, parts=4, biases=True), ratings, steps=4, threads=threads) for threads in (1, 2, 5)]
+    assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
 
 
 def test_the_objective_is_the_sum_over_positives_and_negatives_kept_from_the_start():

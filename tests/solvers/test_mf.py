@@ -37,6 +37,10 @@ class TestMFWithBiasesByConjugateGradients(SolverContract):
     solver = MF(rank=3, lam=2.0, biases=0.7, inner=3)
 
 
+class TestMFWithScaledPenalties(SolverContract):
+    solver = MF(rank=3, lam=0.7, biases=0.3, power=0.5)
+
+
 @pytest.fixture
 def train() -> Ratings:
     return LowRank(users=15, items=11, rank=2, per_user=7).view(np.random.default_rng(1))
@@ -168,14 +172,16 @@ def test_conjugate_gradients_that_have_no_digits_left_end(train):
 # biases
 
 
-def biased_half(rows: Ints, columns: Ints, values: Floats, fixed: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def biased_half(
+    rows: Ints, columns: Ints, values: Floats, fixed: tuple[Floats, Floats], power: float = 0.0
+) -> tuple[Floats, Floats]:
     """Each row's vector and bias by a dense solve, given those of the other side; lam is 0.7, biases 0.2."""
     vectors, left = fixed[0], values - fixed[1][columns]
     found = []
     for row in range(rows.max() + 1):
         own = rows == row
         design = np.column_stack([vectors[columns[own]], np.ones(own.sum())])
-        penalties = np.diag([0.7] * vectors.shape[1] + [0.2])
+        penalties = own.sum() ** power * np.diag([0.7] * vectors.shape[1] + [0.2])
         found.append(np.linalg.solve(design.T @ design + penalties, design.T @ left[own]))
     return np.array(found)[:, :-1], np.array(found)[:, -1]
 
@@ -213,6 +219,35 @@ def test_biases_and_vectors_are_fitted_together(rank, centre, inner, train):
         expected = biased_half(train.items, train.users, values - mean, of_users)
         of_items = pieces_of(next(steps).model, rank, mean)[2:]
         close(of_items, expected)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.7])
+@pytest.mark.parametrize("inner", [None, 80])
+def test_penalties_grow_with_a_power_of_the_number_of_ratings(power, inner, train):
+    kept = train.where((train.users + train.items) % 4 > 0)  # users with different numbers of ratings
+    assert len(set(np.diff(kept.indptr))) > 1
+    mean = kept.values.mean()
+    solver = MF(rank=3, lam=0.7, biases=0.2, centre="none", inner=inner, power=power)
+    steps = solver.steps(kept, np.random.default_rng(0))
+    of_items = pieces_of(next(steps).model, 3, mean)[2:]
+    of_users = pieces_of(next(steps).model, 3, mean)[:2]
+    close(of_users, biased_half(kept.users, kept.items, kept.values - mean, of_items, power))
+    step = next(steps)
+    of_items = pieces_of(step.model, 3, mean)[2:]
+    close(of_items, biased_half(kept.items, kept.users, kept.values - mean, of_users, power))
+    n_users, n_items = (np.bincount(rows) ** power for rows in (kept.users, kept.items))
+    sizes = [(vectors**2).sum(axis=1) * 0.7 + bias**2 * 0.2 for vectors, bias in (of_users, of_items)]
+    more = (n_users - 1) @ sizes[0] + (n_items - 1) @ sizes[1]
+    plain = biased_objective(solver, kept, kept.values, (*of_users, *of_items))
+    assert step.objective() == pytest.approx(plain + more, rel=1e-12)
+
+
+def test_a_power_of_one_is_a_penalty_for_each_rating(train):
+    solver = MF(rank=2, lam=0.3, centre="none", power=1.0)
+    *_, step = islice(solver.steps(train, np.random.default_rng(0)), 6)
+    users, items = step.model.users[train.users], step.model.items[train.items]
+    errors = train.values - (users * items).sum(axis=1)
+    assert step.objective() == pytest.approx((errors**2 + 0.3 * ((users**2) + (items**2)).sum(axis=1)).sum(), rel=1e-12)
 
 
 def close(found: tuple[Floats, ...], expected: tuple[Floats, ...]) -> None:

@@ -12,4 +12,5 @@ class DescentFactors:
         item_shrink: Floats,
         step: float,
         decay: float,
+        held: int = -1,
     ) -> None: ...

@@ -1,0 +1,146 @@
+"""Users who were not trained on: what solvers give them is their exact half step, or their refit alone."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from rankbench.core.contract import FoldsIn
+from rankbench.core.errors import UserError
+from rankbench.data.synthetic import FeatureLowRank
+from rankbench.data.views import Ratings
+from rankbench.models import ItemScores
+from rankbench.solvers import SOLVERS
+from rankbench.solvers.ease import EASE
+from rankbench.solvers.imc import IMC
+from rankbench.solvers.item_knn import ItemKNN
+from rankbench.solvers.mf import MF
+
+FOLDING = (
+    MF(rank=3, lam=0.7),
+    MF(rank=3, lam=0.7, inner=1),
+    MF(rank=3, lam=0.7, centre="none"),
+    MF(rank=3, lam=0.7, biases=0.2),
+    MF(rank=3, lam=0.7, biases=0.2, centre="none"),
+    MF(rank=3, lam=0.1, biases=0.2, power=1.0),
+    IMC(rank=3, lam=0.7),
+    IMC(rank=3, lam=0.7, centre="none"),
+    IMC(rank=3, lam=0.7, centre="fitted"),
+    EASE(lam=3.0),
+    EASE(lam=3.0, values="centred", least=2.0),
+    ItemKNN(neighbours=4),
+    ItemKNN(neighbours=4, values="centred"),
+)
+EVERY = pytest.mark.parametrize("solver", FOLDING, ids=repr)
+
+
+@pytest.fixture
+def data() -> Ratings:
+    """Ratings of items with features; user 13 has none, user 14's are all alike, item 0 has none."""
+    view = FeatureLowRank(users=15, items=12, features=5, rank=2, per_user=7).view(np.random.default_rng(1))
+    kept = view.where((view.items > 0) & (view.users != 13))
+    return replace(kept, values=np.where(kept.users == 14, 2.0, kept.values))
+
+
+def of_users(view: Ratings, users: list[int]) -> Ratings:
+    """The ratings of these users alone, who are numbered anew."""
+    rows = [slice(view.indptr[user], view.indptr[user + 1]) for user in users]
+    counts = [row.stop - row.start for row in rows]
+    pieces = (np.concatenate([column[row] for row in rows]) for column in (view.items, view.values))
+    return Ratings(np.concatenate([[0], np.cumsum(counts)]), *pieces, view.n_items)
+
+
+def model_at(solver, view: Ratings, number: int):
+    """The model after so many steps, or the last one before."""
+    *_, step = islice(solver.steps(view, np.random.default_rng(0)), number + 1)
+    return step.model
+
+
+def test_all_solvers_that_fold_in_are_tested_here():
+    able = {SOLVERS.find(name) for name in SOLVERS.entries if issubclass(SOLVERS.find(name), FoldsIn)}
+    assert able == {type(solver) for solver in FOLDING}
+
+
+EXACT = [one for one in FOLDING if one not in (MF(rank=3, lam=0.7, inner=1), IMC(rank=3, lam=0.7, centre="fitted"))]
+
+
+@pytest.mark.parametrize("solver", EXACT, ids=repr)
+def test_users_of_the_training_part_get_the_scores_of_their_next_half_step(solver, data):
+    folded = solver.fold_in(model_at(solver, data, 2), data).score_all(np.arange(data.n_users))
+    expected = model_at(solver, data, 3).score_all(np.arange(data.n_users))  # step 2 is a half of items, 3 of users
+    np.testing.assert_allclose(folded, expected, rtol=1e-8, atol=1e-10)
+    assert np.isnan(folded[:, 0]).all() != isinstance(solver, IMC)  # an item without a rating has features still
+
+
+@EVERY
+def test_a_user_alone_gets_the_bits_that_they_get_among_others(solver, data):
+    model = model_at(solver, data, 2)
+    among = solver.fold_in(model, data, threads=2).score_all(np.arange(data.n_users))
+    for user in (0, 7, 13, 14):
+        alone = solver.fold_in(model, of_users(data, [user])).score_all(np.arange(1))
+        assert alone[0].tobytes() == among[user].tobytes()
+
+
+@EVERY
+def test_ratings_of_items_that_the_model_does_not_know_change_nothing(solver, data):
+    if isinstance(solver, IMC):
+        pytest.skip("it knows every item by its features")
+    model, one = model_at(solver, data, 2), of_users(data, [3])
+    more = Ratings(np.array([0, len(one) + 1]), np.append(0, one.items), np.append(5.0, one.values), one.n_items)
+    fewer, all_of_them = (solver.fold_in(model, view).score_all(np.arange(1)) for view in (one, more))
+    assert fewer.tobytes() == all_of_them.tobytes()
+
+
+def ridge(vectors, values, penalties):
+    """The minimiser of |values - vectors x|^2 + sum penalty x^2, by dense normal equations."""
+    return np.linalg.solve(vectors.T @ vectors + np.diag(penalties), vectors.T @ values)
+
+
+@pytest.mark.parametrize("centre", ["user", "none"])
+@pytest.mark.parametrize("inner", [None, 1])
+def test_mf_solves_the_normal_equations(centre, inner, data):
+    one = of_users(data, [3])
+    values = one.values - one.values.mean() if centre == "user" else one.values
+    solver = MF(rank=3, lam=0.7, centre=centre, inner=inner)
+    model = model_at(solver, data, 2)
+    expected = ridge(model.items[one.items], values, [0.7] * 3)
+    np.testing.assert_allclose(solver.fold_in(model, one).users[0], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("centre", ["user", "none"])
+def test_mf_with_biases_solves_for_bias_and_vector_together(centre, data):
+    one = of_users(data, [3])
+    values = one.values - one.values.mean() if centre == "user" else one.values
+    solver = MF(rank=3, lam=0.7, biases=0.2, centre=centre)
+    model = model_at(solver, data, 2)
+    vectors = np.column_stack([model.items[one.items, :3], np.ones(len(one))])
+    expected = ridge(vectors, values - model.items[one.items, 4], [0.7] * 3 + [0.2])
+    np.testing.assert_allclose(solver.fold_in(model, one).users[0], [*expected, 1.0], rtol=1e-10)
+
+
+def test_imc_with_fitted_constants_solves_for_constant_and_weights_together(data):
+    one, solver = of_users(data, [3]), IMC(rank=3, lam=0.7, centre="fitted")
+    model = model_at(solver, data, 2)
+    vectors = np.column_stack([model.items(one.items), np.ones(len(one))])
+    expected = ridge(vectors, one.values, [0.7] * 3 + [0.0])[:3]
+    np.testing.assert_allclose(solver.fold_in(model, one).users[0], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", [MF(rank=3, lam=0.7), MF(rank=3, biases=1.0, centre="none"), EASE(), ItemKNN()])
+def test_users_without_a_known_rating_are_told_nothing(solver, data):
+    empty = Ratings(np.array([0, 0, 1]), np.array([0], np.int32), np.array([4.0]), data.n_items)
+    scores = solver.fold_in(model_at(solver, data, 2), empty).score_all(np.arange(2))
+    assert (np.isnan(scores) | (scores == 0)).all()
+
+
+def test_other_models_and_catalogues_are_refused(data):
+    solver, wrong = MF(rank=3), ItemScores(np.zeros(data.n_items))
+    with pytest.raises(UserError, match="the model is a ItemScores, and the solver makes Factors; fit it again"):
+        solver.fold_in(wrong, data)
+    model = model_at(solver, data, 2)
+    with pytest.raises(UserError, match="the model's vectors have 3 numbers, and the solver's 4"):
+        MF(rank=4).fold_in(model, data)
+    for one in (solver, IMC(rank=3), EASE()):
+        with pytest.raises(UserError, match="the ratings are of 5 items, and the model of 12"):
+            one.fold_in(model_at(one, data, 2), Ratings(np.array([0, 0]), np.array([], int), np.array([]), 5))
