@@ -7,6 +7,7 @@ from rankbench.core.errors import safe
 from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import evidence
+from rankbench.report.analysis.strength import MARK
 from rankbench.report.render.labels import metric_labels
 from rankbench.report.render.tables import Sheet, interval_text
 from rankbench.report.rows import Row, rows
@@ -110,7 +111,7 @@ def name_of(line: Standing) -> str:
 
 def _cells(line: Standing, others: list[Measure], timed: bool) -> Iterator[str]:
     row = line.row
-    yield name_of(line)
+    yield name_of(line) + (f" {MARK}" if row.weak else "")
     yield row.chosen.replace("nothing to tune", "")
     yield "" if row.measured is None else f"{row.measured:.4f}"
     yield "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
