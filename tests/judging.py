@@ -6,23 +6,23 @@ As a script it repeats the draws of the slow tests more often: PYTHONPATH=tests 
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import numpy as np
 from helpers import silent
 
 from rankbench.api.session import Session
 from rankbench.core.contract import Floats
-from rankbench.data.sources.csv_ratings import OwnRatings
-from rankbench.data.views import Ratings
 from rankbench.execution import machine
 from rankbench.execution.isolation import Caps
 from rankbench.execution.worker import Ended, Task, _failure, work
 from rankbench.experiments import Budget, Experiment
-from rankbench.experiments.spaces import Range, Tune
+from rankbench.experiments.spaces import Range
 from rankbench.own_data.choosing import Wishes
 from rankbench.own_data.experiment_file import experiment_of
 from rankbench.own_data.fitting_choice import choice_for
@@ -35,6 +35,7 @@ from rankbench.report.analysis.evidence import key_of
 from rankbench.report.analysis.strength import strengths
 from rankbench.report.render.answer import ranking
 
+Found = TypeVar("Found")
 FACTORS = ("mf", "sgd", "altsvm", "rmc", "smc")
 OF_FEATURES = ("frsvm", "imc", "mprank", "ranksvm-joint", "ranksvm-var")
 OF_ITEMS = ("popularity", "global")
@@ -88,7 +89,7 @@ def of_low_rank(rng: np.random.Generator, path: Path) -> str:
 def of_popularity(rng: np.random.Generator, path: Path) -> str:
     """Ratings in which all users agree about the items, but for noise."""
     users, items = 100, 60
-    return _written(rng, path, rng.normal(size=items) + 0.7 * rng.normal(size=(users, items)))
+    return _written(rng, path, rng.normal(size=items) + rng.normal(size=(users, items)), each=20)
 
 
 def of_features(rng: np.random.Generator, path: Path) -> str:
@@ -117,13 +118,24 @@ FAMILIES: dict[Callable[[np.random.Generator, Path], str], tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def winner(kind: Callable[[np.random.Generator, Path], str], seed: int, folder: Path) -> str:
-    """Which solver is first on data of a kind, in the comparison that `on` makes of it, of the cheap solvers."""
+def winner(
+    kind: Callable[[np.random.Generator, Path], str], seed: int, folder: Path, repetitions: int = 1
+) -> tuple[str, bool]:
+    """Which solver is first on data of a kind, in the comparison that `on` makes of the cheap solvers.
+
+    And whether a solver of the right family is first, or no further behind than the margin.
+    """
     path = folder / f"{kind.__name__}-{seed}.csv"
     name = kind(np.random.default_rng(seed), path)
     asked = (*FACTORS, *(OF_FEATURES if kind is of_features else ()))
-    found = studied(folder / "out", experiment_of(choice_for(name, Wishes(asked, repetitions=3, seed=seed))), seed)
-    return ranking(found)[0].group.solver.name
+    found = studied(
+        folder / "out", experiment_of(choice_for(name, Wishes(asked, repetitions=repetitions, seed=seed))), seed
+    )
+    standing = ranking(found)
+    own = next(one.row for one in standing if one.group.solver.name in FAMILIES[kind])
+    best = standing[0].row
+    assert own.measured is not None and best.measured is not None
+    return standing[0].group.solver.name, best.measured - own.measured <= 0.01 * best.measured
 
 
 # Searches that are sound, and searches that are not.
@@ -146,7 +158,11 @@ def crippled(solver: str, how: str, seed: int, folder: Path) -> Experiment:
     range_, tune = space[penalty], good.tune
     assert isinstance(range_, Range)
     if how == "a range cut off":
-        cut = Range(range_.high * 0.2, range_.high, "log") if seed % 2 else Range(range_.low / 30, range_.low / 6, "log")
+        middle = (range_.low * range_.high) ** 0.5
+        cut = (
+            Range(range_.high * 0.3, range_.high * 6, "log") if seed % 2 else Range(middle / 3000, middle / 150, "log")
+        )
+        cut = Range(0.2, 0.99, "log") if penalty == "share" else cut
         return replace(good, tune=replace(tune, widen=0, space={solver: {**space, penalty: cut}}))
     if how == "rank 1":
         fixed = f"{solver}[rank=1]"
@@ -163,46 +179,74 @@ def crippled(solver: str, how: str, seed: int, folder: Path) -> Experiment:
 WAYS = ("a range cut off", "rank 1", "two steps", "a wrong penalty", "two trials")
 
 
-def reasons(experiment: Experiment, seed: int, folder: Path) -> tuple[str, ...]:
-    """Why the last solver of an experiment is not certified."""
-    found = studied(folder, experiment, seed)
+def sound_reasons(solver: str, seed: int, folder: Path) -> tuple[str, ...]:
+    """Why a sound search is not certified."""
+    found = studied(folder, sound(solver, seed, folder), seed)
     return strengths(found)[key_of(found.groups[-1])]
 
 
-def in_folder(ask: Callable[[Path], object]) -> object:
+def weakened(solver: str, how: str, seed: int, folder: Path) -> tuple[tuple[str, ...], float]:
+    """Why a crippled search is not certified, and how much worse its solver is than after a sound one."""
+    values, why = [], ()
+    for name, experiment in (("sound", sound(solver, seed, folder)), ("weak", crippled(solver, how, seed, folder))):
+        found = studied(folder / name, experiment, seed)
+        why = strengths(found)[key_of(found.groups[-1])]
+        values.append(np.mean(found.groups[-1].values(found.measures[0].label)))
+    return why, 1 - values[1] / values[0]
+
+
+def in_folder(ask: Callable[[Path], Found]) -> Found:
     """What a function of a new folder returns."""
     with TemporaryDirectory() as folder:
         return ask(Path(folder))
 
 
-def main(draws: int, parts: Iterable[str]) -> None:
+def main(draws: int, wanted: Sequence[str]) -> None:
     """Print how many winners are right, and how many searches are judged rightly."""
-    for part in parts:
-        print(part)
-        if part == "winners":
-            for kind, right in FAMILIES.items():
-                found = Counter(in_folder(lambda folder, kind=kind, seed=seed: winner(kind, seed, folder)) for seed in range(draws))
-                print(f"{kind.__name__}: {sum(found[name] for name in right)} of {draws} {dict(found)}", flush=True)
-        if part == "sound":
-            flagged = [(solver, seed, why) for solver, seed in dealt(CHEAP, draws)
-                       if (why := in_folder(lambda folder: reasons(sound(solver, seed, folder), seed, folder)))]
-            print(f"sound searches that are marked: {len(flagged)} of {draws}", *flagged, sep="\n  ", flush=True)
-        if part == "crippled":
-            missed = Counter()
-            for number in range(draws):
-                how, solver = WAYS[number % len(WAYS)], CHEAP[number // len(WAYS) % len(CHEAP)]
-                if how == "rank 1" and solver == "smc":
-                    how = "two steps"
-                why = in_folder(lambda folder: reasons(crippled(solver, how, number, folder), number, folder))
-                if not why:
-                    missed[how, solver] += 1
-            print(f"crippled searches that are marked: {draws - sum(missed.values())} of {draws}", dict(missed), flush=True)
+    for name, part in {"winners": _winners, "sound": _sound, "crippled": _crippled}.items():
+        if not wanted or name in wanted:
+            part(draws)
 
 
-def dealt(solvers: tuple[str, ...], draws: int) -> Iterator[tuple[str, int]]:
-    """The solvers in turn, with a number for each draw."""
-    return ((solvers[number % len(solvers)], number) for number in range(draws))
+def _winners(draws: int) -> None:
+    """How often the right family is first on data of each kind."""
+    for kind, right in FAMILIES.items():
+        found = [in_folder(partial(winner, kind, seed)) for seed in range(draws)]
+        names = Counter(name for name, _ in found)
+        first, near = sum(names[name] for name in right), sum(close for _, close in found)
+        print(f"{kind.__name__}: first {first}, first or within the margin {near} of {draws};", dict(names), flush=True)
+
+
+def _sound(draws: int) -> None:
+    """How many sound searches are marked."""
+    marked = 0
+    for number in range(draws):
+        solver = CHEAP[number % len(CHEAP)]
+        if why := in_folder(lambda folder, solver=solver, number=number: sound_reasons(solver, number, folder)):
+            marked += 1
+            print("   ", solver, number, why, flush=True)
+    print(f"sound searches that are marked: {marked} of {draws}", flush=True)
+
+
+def _crippled(draws: int) -> None:
+    """How many crippled searches are marked, of those whose solver is worse for it."""
+    total, missed = 0, 0
+    for number in range(10 * draws):
+        how, solver = way(number)
+        why, loss = in_folder(partial(weakened, solver, how, number))
+        if loss > 0.01:
+            total, missed = total + 1, missed + (not why)
+            print("   ", how, solver, f"{loss:.3f}", why, flush=True)
+        if total == draws:
+            break
+    print(f"crippled searches, at least 1 % worse, that are marked: {total - missed} of {total}", flush=True)
+
+
+def way(number: int) -> tuple[str, str]:
+    """What is wrong with a search of this number, and its solver."""
+    how, solver = WAYS[number % len(WAYS)], CHEAP[number // len(WAYS) % len(CHEAP)]
+    return ("two steps" if (how, solver) == ("rank 1", "smc") else how), solver
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:] or ("winners", "sound", "crippled"))
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -165,6 +165,9 @@ def tune(
     trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
     method: Method = "random",
     draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
+    widen: Annotated[
+        int | None, option("--widen", "N", "How often a range grows whose best value is the outermost; 4, or 0 for none.")
+    ] = None,
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     patience: Annotated[
         int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")
@@ -192,9 +195,11 @@ def tune(
     from rankbench.experiments import Budget
     from rankbench.experiments.spaces import Tune, read_space
     from rankbench.planning.tuning import alone
+    from rankbench.planning.widening import rounds_of
     from rankbench.records.cells import Selection
 
-    kind = Tune(method=method, draws=draws)  # type: ignore[arg-type]  # which checks them
+    rounds = rounds_of(method) if widen is None else widen
+    kind = Tune(method=method, draws=draws, widen=rounds)  # type: ignore[arg-type]  # which checks them
     with as_options():
         selection = Selection(seed=seed, threads=threads)
         spaces = {solver: read_space(space or ())}

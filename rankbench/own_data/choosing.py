@@ -18,7 +18,6 @@ from rankbench.solvers import SOLVERS
 STEPS = 100  # of a training, at most
 PATIENCE = 5  # steps of a trial without a better value on its validation part, after which it ends
 TRIALS = 8  # of each solver that is tuned, before its ranges widen
-WIDEN = 4  # how many times ranges widen, at most
 _LEAST_ROWS = 5  # of a data set: with a fifth of them held out, one row tests
 _ENOUGH = 0.5  # of the users should be tested
 _TESTED = 8  # rows of a user, of which a fifth is two, the fewest that can be compared

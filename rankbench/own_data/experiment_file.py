@@ -9,7 +9,8 @@ from rankbench import experiments
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Range
 from rankbench.names import without_folder
-from rankbench.own_data.choosing import PATIENCE, STEPS, WIDEN, Choice
+from rankbench.own_data.choosing import PATIENCE, STEPS, Choice
+from rankbench.planning.widening import ROUNDS
 
 _WIDTH = 100
 _LONGEST = 60  # letters of an experiment's name
@@ -102,7 +103,7 @@ def _tuning(choice: Choice) -> Iterator[str]:
     yield "[tune]"
     yield f"trials = {choice.trials}"
     yield 'draws = "sobol"'
-    yield f"widen = {WIDEN}"
+    yield f"widen = {ROUNDS}"
     yield f"validation = {_text(choice.protocol.validation)}"
     for solver, space in choice.spaces.items():
         yield ""

@@ -1,15 +1,15 @@
 """Ranges that widen by themselves: further trials beyond the outermost value that was tried, while it is the best.
 
-The rule is one for all solvers and settings. As long as the best trial has the lowest or the highest value of a range's
-setting among all trials, there is one trial more, `FACTOR` times lower or higher (twice, if the setting is a whole
-number; by the width of the range, on a linear scale), with the best trial's other settings. This is repeated a stated
-number of times, and ends at the limits that the solver sets. As all of it follows from stored results, an interrupted
-search goes on where it was.
+The rule is one for all solvers and settings. As long as the best trial's value of a range's setting is next to the
+lowest or the highest one of all trials, there is one trial more, with a value `FACTOR` times lower or higher than the
+best one (half or twice, if the setting is a whole number; by the width of the range, on a linear scale) and the best
+trial's other settings. This is repeated a stated number of times, and ends at the limits that the solver sets. As all of
+it follows from stored results, an interrupted search goes on where it was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, log
 
 from rankbench.core.errors import UserError
 from rankbench.experiments.spaces import Range, Space
@@ -18,6 +18,9 @@ from rankbench.records.cells import Cell
 from rankbench.records.results import Result
 
 FACTOR = 5.0
+ROUNDS = 4  # of further trials, in `on` and `tune`
+_NEAR = 1 / 8  # of the way from the lowest to the highest value that was tried
+_WIDE = 4.0  # from this ratio of the two on, the way is measured on a log scale
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ def widening(space: Space, first: int, rounds: int) -> Widening | None:
     return Widening(ranges, first, rounds) if ranges and first > 1 and rounds else None
 
 
+def rounds_of(method: str) -> int:
+    """How many times ranges widen in a search by this method, unless the user says otherwise."""
+    return ROUNDS if method in ("random", "grid") else 0
+
+
 def best_place(results: Sequence[Result]) -> int | None:
     """The place of the trial with the best value, the first of ties; None if no trial ended well with a value."""
     values = {place: value for place, result in enumerate(results) if (value := value_of(result)) is not None}
@@ -74,12 +82,17 @@ def value_of(result: Result) -> float | None:
 
 
 def outermost(best: Cell, trials: Sequence[Cell], name: str) -> Iterator[int]:
-    """On which side, -1 or 1, no trial has a value of this setting beyond the best trial's."""
+    """On which side, -1 or 1, the best trial's value of a setting is next to the end of all that were tried.
+
+    Next to it means within an eighth of the way from the lowest to the highest one.
+    """
     tried = [trial.solver.setting(name) for trial in trials]
-    own = best.solver.setting(name)
-    if own == min(tried) < max(tried):
+    scale = log if min(tried) > 0 and max(tried) > _WIDE * min(tried) else float
+    low, own, high = (scale(value) for value in (min(tried), best.solver.setting(name), max(tried)))
+    near = _NEAR * (high - low)
+    if low < high and own <= low + near:
         yield -1
-    if own == max(tried) > min(tried):
+    if low < high and own >= high - near:
         yield 1
 
 

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from rankbench.core.errors import UserError
-from rankbench.experiments.usual_spaces import untuned
+from rankbench.experiments.usual_spaces import PENALTIES, untuned
 from rankbench.names import Named, with_settings
 from rankbench.planning.widening import best_place, outermost, value_of
 from rankbench.records.results import Result
@@ -25,7 +25,9 @@ from rankbench.statistics.decisions import BETTER, OPEN, WORSE
 CERTIFIED, FIXED = "certified", "fixed settings"
 MARK = "†"
 
-_FLAT = 0.005  # of a value: a smaller gain counts as none, as half of the usual margin does
+_MARGIN = 0.01  # of a value: what solvers may differ by and count as equal, unless an experiment says otherwise
+_FLAT = _MARGIN / 2  # of a value: a smaller change counts as none
+_NARROW = 8.0  # the ratio of the highest to the lowest penalty below which too few were tried
 _ALIKE = 0.001  # of a value: trials whose values differ by less say nothing about a setting
 _LAST = 0.25  # the share of the trials, and of the steps, at the end that should bring nothing
 _FEWEST_TRIALS, _FEWEST_STEPS = 4, 4
@@ -131,7 +133,9 @@ def _of_settings(group: Group, searches: Sequence[Search]) -> Iterator[str]:
         ends = [found for search in searches if search.best for found in [_end(search, name)]]
         at_end = [end for end in ends if end]
         if at_end and len(at_end) > _MOST * len(ends):
-            yield f"{name} is the {at_end[0]} value that was tried in {len(at_end)} of {len(ends)} searches"
+            yield f"{name} is at the {at_end[0]} end of what was tried in {len(at_end)} of {len(ends)} searches"
+        elif name in PENALTIES and all(_is_narrow(search, name) for search in searches):
+            yield f"{name} was tried within less than a factor of {_NARROW:g}"
 
 
 def _are_alike(search: Search) -> bool:
@@ -147,13 +151,23 @@ def _end(search: Search, name: str) -> str:
     tried = {result.cell.solver.setting(name) for result in search.trials}
     if len(tried) == 1 and search.trials:
         return "only"
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in tried):
+    if not all(map(_is_number, tried)):
         return ""
     cells = [result.cell for result in search.trials]
     for side in outermost(best.cell, cells, name):
         if not _is_limit(best.cell.solver, name, side) and not _is_level(search, best, name, side):
             return "lowest" if side < 0 else "highest"
     return ""
+
+
+def _is_narrow(search: Search, name: str) -> bool:
+    """Whether the values tried of a penalty are so close to each other that they hardly differ."""
+    tried = {result.cell.solver.setting(name) for result in search.trials}
+    return all(map(_is_number, tried)) and len(tried) > 1 and max(tried) < _NARROW * min(tried)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_limit(solver: Named, name: str, side: int) -> bool:
@@ -181,7 +195,7 @@ def _of_trials(searches: Sequence[Search]) -> Iterator[str]:
         yield f"it had {fewest} trial{'' if fewest == 1 else 's'}, too few to tell whether more would bring something"
         return
     gains = [_gain(search) for search in searches]
-    if fmean(gains) > _FLAT:
+    if fmean(gains) > _MARGIN:
         yield f"its last trials still brought {fmean(gains):.1%}"
 
 
