@@ -166,7 +166,8 @@ def tune(
     method: Method = "random",
     draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
     widen: Annotated[
-        int | None, option("--widen", "N", "How often a range grows whose best value is the outermost; 4, or 0 for none.")
+        int | None,
+        option("--widen", "N", "How often a range grows whose best value is the outermost; 4, or 0 for none."),
     ] = None,
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     patience: Annotated[

@@ -3,8 +3,8 @@
 The rule is one for all solvers and settings. As long as the best trial's value of a range's setting is next to the
 lowest or the highest one of all trials, there is one trial more, with a value `FACTOR` times lower or higher than the
 best one (half or twice, if the setting is a whole number; by the width of the range, on a linear scale) and the best
-trial's other settings. This is repeated a stated number of times, and ends at the limits that the solver sets. As all of
-it follows from stored results, an interrupted search goes on where it was.
+trial's other settings. This is repeated a stated number of times, and ends at the limits that the solver sets. It all
+follows from stored results, so that an interrupted search goes on where it was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,12 +84,15 @@ def value_of(result: Result) -> float | None:
 def outermost(best: Cell, trials: Sequence[Cell], name: str) -> Iterator[int]:
     """On which side, -1 or 1, the best trial's value of a setting is next to the end of all that were tried.
 
-    Next to it means within an eighth of the way from the lowest to the highest one.
+    Next to it means within an eighth of the way from the lowest to the highest one, but not as far from it as a value
+    that was tried beyond the best one.
     """
     tried = [trial.solver.setting(name) for trial in trials]
-    scale = log if min(tried) > 0 and max(tried) > _WIDE * min(tried) else float
-    low, own, high = (scale(value) for value in (min(tried), best.solver.setting(name), max(tried)))
-    near = _NEAR * (high - low)
+    by_ratio = min(tried) > 0 and max(tried) > _WIDE * min(tried)
+    low, own, high = (
+        log(value) if by_ratio else value for value in (min(tried), best.solver.setting(name), max(tried))
+    )
+    near = min(_NEAR * (high - low), log(FACTOR) / 2) if by_ratio else _NEAR * (high - low)
     if low < high and own <= low + near:
         yield -1
     if low < high and own >= high - near:

@@ -53,6 +53,10 @@ class Search:
         last = max((trial.cell.rung for trial in self.trials), default=0)
         return tuple(trial for trial in self.trials if trial.cell.rung == last)
 
+    def tried(self, name: str) -> set[Any]:
+        """The values of a setting that were tried."""
+        return {trial.cell.solver.setting(name) for trial in self.trials}
+
 
 @cached_by_study
 def strengths(study: Study) -> Mapping[GroupKey, tuple[str, ...]]:
@@ -130,11 +134,13 @@ def _of_settings(group: Group, searches: Sequence[Search]) -> Iterator[str]:
     if all(map(_are_alike, searches)):
         yield "all its trials are alike, so that nothing was chosen"
     for name in group.tuned:
-        ends = [found for search in searches if search.best for found in [_end(search, name)]]
-        at_end = [end for end in ends if end]
-        if at_end and len(at_end) > _MOST * len(ends):
-            yield f"{name} is at the {at_end[0]} end of what was tried in {len(at_end)} of {len(ends)} searches"
-        elif name in PENALTIES and all(_is_narrow(search, name) for search in searches):
+        known = [search for search in searches if search.best]
+        ends = [end for search in known if (end := _end(search, name))]
+        if known and all(len(search.tried(name)) == 1 for search in known):
+            yield f"only one value of {name} was tried"
+        elif len(ends) > _MOST * len(known):
+            yield f"{name} is at the {ends[0]} end of what was tried in {len(ends)} of {len(known)} searches"
+        elif name in PENALTIES and all(_is_narrow(search, name) for search in known):
             yield f"{name} was tried within less than a factor of {_NARROW:g}"
 
 
@@ -148,10 +154,7 @@ def _end(search: Search, name: str) -> str:
     """At which end of the values tried the chosen one lies, in a word; empty if at none that matters."""
     best = search.best
     assert best is not None, "only searches with a best trial are asked"
-    tried = {result.cell.solver.setting(name) for result in search.trials}
-    if len(tried) == 1 and search.trials:
-        return "only"
-    if not all(map(_is_number, tried)):
+    if not all(map(_is_number, search.tried(name))):
         return ""
     cells = [result.cell for result in search.trials]
     for side in outermost(best.cell, cells, name):
@@ -162,8 +165,8 @@ def _end(search: Search, name: str) -> str:
 
 def _is_narrow(search: Search, name: str) -> bool:
     """Whether the values tried of a penalty are so close to each other that they hardly differ."""
-    tried = {result.cell.solver.setting(name) for result in search.trials}
-    return all(map(_is_number, tried)) and len(tried) > 1 and max(tried) < _NARROW * min(tried)
+    tried = search.tried(name)
+    return all(map(_is_number, tried)) and max(tried) < _NARROW * min(tried)
 
 
 def _is_number(value: object) -> bool:

@@ -27,7 +27,7 @@ class Standing:
         """The verdict in words."""
         row = self.row
         if row.measured is None:
-            return row.status if row.status != "ok" else "no value"
+            return {"ok": "no value", "pending": "not finished"}.get(row.status, row.status)
         if row.best and row.verdict == BETTER:
             return "best"
         word = f"equal within {row.margin:.2g}" if row.verdict == EQUAL else row.verdict
