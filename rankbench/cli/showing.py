@@ -7,6 +7,7 @@ from functools import partial
 
 from rankbench import experiments
 from rankbench.api.anytime import compared
+from rankbench.api.refitting import kept_model
 from rankbench.api.session import Session, chosen_experiments
 from rankbench.cli.exit_codes import FAILED, INTERRUPTED, OK
 from rankbench.cli.printer import folded, show_folded, show_sheet
@@ -94,6 +95,9 @@ def answered(session: Session, choice: Choice, materials: Materials, seconds: fl
             show_folded(f"{line}.")
         for line in failures(found):
             complain(line)
+        if found.results:
+            path = session.results.out / f"{found.name}.npz"
+            session.display.say(folded(kept_model(found, materials.view(choice.data), path)))
         if report:
             session.report()
     except KeyboardInterrupt:

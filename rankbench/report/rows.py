@@ -188,7 +188,8 @@ def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
     signs = {measure.label: measure.sign for measure in study.measures}
     apart = decision.difference.times(signs[label])
     rival = _name_of(study, group, found.rival)
-    word, why = strength.fair(study, decision.word, key_of(group), _key(found.rival), rival)
+    sides = (key_of(group), group.solver.written), (_key(found.rival), rival)
+    word, why = strength.fair(study, decision.word, *sides)
     return replace(
         row,
         verdict=word,

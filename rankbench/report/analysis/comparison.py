@@ -182,7 +182,7 @@ def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]]
     for ((one, first, own), (other, second, other_own)), decision in zip(pairs, found, strict=True):
         wins, ties, losses = _counted(own, other_own, measure.sign)
         apart = decision.difference.times(measure.sign)
-        word, why = fair(study, decision.word, key_of(other), key_of(one), first)
+        word, why = fair(study, decision.word, (key_of(other), second), (key_of(one), first))
         seconds = [mean_seconds(group) for group in (one, other)]
         machines = {result.machine.fingerprint for group in (one, other) for result in group.good}
         speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None

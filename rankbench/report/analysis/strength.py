@@ -24,6 +24,7 @@ from rankbench.statistics.decisions import BETTER, OPEN, WORSE
 
 CERTIFIED, FIXED = "certified", "fixed settings"
 MARK = "†"
+Side = tuple[GroupKey, str]  # a solver of a verdict: the key of its group, and its name
 
 _MARGIN = 0.01  # of a value: what solvers may differ by and count as equal, unless an experiment says otherwise
 _FLAT = _MARGIN / 2  # of a value: a smaller change counts as none
@@ -81,14 +82,13 @@ def weaknesses(study: Study) -> list[str]:
     return [f"{MARK} {solver} was not shown at its best: {'; '.join(reasons)}" for solver, reasons in weak.items()]
 
 
-def fair(study: Study, word: str, own: GroupKey, rival: GroupKey, name: str) -> tuple[str, str]:
+def fair(study: Study, word: str, own: Side, rival: Side) -> tuple[str, str]:
     """The word of a verdict, and the reason if it is open instead, because the loser was not at its best."""
-    found = strengths(study)
-    if word == BETTER and (reasons := found.get(rival)):
-        return OPEN, f"{name} was not at its best: {reasons[0]}"
-    if word == WORSE and (reasons := found.get(own)):
-        return OPEN, f"it was not at its best: {reasons[0]}"
-    return word, ""
+    if word not in (BETTER, WORSE):
+        return word, ""
+    key, name = rival if word == BETTER else own
+    reasons = strengths(study).get(key)
+    return (OPEN, f"{name} was not at its best: {reasons[0]}") if reasons else (word, "")
 
 
 def _by_group(study: Study) -> dict[GroupKey, dict[int, list[Entry]]]:
@@ -145,7 +145,9 @@ def _of_settings(group: Group, searches: Sequence[Search]) -> Iterator[str]:
 
 
 def _are_alike(search: Search) -> bool:
-    """Whether there are several trials, whose values hardly differ."""
+    """Whether there are several trials, whose values hardly differ, although training them changed something."""
+    if search.best is None or search.best.chosen_budget.steps == 0:  # the start is the best that the solver can do
+        return False
     values = [value for result in search.finals if (value := value_of(result)) is not None]
     return len(values) >= _FEWEST_TRIALS and max(values) - min(values) <= _ALIKE * abs(max(values))
 

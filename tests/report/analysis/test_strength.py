@@ -187,11 +187,11 @@ def test_nothing_is_called_better_than_a_solver_that_was_not_at_its_best(tmp_pat
     strong, weak = by_solver["global"], by_solver["sgd"]
     assert (strong.verdict, weak.verdict) == ("open", "open") and strong.settled_by == weak.settled_by == ""
     assert strong.reason == "sgd was not at its best: rank was not tuned"
-    assert weak.reason == "it was not at its best: rank was not tuned"
+    assert weak.reason == "sgd was not at its best: rank was not tuned"
     assert strong.difference_high is not None and strong.difference_high < 0
     assert (strong.strength, weak.strength) == (CERTIFIED, "rank was not tuned")
     (pair,) = [one for one in within(study) if one.metric == "pairwise-error"]
-    assert pair.verdict == "open" and pair.reason == "it was not at its best: rank was not tuned"
+    assert pair.verdict == "open" and pair.reason == "sgd was not at its best: rank was not tuned"
     assert "against sgd it is open (sgd was not at its best: rank was not tuned)" in answer(study)
     assert f"sgd {MARK}" in [line[0] for line in answer_sheet(study).lines]
     assert any(f"sgd {MARK}" in line for line in sheet(study).lines)
@@ -205,12 +205,12 @@ def test_a_weak_solver_may_be_called_better_than_a_strong_one(tmp_path, monkeypa
     study = judged(tmp_path, peak, space=space, solvers=("global", "sgd"))
     weak_first = {key_of(group): (("weak",) if group.solver.name == "global" else ()) for group in study.groups}
     monkeypatch.setattr(strength, "strengths", lambda study: weak_first)
-    keys = [key_of(group) for group in study.groups]
-    assert strength.fair(study, "better", keys[0], keys[1], "sgd") == ("better", "")
-    assert strength.fair(study, "worse", keys[1], keys[0], "global") == ("worse", "")
-    assert strength.fair(study, "worse", keys[0], keys[1], "sgd")[0] == "open"
-    assert strength.fair(study, "better", keys[1], keys[0], "global")[0] == "open"
-    assert strength.fair(study, "equal", keys[0], keys[1], "sgd") == ("equal", "")
+    weak, strong = ((key_of(group), group.solver.written) for group in study.groups)
+    assert strength.fair(study, "better", weak, strong) == ("better", "")
+    assert strength.fair(study, "worse", strong, weak) == ("worse", "")
+    assert strength.fair(study, "worse", weak, strong) == ("open", "global was not at its best: weak")
+    assert strength.fair(study, "better", strong, weak) == ("open", "global was not at its best: weak")
+    assert strength.fair(study, "equal", weak, strong) == ("equal", "")
 
 
 def test_without_tuning_settings_are_fixed_and_verdicts_stand(tmp_path):
