@@ -294,8 +294,7 @@ def tune(
         remedy = 'pass the values to try by name: {"lam": "1..1000:log"}'
         raise UserError(f"the space is a {type(space).__name__}", remedy=remedy)
     texts = [f"{name}={values if isinstance(values, str) else _alternatives(values)}" for name, values in space.items()]
-    rounds = rounds_of(method) if widen is None else widen
-    kind = Tune(method=method, draws=draws, widen=rounds)  # type: ignore[arg-type]  # which checks them
+    kind = Tune(method=method, draws=draws, widen=rounds_of(method, widen))  # type: ignore[arg-type]  # checked there
     wanted = replace(kind, space={solver: read_space(texts)}, trials=trials, metric=metric, validation=validation)
     conditions = conditions_of(jobs, timeout, memory, rerun)
     selection = Selection(seed=seed, threads=threads)

@@ -55,6 +55,11 @@ Method = Annotated[
 ]
 
 
+Widen = Annotated[
+    int | None, option("--widen", "N", "How often ranges grow whose best value is the outermost: 4, or 0.")
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.command()(run)
@@ -165,10 +170,7 @@ def tune(
     trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
     method: Method = "random",
     draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
-    widen: Annotated[
-        int | None,
-        option("--widen", "N", "How often a range grows whose best value is the outermost; 4, or 0 for none."),
-    ] = None,
+    widen: Widen = None,
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     patience: Annotated[
         int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")
@@ -199,8 +201,7 @@ def tune(
     from rankbench.planning.widening import rounds_of
     from rankbench.records.cells import Selection
 
-    rounds = rounds_of(method) if widen is None else widen
-    kind = Tune(method=method, draws=draws, widen=rounds)  # type: ignore[arg-type]  # which checks them
+    kind = Tune(method=method, draws=draws, widen=rounds_of(method, widen))  # type: ignore[arg-type]  # checked there
     with as_options():
         selection = Selection(seed=seed, threads=threads)
         spaces = {solver: read_space(space or ())}

@@ -75,7 +75,7 @@ def choose(data: Named, facts: Facts, wishes: Wishes) -> Choice:
         rows = "1 row" if facts.rows == 1 else f"{facts.rows} rows"
         raise UserError(f"{data.written} has {rows}: too few to train and to test on", remedy="give more data")
     protocol = protocol_of(facts, wishes)
-    found = contestants(facts, wishes.solvers)
+    found = contestants(facts, wishes.solvers, protocol.split.startswith("binary"))
     spaces = {solver: space_of(solver, facts, protocol) for solver in found.solvers}
     trials = TRIALS if wishes.trials is None else wishes.trials
     return Choice(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbench.data.views import Ratings
-from rankbench.names import parse
 from rankbench.own_data.facts import Facts
 from rankbench.solvers import SOLVERS
 
@@ -34,9 +33,12 @@ class Contestants:
     left_out: tuple[str, ...] = ()
 
 
-def contestants(facts: Facts, asked: Sequence[str]) -> Contestants:
-    """The solvers asked for and the floors that they should beat, else all that can learn from the data."""
-    reasons = {name: _against(name, facts) for tier in _TIERS for name in tier}
+def contestants(facts: Facts, asked: Sequence[str], draws: bool = True) -> Contestants:
+    """The solvers asked for and the floors that they should beat, else all that can learn from the data.
+
+    `draws` says whether the split draws comparisons where the ratings have no order.
+    """
+    reasons = {name: _against(name, facts, draws) for tier in _TIERS for name in tier}
     if asked:
         floors = (name for name in FLOORS if not reasons[name])
         return Contestants(tuple(dict.fromkeys((*floors, *asked))))
@@ -53,11 +55,11 @@ def tiers(solvers: Sequence[str]) -> list[tuple[str, ...]]:
 
 def tier_of(solver: str) -> int:
     """The number of the group of solvers of about the same cost, 0 for the cheapest."""
-    name = parse(solver).name
+    name = solver.partition("[")[0]
     return next((number for number, tier in enumerate(_TIERS) if name in tier), _USUAL_TIER)
 
 
-def _against(name: str, facts: Facts) -> str:
+def _against(name: str, facts: Facts, draws: bool) -> str:
     """Why a solver does not take part; empty if it does."""
     solver: Any = SOLVERS.find(name)
     accepted = solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
@@ -67,6 +69,9 @@ def _against(name: str, facts: Facts) -> str:
         "need ratings": kind == "comparisons" and accepted == (Ratings,),
         "learn which items were rated, and not how": kind == "ratings" and name in _WHICH_RATED,
         "fit the values of ratings, which are alike here": kind == "positives" and name in _OF_VALUES,
+        "learn from comparisons, which only --split binary draws here": kind == "positives"
+        and lists_pairs
+        and not draws,
         f"are quadratic in the items, {facts.items:,} here": name in _QUADRATIC and facts.items > _MOST_ITEMS,
         f"list up to {facts.pairs:,} comparisons; --split n-per-user[n=50] has fewer": (
             kind == "ratings" and lists_pairs and facts.pairs > _MOST_PAIRS

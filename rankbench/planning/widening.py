@@ -63,8 +63,10 @@ def widening(space: Space, first: int, rounds: int) -> Widening | None:
     return Widening(ranges, first, rounds) if ranges and first > 1 and rounds else None
 
 
-def rounds_of(method: str) -> int:
-    """How many times ranges widen in a search by this method, unless the user says otherwise."""
+def rounds_of(method: str, asked: int | None = None) -> int:
+    """How many times ranges widen in a search by this method: as often as asked for, else as is usual."""
+    if asked is not None:
+        return asked
     return ROUNDS if method in ("random", "grid") else 0
 
 

@@ -87,6 +87,13 @@ def test_a_random_split_that_tests_on_the_past_is_found_with_numbers_and_dates(t
     assert one.bad and "under per-user[test=0.2], " in one.seen and "split by time" in one.remedy
 
 
+def test_the_audit_recommends_a_split_in_time_that_has_something_to_test(tmp_path):
+    rows = (f"{u},{i},{1 + (u + i) % 5},{1_000_000 + 1000 * u + i}\n" for u in range(9) for i in range(30))
+    one = finding(tmp_path, "user,item,rating,timestamp\n" + "".join(rows), "time")
+    assert one.bad and "--split leave-last-out" in one.remedy
+    assert "--split temporal" in finding(tmp_path, in_time(), "time").remedy
+
+
 def test_rows_of_one_time_have_no_past(tmp_path):
     one = finding(tmp_path, in_time(stamp=lambda n: "1400000000"), "time")
     assert one.outcome == "passed" and "0% of the held-out rows" in one.seen

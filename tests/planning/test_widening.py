@@ -129,5 +129,6 @@ def test_widening_is_said_and_goes_with_random_and_grid_only():
     )
     assert "outermost" not in described(Tune(SPACE), ["ndcg@5"])
     assert [rounds_of(method) for method in ("random", "grid", "tpe", "halving")] == [4, 4, 0, 0]
+    assert rounds_of("random", 0) == 0 and rounds_of("tpe", 2) == 2
     with pytest.raises(UserError, match='widen goes with method = "random" or "grid", not with "tpe"'):
         Tune(SPACE, "tpe", widen=1).fitted(("global",))

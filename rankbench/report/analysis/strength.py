@@ -45,8 +45,9 @@ class Search:
     @property
     def best(self) -> Result | None:
         """The trial with the best value."""
-        place = best_place(self.finals)
-        return None if place is None else self.finals[place]
+        finals = self.finals
+        place = best_place(finals)
+        return None if place is None else finals[place]
 
     @property
     def finals(self) -> tuple[Result, ...]:
