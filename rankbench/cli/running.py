@@ -55,6 +55,9 @@ Method = Annotated[
 ]
 
 
+Patience = Annotated[
+    int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")
+]
 Widen = Annotated[
     int | None, option("--widen", "N", "How often ranges grow whose best value is the outermost: 4, or 0.")
 ]
@@ -172,9 +175,7 @@ def tune(
     draws: Annotated[str, option("--draws", "NAME", "random, or sobol: spread evenly over the space.")] = "random",
     widen: Widen = None,
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
-    patience: Annotated[
-        int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")
-    ] = None,
+    patience: Patience = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     threads: Threads = 1,

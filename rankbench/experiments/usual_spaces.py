@@ -15,6 +15,7 @@ from rankbench.solvers import SOLVERS
 
 Ranges = Mapping[str, Range]  # to try for each tuned setting
 
+FLOORS = ("random", "popularity", "global")  # solvers that know nothing of single users: what any other should beat
 _SHORTEST, _LONGEST = 2, 32  # vectors; the widening of ranges goes beyond where longer ones are better
 _OF_PAIRS = ("global", "sgd", "altsvm", "lcr", "fm")  # their objectives are sums over comparisons
 _CAPACITY = ("rank", "neighbours")  # settings that say how much a model can hold

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbench.data.views import Ratings
+from rankbench.experiments.usual_spaces import FLOORS
 from rankbench.own_data.facts import Facts
 from rankbench.solvers import SOLVERS
 
-FLOORS = ("random", "popularity", "global")  # what any other solver should beat
 _TIERS = (  # by what a step costs on the same data, the cheapest first
     (*FLOORS, "mf", "bpr", "item-knn", "ease"),
     ("sgd", "altsvm", "rmc", "smc", "frsvm", "imc", "mprank", "ranksvm-joint", "ranksvm-var"),

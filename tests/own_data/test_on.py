@@ -446,6 +446,18 @@ def test_the_answer_names_the_best_and_what_the_users_tell(tmp_path):
     assert [(line[0], line[4]) for line in lines] == [("global[lam=10]", "best"), ("sgd[rank=2]", "worse, p < 0.001")]
 
 
+@pytest.mark.parametrize(("gap", "near"), [(0.004, True), (0.02, False)])
+def test_a_floor_that_is_within_the_margin_of_the_best_is_named(tmp_path, gap, near):
+    run = prepared(tmp_path, tiny(repetitions=2))
+    run.open()
+    for cell in run.plan.cells:
+        value = 0.8 if cell.solver.name == "sgd" else 0.8 + gap
+        run.keep(made_up(cell, value), around(cell, value))
+    said = answer(run.study())
+    assert said.startswith("sgd[rank=2] has the best pairwise error")
+    assert ("global[lam=10], which knows nothing of single users, is within the margin of 0.004" in said) == near
+
+
 def test_without_a_result_the_answer_says_so(tmp_path):
     failed = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
     study = studied(tmp_path, **failed)

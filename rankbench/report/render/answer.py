@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rankbench.core.errors import safe
+from rankbench.experiments.usual_spaces import FLOORS
 from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import evidence
@@ -69,7 +70,20 @@ def answer(study: Study) -> str:
     said = f"{name_of(best)} has the best {label}: {value}"
     if len(lines) == 1:
         return f"{said}; there is no other solver to compare it with"
-    return "; ".join([said, *_against(study, lines[1:])])
+    return "; ".join([said, *_against(study, lines[1:]), *_floor(lines)])
+
+
+def _floor(lines: list[Standing]) -> Iterator[str]:
+    """That a solver which knows nothing of single users is about as good as the best, which is then the simpler one."""
+    best = lines[0].row.measured
+    if best is None or lines[0].group.solver.name in FLOORS:
+        return
+    for line in lines[1:]:
+        row = line.row
+        near = row.measured is not None and row.margin is not None and abs(best - row.measured) <= row.margin
+        if near and line.group.solver.name in FLOORS:
+            yield f"{name_of(line)}, which knows nothing of single users, is within the margin of {row.margin:.2g}"
+            return
 
 
 def _against(study: Study, others: list[Standing]) -> Iterator[str]:
