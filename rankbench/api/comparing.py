@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from rankbench.api.experiments import Outcome, conditions_of, display_of
+from rankbench.api.anytime import compared, cores, usual_seconds
+from rankbench.api.experiments import TIMEOUT, Outcome, conditions_of, display_of
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
 from rankbench.core.streams import seed_of
@@ -21,6 +23,7 @@ from rankbench.own_data.frames import handed
 from rankbench.planning.materials import Materials
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
+from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.render.answer import answer, answer_sheet, failures
 from rankbench.report.render.tables import Sheet, to_markdown
 
@@ -35,12 +38,13 @@ class Answer(Outcome):
     """Which solver is best on a data set, in words, with all results that this rests on."""
 
     experiment: str  # the text of the experiment file, for `rankbench run`
+    missing: str = ""  # which solvers did not finish in the time, and how long they would take
 
     def __repr__(self) -> str:
-        return "\n".join([to_markdown(self._sheet), safe(f"{self.answer}."), *map(safe, self.failures)])
+        return "\n".join([to_markdown(self._sheet), *map(safe, self._told)])
 
     def _repr_html_(self) -> str:
-        told = "".join(f"<p>{html(line)}</p>" for line in (f"{self.answer}.", *self.failures))
+        told = "".join(f"<p>{html(line)}</p>" for line in self._told)
         return f"{self.frame.to_html(index=False)}{told}"
 
     @property
@@ -61,6 +65,12 @@ class Answer(Outcome):
         return pandas.DataFrame(list(self._sheet.lines), columns=list(self._sheet.headings))
 
     @property
+    def _told(self) -> list[str]:
+        """The answer in sentences, and a line for each failure."""
+        sentences = (self.answer, *weaknesses(self.study), *([self.missing] if self.missing else []))
+        return [*(f"{sentence}." for sentence in sentences), *self.failures]
+
+    @property
     def _sheet(self) -> Sheet:
         return answer_sheet(self.study)
 
@@ -76,9 +86,9 @@ def on(
     repetitions: int = REPETITIONS,
     margin: float | None = None,
     seed: int = 0,
-    jobs: int = 1,
+    jobs: int | None = None,
     threads: int = 1,
-    timeout: float | None = None,
+    timeout: float | None = TIMEOUT,
     memory: int | None = None,
     report: bool = False,
     out: str | Path | None = None,
@@ -100,7 +110,8 @@ def on(
     split : str
         The name of the split.
     time : float, optional
-        Seconds for the whole comparison, divided equally over all trainings.
+        Seconds for the whole comparison, `math.inf` for no limit; by default a minute, or more for more rows. Solvers
+        that do not finish are named at the end, and a later call with the same `out` goes on.
     trials : int, optional
         Trials of each solver that is tuned.
     repetitions : int
@@ -110,11 +121,11 @@ def on(
     seed : int
         Decides all random numbers.
     jobs : int
-        How many trainings run at a time.
+        How many trainings run at a time; by default as many as there are cores.
     threads : int
         Threads of each solver.
     timeout : float, optional
-        Seconds that a training may take; by default some times its share of `time`, else ten minutes.
+        Seconds that a training may take; ten minutes by default.
     memory : int, optional
         Bytes that a training may take.
     report : bool
@@ -134,19 +145,20 @@ def on(
     solvers, metrics = _listed(solver), _listed(metric)
     if report and out is None:
         raise UserError("report=True needs a folder", remedy="give out, where results and report are kept")
-    wishes = Wishes(solvers, metrics, split, time, trials, repetitions, jobs, seed, margin)
+    wishes = Wishes(solvers, metrics, split, trials, repetitions, seed, margin)
     with _folder(out) as folder:
         given, materials = handed(data, folder), Materials(seed)
         with given.errors():
             choice = choice_for(given.name, wishes, materials)
-        conditions = conditions_of(jobs, choice.limit if timeout is None else timeout, memory, _RERUN)
+        seconds = usual_seconds(choice.facts.rows) if time is None else None if time == inf else time
+        conditions = conditions_of(cores() if jobs is None else jobs, timeout, memory, _RERUN)
         selection = Selection(seed=seed_of(seed), threads=threads)
         results = ResultsFolder(folder, lambda text: None)
         session = Session(results, selection, conditions, display=display_of(quiet, verbose))
-        found = session.execute(session.prepared(experiment_of(choice), materials))
+        found = compared(session, experiment_of(choice), seconds, materials)
         if report:
             session.report()
-        return Answer(found, text_of(choice))
+        return Answer(found.study, text_of(choice), found.missing)
 
 
 def audit(data: Any, *, seed: int = 0) -> Audit:

@@ -24,6 +24,7 @@ from rankbench.experiments.spaces import Tune, read_space
 from rankbench.own_data.frames import handed, named
 from rankbench.planning.plan import check_named
 from rankbench.planning.tuning import alone
+from rankbench.planning.widening import rounds_of
 from rankbench.records.cells import SOURCES, Selection, redraws
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Entry, Study
@@ -251,6 +252,7 @@ def tune(
     rerun: Names = (),
     method: str = "random",
     draws: str = "sobol",
+    widen: int | None = None,
     out: str | Path = RESULTS,
     quiet: bool = True,
     verbose: bool = False,
@@ -292,6 +294,9 @@ def tune(
         "random", "halving" (the best go on with more steps) or "tpe" (by Optuna).
     draws : str
         "sobol" (spread evenly over the space) or "random".
+    widen : int, optional
+        How many times a range grows while its best value is the outermost one that was tried; four times by default,
+        and never with "halving" and "tpe", whose trials follow rules of their own.
     out : str or Path
         The folder of results, in which each trial is stored.
     quiet : bool
@@ -311,7 +316,7 @@ def tune(
         remedy = 'pass the values to try by name: {"lam": "1..1000:log"}'
         raise UserError(f"the space is a {type(space).__name__}", remedy=remedy)
     texts = [f"{name}={values if isinstance(values, str) else _alternatives(values)}" for name, values in space.items()]
-    kind = Tune(method=method, draws=draws)  # type: ignore[arg-type]  # which checks them
+    kind = Tune(method=method, draws=draws, widen=rounds_of(method, widen))  # type: ignore[arg-type]  # checked there
     wanted = replace(kind, space={solver: read_space(texts)}, trials=trials, metric=metric, validation=validation)
     conditions = conditions_of(jobs, timeout, memory, rerun)
     selection = Selection(seed=seed_of(seed), threads=threads)

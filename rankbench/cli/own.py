@@ -9,7 +9,6 @@ import typer
 from rankbench.cli import completion
 from rankbench.cli.options import (
     RESULTS,
-    Jobs,
     Out,
     Quiet,
     Report,
@@ -53,8 +52,12 @@ Metrics = Annotated[
     option("--metric", "METRIC", "The metrics; the first one decides. Repeatable.", completion.metrics),
 ]
 HowSplit = Annotated[str, option("--split", "SPLIT", "How to split off the test part.", completion.splits)]
-Time = Annotated[str, option("--time", "5m", "Time for everything, divided equally: 30s, 5m, 2h; none: 20 steps each.")]
+Time = Annotated[
+    str,
+    option("--time", "5m", "Time for everything: 30s, 5m or none; by default a minute, more for more rows."),
+]
 Tried = Annotated[int | None, option("--trials", "N", "Trials of each solver that is tuned.")]
+OwnJobs = Annotated[int | None, option("-j/--jobs", "JOBS", "Trainings to run at a time; by default one on each core.")]
 Repeated = Annotated[int, option("-r/--repetitions", "REPS", "How often the data is split anew.")]
 
 
@@ -75,16 +78,14 @@ def on(
     solver: Compared = None,
     metric: Metrics = None,
     split: HowSplit = "",
-    time: Time = "none",
+    time: Time = "",
     trials: Tried = None,
     repetitions: Repeated = REPETITIONS,
     margin: Margin = None,
     seed: Seed = 0,
-    jobs: Jobs = 1,
+    jobs: OwnJobs = None,
     threads: Threads = 1,
-    timeout: Annotated[
-        str | None, option("--timeout", "10m", "Time limit of a training; with --time some times its share, else 10m.")
-    ] = None,
+    timeout: Annotated[str, option("--timeout", "10m", "Time limit of a training.")] = "10m",
     memory: Annotated[str, option("--memory", "8G", "Memory limit of a training.")] = "none",
     report: Report = True,
     out: Out = RESULTS,
@@ -99,6 +100,7 @@ def on(
     """
     from dataclasses import replace
 
+    from rankbench.api.anytime import cores, usual_seconds
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
@@ -109,15 +111,16 @@ def on(
     from rankbench.planning.materials import Materials
     from rankbench.records.cells import Selection
 
-    wishes = replace(_wishes(solver, metric, split, time, trials, repetitions, jobs, margin), seed=seed)
+    wishes = replace(_wishes(solver, metric, split, trials, repetitions, margin), seed=seed)
     with as_options():
         selection = Selection(seed=seed, threads=threads)
     materials = Materials(seed)
     choice = choice_for(file, wishes, materials)
-    caps = Caps(choice.limit if timeout is None else seconds_of(timeout), bytes_of(memory))
-    conditions, display = Conditions(wishes.jobs, caps, frozenset({"failed"})), Terminal(quiet, verbose)
+    caps, workers = Caps(seconds_of(timeout), bytes_of(memory)), cores() if jobs is None else jobs_of(jobs)
+    conditions, display = Conditions(workers, caps, frozenset({"failed"})), Terminal(quiet, verbose)
     session = Session(results_in(out), selection, conditions, display=display)
-    raise typer.Exit(answered(session, choice, materials, report))
+    seconds = seconds_of(time, "--time") if time else usual_seconds(choice.facts.rows)
+    raise typer.Exit(answered(session, choice, materials, seconds, report))
 
 
 def init(
@@ -125,22 +128,20 @@ def init(
     solver: Compared = None,
     metric: Metrics = None,
     split: HowSplit = "",
-    time: Time = "none",
     trials: Tried = None,
     repetitions: Repeated = REPETITIONS,
     margin: Margin = None,
-    jobs: Jobs = 1,
     to: Annotated[Path | None, option("--to", "FILE", "The file to write; by default on-NAME.toml here.")] = None,
 ) -> None:
     """Write the experiment file that `rankbench on` runs with the same options, commented, to change and run.
 
-    Example: rankbench init ratings.csv --time 5m
+    Example: rankbench init ratings.csv --trials 16
     """
     from rankbench.core.lines import show
     from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
     from rankbench.own_data.fitting_choice import choice_for
 
-    choice = choice_for(file, _wishes(solver, metric, split, time, trials, repetitions, jobs, margin))
+    choice = choice_for(file, _wishes(solver, metric, split, trials, repetitions, margin))
     experiment_of(choice)  # raises the errors of a wrong solver or metric before anything is written
     path = to or Path(f"{name_of(choice)}.toml")
     try:
@@ -157,10 +158,8 @@ def _wishes(
     solvers: list[str] | None,
     metrics: list[str] | None,
     split: str,
-    time: str,
     trials: int | None,
     repetitions: int,
-    jobs: int,
     margin: float | None,
 ) -> "Wishes":
     """What the user has said, checked."""
@@ -172,7 +171,4 @@ def _wishes(
         raise UserError(f"--repetitions={repetitions} is out of range: must be at least 1")
     if margin is not None and not 0 < margin < inf:
         raise UserError(f"--margin={margin:g} is out of range: must be above 0")
-    seconds, workers = seconds_of(time, "--time"), jobs_of(jobs)
-    return Wishes(
-        tuple(solvers or ()), tuple(metrics or ()), split, seconds, trials, repetitions, workers, margin=margin
-    )
+    return Wishes(tuple(solvers or ()), tuple(metrics or ()), split, trials, repetitions, margin=margin)

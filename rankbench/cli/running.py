@@ -61,6 +61,14 @@ Method = Annotated[
 ]
 
 
+Patience = Annotated[
+    int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")
+]
+Widen = Annotated[
+    int | None, option("--widen", "N", "How often ranges grow whose best value is the outermost: 4, or 0.")
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.command()(run)
@@ -186,10 +194,9 @@ def tune(
     trials: Annotated[int, option("--trials", "N", "How many settings to try.")] = 8,
     method: Method = "random",
     draws: Annotated[str, option("--draws", "NAME", "sobol: spread evenly over the space; or random.")] = "sobol",
+    widen: Widen = None,
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
-    patience: Annotated[
-        int | None, option("--patience", "N", "Stop early: end a trial after N steps without a better value.")
-    ] = None,
+    patience: Patience = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
     threads: Threads = 1,
@@ -213,9 +220,10 @@ def tune(
     from rankbench.experiments import Budget
     from rankbench.experiments.spaces import Tune, read_space
     from rankbench.planning.tuning import alone
+    from rankbench.planning.widening import rounds_of
     from rankbench.records.cells import Selection
 
-    kind = Tune(method=method, draws=draws)  # type: ignore[arg-type]  # which checks them
+    kind = Tune(method=method, draws=draws, widen=rounds_of(method, widen))  # type: ignore[arg-type]  # checked there
     with as_options():
         selection = Selection(seed=seed, threads=threads)
         spaces = {solver: read_space(space or ())}

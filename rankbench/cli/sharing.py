@@ -184,7 +184,8 @@ def model(
         raise UserError(f"cannot write {path}: {error.strerror}; choose another file with --to") from None
     check = f"not the stored model: {made.difference}" if made.difference else f"SHA-256 {result.model[:12]}, as stored"
     ids = "with the data's own ids" if made.has_ids else "users and items are numbered from 0, as the data has no ids"
-    show(f"{path}: {result.cell.label}; {check}; {ids}")
+    part = f"trained on the training part, {made.rows:,} rows"
+    show(f"{path}: {result.cell.label}; {part}; {check}; {ids}")
 
 
 def recommend(
@@ -211,12 +212,15 @@ def recommend(
     Example: rankbench recommend best.npz --ratings new.csv -k 5
     """
     from rankbench.api.loading import load as load_data
-    from rankbench.core.lines import show
+    from rankbench.core.lines import mention, show
     from rankbench.fitted import load
 
     model = load(path)
     if ratings:
         model = model.fold_in(load_data(ratings), threads=threads)
+    elif model.seen is not None and not seen:
+        known = f"{len(model.seen.items):,} pairs of a user and an item"
+        mention(f"{path}: trained on {known}, which are left out (--seen recommends them too)")
     users = None if user is None else model.ids_of("user", user)
     items = None if item is None else model.ids_of("item", item)
     blocks = model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)

@@ -3,12 +3,12 @@
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from rankbench import experiments
+from rankbench.api.anytime import compared
+from rankbench.api.refitting import kept_model
 from rankbench.api.session import Session, chosen_experiments
-from rankbench.api.terminal import Terminal
 from rankbench.cli.exit_codes import FAILED, INTERRUPTED, OK
 from rankbench.cli.printer import folded, show_folded, show_sheet
 from rankbench.core.errors import Unfinished, UserError
@@ -17,22 +17,32 @@ from rankbench.data.splits import SPLITS
 from rankbench.execution.run import Run
 from rankbench.experiments import Experiment
 from rankbench.own_data.auditing import hints
-from rankbench.own_data.choosing import STEPS, Choice
+from rankbench.own_data.choosing import Choice
 from rankbench.own_data.experiment_file import experiment_of
 from rankbench.own_data.users_kept import Kept
 from rankbench.planning.materials import Materials
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Cell, Place, Selection, skip_lines
-from rankbench.records.studies import Study
+from rankbench.records.studies import Entry, Study
 from rankbench.report.analysis import power
 from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
+from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
 from rankbench.report.render.answer import answer, answer_sheet, failed_trials, failures
-from rankbench.report.render.tables import sheet, timing_notes, verdict_notes
+from rankbench.report.render.tables import sheet, strength_notes, timing_notes, verdict_notes
 from rankbench.report.study import stored_beyond
 from rankbench.verification.verify import Verification
 
-_WITH_VALUE = ("--seed", "--threads", "--timeout", "--memory", "--out")  # options of `on` that `init` does not take
+_WITH_VALUE = (
+    "--time",
+    "--seed",
+    "-j",
+    "--jobs",
+    "--threads",
+    "--timeout",
+    "--memory",
+    "--out",
+)  # options of `on` that `init` does not take
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--report", "--no-report")
 
 
@@ -75,26 +85,35 @@ def tune_one(session: Session, experiment: Experiment) -> int:
     return OK if good else FAILED
 
 
-def answered(session: Session, choice: Choice, materials: Materials, report: bool) -> int:
+def answered(session: Session, choice: Choice, materials: Materials, seconds: float | None, report: bool) -> int:
     """Compare solvers on a user's own data and print which is best; returns the exit code."""
     experiment = experiment_of(choice)
     session.note_threads([experiment])
-    run = session.prepared(experiment, materials)
-    _say_what_is_compared(session, choice, run)
+    _say_what_is_compared(session, choice, seconds, materials)
     try:
-        display = session.display if sys.stdout.isatty() else Terminal(quiet=True)
-        found = replace(session, display=display).execute(run)
+        done = compared(session, experiment, seconds, materials)
+        found = done.study
         show_sheet(f"{choice.data.written}, {choice.protocol.split}", answer_sheet(found))
         show_folded(f"{answer(found)}.")
+        for line in (*weaknesses(found), *([done.missing] if done.missing else [])):
+            show_folded(f"{line}.")
         for line in failures(found):
             complain(line)
+        if found.results:
+            path = session.results.out / f"{found.name}.npz"
+            session.display.say(folded(kept_model(found, materials.view(choice.data), path)))
         if report:
             session.report()
     except KeyboardInterrupt:
         return _say_how_to_resume(session, [experiment])
     session.display.say(f"to change it: {_as_init()}")
-    good = all(entry.good for entry in found.entries) and not found.failed_trials
-    return OK if found.entries and good else FAILED
+    bad = any(map(_is_bad, found.entries)) or found.failed_trials
+    return OK if found.entries and not bad else FAILED
+
+
+def _is_bad(entry: Entry) -> bool:
+    """Whether a training has failed; one that the time did not suffice for has not."""
+    return entry.good is None and entry.status != "pending"
 
 
 def preview_all(session: Session, names: Sequence[str]) -> int:
@@ -143,7 +162,7 @@ def _show(session: Session, run: Run, found: Study) -> bool:
     experiment = run.plan.experiment
     if any(entry.result or entry.failure for entry in found.entries):
         show_sheet(f"{experiment.name}: {experiment.title}", sheet(found))
-    for line in (*verdict_notes(found), *timing_notes(found)):
+    for line in (*verdict_notes(found), *strength_notes(found), *timing_notes(found)):
         session.display.say(line)
     _show_notes(session, run, found)
     return _complain_of_failures(found)
@@ -155,17 +174,19 @@ def _show_notes(session: Session, run: Run, found: Study) -> None:
         session.display.say(line)
 
 
-def _say_what_is_compared(session: Session, choice: Choice, run: Run) -> None:
+def _say_what_is_compared(session: Session, choice: Choice, seconds: float | None, materials: Materials) -> None:
     """Print the data, the split with the users that it leaves out, and the solvers, before they are run."""
     data = choice.data
-    view = run.materials.view(data)
-    kept = Kept.by(run.materials.split(Place(data, SPLITS.resolve(choice.protocol.split), 0)), view)
-    each = f"{choice.seconds:g} s" if choice.seconds is not None else f"{STEPS} steps"
+    view = materials.view(data)
+    kept = Kept.by(materials.split(Place(data, SPLITS.resolve(choice.protocol.split), 0)), view)
+    tuned = f"{choice.trials} trials or more of each" if choice.is_tuned else "not tuned"
+    time = "without a limit of time" if seconds is None else f"within {seconds:.0f} s (--time)"
     lines = [
         f"data: {choice.facts.text}",
         f"split: {choice.protocol.split}: {choice.protocol.why}",
         f"users: {kept.text}",
-        f"solvers: {', '.join(choice.solvers)}; {choice.trainings} trainings of {each} each",
+        f"solvers: {', '.join(choice.solvers)}; {tuned}, {choice.repetitions} repetitions, {time}",
+        *(f"left out: {reason}" for reason in choice.left_out),
         *(f"note: {finding.line}" for finding in hints(data, session.selection.seed, view)),
     ]
     for line in lines:

@@ -37,6 +37,7 @@ class Remade:
 
     model: Fitted
     difference: str
+    rows: int  # of the part that it was trained on
 
     @property
     def has_ids(self) -> bool:
@@ -63,7 +64,8 @@ def remade(result: Result) -> Remade:
         kind = type(model).__name__
         raise UserError(f"{cell.solver.written} makes a {kind}, which no file of rankbench holds: only models of "
                         "rankbench.models can be saved")  # fmt: skip
-    return Remade(Fitted.of(model, split.train, split.seen, solver), _difference(result, digest_of(model)))
+    fitted = Fitted.of(model, split.train, split.seen, solver)
+    return Remade(fitted, _difference(result, digest_of(model)), len(train))
 
 
 def _difference(result: Result, digest: str) -> str:

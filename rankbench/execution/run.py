@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from time import sleep
+from time import monotonic, sleep
 from typing import Literal, get_args
 from zlib import crc32
 
@@ -63,6 +63,7 @@ class Conditions:
     rerun: frozenset[Rerun] = frozenset()  # which stored results are made again
     join: bool = False  # begin at another split than the other drivers of the folder
     wait: bool = True  # for the results of cells that other drivers run
+    deadline: float | None = None  # on the clock of `monotonic`: no cell begins after it, and running ones are given up
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,15 @@ class Event:
 
 
 Tell = Callable[[Event], None]
+Wanted = Callable[[Cell], bool]
+
+
+class TimeIsUp(Exception):
+    """Raised at the deadline of a run; what was stored before is kept."""
+
+
+def _all(cell: Cell) -> bool:
+    return True
 
 
 class Run:
@@ -142,25 +152,25 @@ class Run:
         self.materials.known.save()
         self._record()
 
-    def try_out(self, tell: Tell) -> None:
+    def try_out(self, tell: Tell, wanted: Wanted = _all) -> None:
         """Run the pending trials and those that follow from their results, and decide the cells."""
         known = 0
         while known < len(self.plan.trials):  # else no trial followed
             known = len(self.plan.trials)
-            self._execute(self.pending_trials, tell)
+            self._execute(tuple(filter(wanted, self.pending_trials)), tell)
             if not self.pending_trials:
                 self.paths.clear()
             self.plan = self._settled(self.plan)
             self._record()
 
-    def execute(self, tell: Tell = lambda event: None) -> None:
-        """Run all pending trials and cells, and store each result as it comes.
+    def execute(self, tell: Tell = lambda event: None, wanted: Wanted = _all) -> None:
+        """Run all pending trials and cells, or those that are wanted, and store each result as it comes.
 
-        If the run is stopped (Ctrl-C, a full disk), the results stored so far are kept.
+        If the run is stopped (Ctrl-C, a full disk, its deadline), the results stored so far are kept.
         """
         if self.plan.undecided or self.pending_trials:
-            self.try_out(tell)
-        self._execute(self.pending, tell)
+            self.try_out(tell, wanted)
+        self._execute(tuple(filter(wanted, self.pending)), tell)
 
     def study(self) -> Study:
         """This plan's cells and trials with their results."""
@@ -256,6 +266,7 @@ class _Runner:
                 while elsewhere and self.conditions.wait:
                     self._say_who(elsewhere, told)
                     sleep(_WAIT)
+                    self._left()
                     elsewhere = self._start_all(pool, elsewhere)
             finally:
                 self.stop.set()
@@ -271,6 +282,7 @@ class _Runner:
         """Run the cells that no other driver is running; returns the remaining cells."""
         elsewhere: list[Cell] = []
         for cell in cells:
+            self._left()
             before = self.owner.paths.before(cell)
             while before in self.under_way.values():
                 self._collect(until_below=len(self.under_way))
@@ -314,7 +326,7 @@ class _Runner:
     def _collect(self, until_below: int) -> None:
         """Store finished cells until fewer than `until_below` are running."""
         while len(self.under_way) >= until_below:
-            done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
+            done, _ = wait(self.under_way, self._left(), FIRST_COMPLETED)
             for future in done:
                 self._keep(self.under_way.pop(future), *future.result())
 
@@ -326,6 +338,14 @@ class _Runner:
         self.owner.keep(result, dict(ended.per_user), ended.arrays)
         self.claims.release(cell.key)
         self.tell(Event("end", cell, result))
+
+    def _left(self) -> float | None:
+        """The seconds until the deadline, None without one; an error once it is over."""
+        if self.conditions.deadline is None:
+            return None
+        if (left := self.conditions.deadline - monotonic()) <= 0:
+            raise TimeIsUp
+        return left
 
     def _file_of(self, place: Place) -> Path:
         """The file of a cell's split; the previous split's file is removed unless a running cell uses it."""

@@ -104,6 +104,7 @@ class Tune:
     per: Literal["repetition", "split"] = "repetition"  # split: all repetitions use the choice of the first one
     draws: Literal["random", "sobol"] = "random"  # of random trials: independent, or spread evenly over the space
     eta: Annotated[int, Limits(low=2, high=10)] = 3  # of halving: one in eta trials goes on, with eta times the steps
+    widen: Annotated[int, Limits(low=0, high=20)] = 0  # how many times ranges grow whose best value is the outermost
 
     def __post_init__(self) -> None:
         check(self)
@@ -155,6 +156,8 @@ class Tune:
                 raise UserError(f'no space for {text}: add [tune.space."{name}"], empty to tune nothing')
             space[key] = _fitted(text, self.space[key], self.method)
         found = replace(self, space=space)
+        if self.widen and self.method not in ("random", "grid"):
+            raise UserError(f'widen goes with method = "random" or "grid", not with "{self.method}"')
         if self.method == "grid":
             for text in solvers:
                 found.candidates(text, np.random.default_rng(0))  # a grid uses no random numbers
@@ -222,8 +225,9 @@ def described(tune: Tune, metrics: Sequence[str]) -> str:
     trials = "1 trial" if tune.trials == 1 else _said(tune)
     where = {"repetition": "each repetition's", "split": "the first repetition's"}[tune.per]
     cut = "the same split" if tune.validation == "again" else tune.validation
+    wider = f"; while the best value is the outermost one tried, one more beyond it, up to {tune.widen} times"
     return (
-        f"{trials} for each solver, or its whole space where that is smaller; "
+        f"{trials} for each solver, or its whole space where that is smaller{wider if tune.widen else ''}; "
         f"the best {tune.metric or metrics[0]} on {cut} of {where} training part is chosen"
     )
 

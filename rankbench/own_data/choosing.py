@@ -1,41 +1,29 @@
 """From the facts about a data set to an experiment that suits it: the split, metrics, solvers and search spaces.
 
-Every solver that is tuned gets the same number of trials, and with a time budget every training gets the same time.
+Every solver that is tuned gets the same number of trials, which end by the same rule.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import floor, log10
-from typing import Any
+from dataclasses import dataclass
 
 from rankbench.core.errors import UserError
-from rankbench.experiments.spaces import Range
+from rankbench.data.splits import SPLITS
+from rankbench.experiments.usual_spaces import Ranges, Size, usual_space
 from rankbench.names import Named
 from rankbench.own_data import REPETITIONS
+from rankbench.own_data.contestants import contestants
 from rankbench.own_data.facts import Facts
 from rankbench.solvers import SOLVERS
 
-Ranges = Mapping[str, Range]  # to try for each tuned setting
-STEPS = 20  # of a training without a time budget
-TRIALS = 8  # of each solver that is tuned
-OVERHEAD = 0.3  # seconds to start and evaluate a training, which are taken from a time budget first
-_LIMIT = 600.0  # seconds of a training without a time budget, at most
-_LEAST_LIMIT, _PATIENCE = 10.0, 4.0  # with one: so many seconds, and so many times its share
+STEPS = 100  # of a training, at most
+PATIENCE = 5  # steps of a trial without a better value on its validation part, after which it ends
+TRIALS = 8  # of each solver that is tuned, before its ranges widen
 _LEAST_ROWS = 5  # of a data set: with a fifth of them held out, one row tests
-_LARGEST_RANK = 10  # the usual one of solvers with factors
-_OF_RANK = ("mf", "bpr", "sgd", "altsvm", "frsvm")
-_LEAST_SECONDS = 0.05  # of a training
-_ENOUGH = 0.75  # of the users should be kept by a split that leaves users out
-_PER_USER = (50, 20, 10, 5)  # ratings per user to train on
+_ENOUGH = 0.5  # of the users should be tested
+_TESTED = 8  # rows of a user, of which a fifth is two, the fewest that can be compared
+_TUNED = 10  # rows of a user, of which a fifth of the four fifths that train is two as well
 _MOST_DRAWN = 5_000_000  # comparisons that are drawn from positives, at most
 _SCALE = 10.0  # the highest rating for which the gain 2^rating - 1 is of use
-_FLOORS = ("random", "popularity", "global")  # what any other solver should beat
-_USUAL = {
-    "ratings": (*_FLOORS, "mf", "sgd", "altsvm"),
-    "positives": (*_FLOORS, "bpr", "sgd", "altsvm"),
-    "comparisons": ("random", "global", "sgd", "altsvm"),
-}
-_MOST_ITEMS = 5000  # for EASE, which inverts a matrix of items x items
 
 
 @dataclass(frozen=True)
@@ -45,10 +33,8 @@ class Wishes:
     solvers: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     split: str = ""
-    seconds: float | None = None  # for the whole comparison
     trials: int | None = None
     repetitions: int = REPETITIONS
-    jobs: int = 1
     seed: int = 0
     margin: float | None = None  # solvers that differ by less in the first metric are equal
 
@@ -70,31 +56,17 @@ class Choice:
     data: Named
     facts: Facts
     protocol: Protocol
-    solvers: tuple[str, ...]
+    solvers: tuple[str, ...]  # the cheapest first
+    left_out: tuple[str, ...]  # why other solvers do not take part
     spaces: Mapping[str, Ranges]  # by solver; empty where nothing is tuned
     trials: int
     repetitions: int
-    seconds: float | None  # of each training; None: a number of steps
-    jobs: int  # trainings at a time
     margin: float | None = None
 
     @property
-    def trainings(self) -> int:
-        """How many trainings there are: the trials, and one more for each solver and repetition."""
-        tuned = sum(bool(space) for space in self.spaces.values())
-        return self.repetitions * (len(self.solvers) + tuned * self.trials)
-
-    @property
-    def limit(self) -> float:
-        """The seconds after which a training is ended that does not come to the end of a step."""
-        return _LIMIT if self.seconds is None else _LEAST_LIMIT + _PATIENCE * self.seconds
-
-    def within(self, wishes: Wishes) -> "Choice":
-        """The choice with the time that the user has given, divided equally over all trainings."""
-        if wishes.seconds is None:
-            return self
-        share = wishes.seconds * wishes.jobs / self.trainings - OVERHEAD
-        return replace(self, seconds=_two_digits(max(_LEAST_SECONDS, share)))
+    def is_tuned(self) -> bool:
+        """Whether anything is chosen on validation parts."""
+        return any(self.spaces.values())
 
 
 def choose(data: Named, facts: Facts, wishes: Wishes) -> Choice:
@@ -103,13 +75,12 @@ def choose(data: Named, facts: Facts, wishes: Wishes) -> Choice:
         rows = "1 row" if facts.rows == 1 else f"{facts.rows} rows"
         raise UserError(f"{data.written} has {rows}: too few to train and to test on", remedy="give more data")
     protocol = protocol_of(facts, wishes)
-    solvers = _solvers(facts, wishes)
-    spaces = {solver: space_of(solver, facts, protocol) for solver in solvers}
+    found = contestants(facts, wishes.solvers, protocol.split.startswith("binary"))
+    spaces = {solver: space_of(solver, facts, protocol) for solver in found.solvers}
     trials = TRIALS if wishes.trials is None else wishes.trials
-    choice = Choice(
-        data, facts, protocol, solvers, spaces, trials, wishes.repetitions, None, wishes.jobs, wishes.margin
+    return Choice(
+        data, facts, protocol, found.solvers, found.left_out, spaces, trials, wishes.repetitions, wishes.margin
     )
-    return choice.within(wishes)
 
 
 def protocol_of(facts: Facts, wishes: Wishes) -> Protocol:
@@ -123,15 +94,13 @@ def protocol_of(facts: Facts, wishes: Wishes) -> Protocol:
 
 
 def _of_ratings(facts: Facts) -> Protocol:
-    """For ratings: as many ratings per user to train on as most users can spare, else a share of each user's."""
+    """For ratings: a fifth of each user's is held out, or half where a fifth has too few ratings to compare."""
     usual = ("ndcg@10", "pairwise-error") if 0 <= facts.low and facts.high <= _SCALE else ("kendall", "pairwise-error")
-    for n in _PER_USER:
-        least = min(n, 10)
-        if facts.share_with(n + least) >= _ENOUGH:
-            kept = f"{facts.share_with(n + least):.0%} of the users have the {n + least} ratings that it needs"
-            validation = "entries[test=0.2]" if n > least else "entries[test=0.4]"
-            why = f"{n} random ratings of each user train, the rest test; {kept}; per-user[test=0.2] trains on more"
-            return Protocol(f"n-per-user[n={n},least={least}]", usual, validation, why)
+    if facts.share_with(_TESTED) >= _ENOUGH:
+        validation = "per-user[test=0.2]" if facts.share_with(_TUNED) >= _ENOUGH else "per-user[test=0.4]"
+        tested = f"{facts.share_with(_TESTED):.0%} of the users have two or more held out, which can be compared"
+        why = f"a fifth of each user's ratings, drawn at random, is held out, and four fifths train; {tested}"
+        return Protocol("per-user[test=0.2]", usual, validation, why)
     if facts.share_with(3) > 0:
         why = "most users have few ratings: half of each user's are held out, of three or more at least two to compare"
         return Protocol("per-user[test=0.5]", usual[-1:], "per-user[test=0.5]", why)
@@ -157,73 +126,26 @@ def _of_comparisons(facts: Facts) -> Protocol:
 _USUAL_PROTOCOLS = {"ratings": _of_ratings, "positives": _of_positives, "comparisons": _of_comparisons}
 
 
-def _solvers(facts: Facts, wishes: Wishes) -> tuple[str, ...]:
-    """The solvers: those asked for and the floor that they should beat, else the sensible ones for the data."""
-    usual = _USUAL[facts.kind]
-    if not wishes.solvers:
-        if facts.kind == "positives":
-            more = ("ease",) if facts.items <= _MOST_ITEMS else ()
-        else:
-            more = ("frsvm",) if facts.features else ()
-        return tuple(_of_rank(name, facts) for name in (*usual, *more))
-    floors = [name for name in _FLOORS if name in usual]
-    return tuple(dict.fromkeys((*floors, *wishes.solvers)))
-
-
-def _of_rank(solver: str, facts: Facts) -> str:
-    """The solver with a rank that suits small data: factors must be shorter than the sides of the matrix."""
-    rank = min(_LARGEST_RANK, max(1, max(facts.users, facts.items) // 4))
-    return f"{solver}[rank={rank}]" if solver in _OF_RANK and rank < _LARGEST_RANK else solver
-
-
 def space_of(solver: str, facts: Facts, protocol: Protocol) -> Ranges:
-    """What is tuned of a solver: its penalty, around what suits the number of rows; nothing if it has none.
-
-    A setting that the user has written stays as it is.
-    """
-    named = SOLVERS.resolve(solver)
-    given = dict(named.given)
-    usual: Ranges = {"lam": _penalties(facts, protocol)} if named.name in _OF_PAIRS else _AROUND.get(named.name, {})
-    found = usual or _around_default(named)
-    return {name: values for name, values in found.items() if name not in given}
+    """What is tuned of a solver: its penalty and the length of its vectors, around what suits the number of rows."""
+    return usual_space(SOLVERS.resolve(solver), _size(facts, protocol))
 
 
-_OF_PAIRS = ("global", "sgd", "altsvm")  # their objectives are sums over comparisons
-_AROUND: Mapping[str, Ranges] = {
-    "mf": {"lam": Range(0.3, 100.0, "log")},
-    "bpr": {"lam": Range(0.001, 0.3, "log")},
-    "frsvm": {"C": Range(1e-4, 10.0, "log")},
-}
-
-
-def _penalties(facts: Facts, protocol: Protocol) -> Range:
-    """Penalties for an objective that is a sum over comparisons: in proportion to the comparisons of a user."""
+def _size(facts: Facts, protocol: Protocol) -> Size:
+    """What the ranges of settings depend on: above all, how many comparisons a typical user has in training."""
     n = facts.typical
     if facts.kind == "comparisons":
-        pairs, shares = n, (0.05, 10.0)
-    elif facts.kind == "positives":
-        pairs, shares = 20 * n, (0.01, 1.0)
-    else:
-        trained = next((int(n) for n in _PER_USER if f"[n={n}," in protocol.split), max(2, n))
-        pairs, shares = trained * (trained - 1) // 2, (0.05, 10.0)
-    low, high = (_two_digits(max(1, pairs) * share) for share in shares)
-    return Range(low, high, "log")
+        return Size(facts.users, facts.items, n)
+    if facts.kind == "positives":
+        return Size(facts.users, facts.items, 20 * n, (0.01, 1.0))
+    trained = _trained(protocol.split, n)
+    return Size(facts.users, facts.items, trained * (trained - 1) / 2)
 
 
-def _around_default(named: Named) -> Ranges:
-    """The penalty of any other solver, if it has one called lam: a hundredth to a hundred times its default."""
-    value: Any = dict(named.settings).get("lam")
-    if not isinstance(value, float) or value <= 0:
-        return {}
-    ends = _two_digits(value / 100), _two_digits(value * 100)
-    try:
-        for end in ends:
-            SOLVERS.resolve(named.written, {"lam": end})
-    except UserError:
-        return {}  # the solver allows a smaller range
-    return {"lam": Range(*ends, "log")}
-
-
-def _two_digits(value: float) -> float:
-    """The value, which is positive, rounded to two digits."""
-    return round(value, 1 - floor(log10(abs(value))))
+def _trained(split: str, rows: int) -> int:
+    """How many of so many rows of a user a split trains on, as far as its name tells; else four fifths."""
+    named = SPLITS.resolve(split)
+    if named.name == "n-per-user":
+        return int(named.setting("n"))
+    held_out = named.setting("test")
+    return round(rows * (1 - held_out if isinstance(held_out, float) else 0.8))

@@ -9,9 +9,9 @@ from rankbench import experiments
 from rankbench.core.texts import file_part
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Range
-from rankbench.names import STEPS as LARGEST
 from rankbench.names import without_folder
-from rankbench.own_data.choosing import OVERHEAD, STEPS, Choice
+from rankbench.own_data.choosing import PATIENCE, STEPS, Choice
+from rankbench.planning.widening import ROUNDS
 
 _WIDTH = 100
 _LONGEST = 60  # letters of an experiment's name
@@ -67,25 +67,22 @@ def _solvers(choice: Choice) -> Iterator[str]:
     yield ""
     floor = "The first ones are the floor: what does not beat them has learned nothing about single users."
     yield from _comment(f'{floor} Your own: "path/to/file.py:Class".')
+    for line in choice.left_out:
+        yield from _comment(f"Left out: {line}.")
     yield f"solvers = {_list(choice.solvers)}"
 
 
 def _budget(choice: Choice) -> Iterator[str]:
     yield ""
-    if choice.seconds is None:
-        yield from _comment("Every training takes this many steps, and is evaluated at its start and its end.")
-        yield f"every = {STEPS}"
-        yield ""
-        yield "[budget]"
-        yield f"steps = {STEPS}"
-        return
-    at_once = "one at a time" if choice.jobs == 1 else f"{choice.jobs} at a time"
-    shares = f"The time asked for, divided equally over {choice.trainings} trainings, {at_once},"
-    yield from _comment(f"{shares} less {OVERHEAD:g} s to start each. A step that has begun is finished.")
-    yield f"every = {LARGEST.high:.0f}"
-    yield ""
+    if choice.is_tuned:
+        ends = f"A trial ends after {PATIENCE} steps without a better value, and at the latest after {STEPS}."
+        yield from _comment(f"{ends} The last training takes as many steps as the best trial took to its best value.")
+    else:
+        yield from _comment("Every training takes this many steps, unless the solver ends before.")
     yield "[budget]"
-    yield f"seconds = {choice.seconds!r}"
+    yield f"steps = {STEPS}"
+    if choice.is_tuned:
+        yield f"patience = {PATIENCE}"
 
 
 def _margin(choice: Choice) -> Iterator[str]:
@@ -98,14 +95,16 @@ def _margin(choice: Choice) -> Iterator[str]:
 
 
 def _tuning(choice: Choice) -> Iterator[str]:
-    if not any(choice.spaces.values()):
+    if not choice.is_tuned:
         return
     yield ""
     yield from _comment("Every solver gets this many trials on the same validation part, evenly spread over its space.")
-    yield from _comment("The best trial's settings are used. A solver without a space has nothing to tune.")
+    beyond = "While the best value of a setting is the outermost one that was tried, one more beyond it is tried."
+    yield from _comment(f"The best trial's settings are used. {beyond} A solver without a space has nothing to tune.")
     yield "[tune]"
     yield f"trials = {choice.trials}"
     yield 'draws = "sobol"'
+    yield f"widen = {ROUNDS}"
     yield f"validation = {_text(choice.protocol.validation)}"
     for solver, space in choice.spaces.items():
         yield ""

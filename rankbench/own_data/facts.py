@@ -53,6 +53,11 @@ class Facts:
         return int(self.counts.sum())
 
     @property
+    def pairs(self) -> int:
+        """How many pairs of rows of a user there are, which is more than there are comparisons if some are ties."""
+        return int((self.counts * (self.counts - 1) // 2).sum())
+
+    @property
     def typical(self) -> int:
         """The median number of rows of a user, at least 1."""
         return max(1, int(np.median(self.counts))) if self.users else 1

@@ -23,10 +23,10 @@ def choice_for(text: str, wishes: Wishes, materials: Materials | None = None) ->
     named = data_named(text)
     if remedy := named.record.origin.missing():
         raise UserError(remedy)
-    return _tried(choose(named, Facts.of(_loaded(named, kept)), wishes), wishes, kept)
+    return _tried(choose(named, Facts.of(_loaded(named, kept)), wishes), kept)
 
 
-def _tried(choice: Choice, wishes: Wishes, materials: Materials) -> Choice:
+def _tried(choice: Choice, materials: Materials) -> Choice:
     """The choice, without tuning if its validation part has nothing to measure; an error if the test part has not."""
     place = Place(choice.data, SPLITS.resolve(choice.protocol.split), 0)
     if not _measurable(choice, materials.split(place)):
@@ -37,8 +37,8 @@ def _tried(choice: Choice, wishes: Wishes, materials: Materials) -> Choice:
     try:
         inner = materials.split(replace(place, validation=VALIDATIONS.resolve(choice.protocol.validation)))
     except UserError:
-        return _untuned(choice, wishes)
-    return choice if _measurable(choice, inner) else _untuned(choice, wishes)
+        return _untuned(choice)
+    return choice if _measurable(choice, inner) else _untuned(choice)
 
 
 def _measurable(choice: Choice, split: Split) -> bool:
@@ -54,11 +54,10 @@ def _measurable(choice: Choice, split: Split) -> bool:
     return bool(np.any(test.has_order))
 
 
-def _untuned(choice: Choice, wishes: Wishes) -> Choice:
+def _untuned(choice: Choice) -> Choice:
     """The choice with every solver at its own settings, because too few rows are left to tune on."""
     why = f"{choice.protocol.why}; too little is left of it to tune on, so every solver has its own settings"
-    bare = replace(choice, spaces={solver: {} for solver in choice.solvers}, protocol=replace(choice.protocol, why=why))
-    return bare.within(wishes)
+    return replace(choice, spaces={solver: {} for solver in choice.solvers}, protocol=replace(choice.protocol, why=why))
 
 
 def _loaded(named: Named, materials: Materials) -> View:

@@ -7,13 +7,13 @@ trials. All solvers of an experiment get the same rungs, or the same number of t
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from typing import Any
 
 from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.experiments.spaces import Range, Space
 from rankbench.names import Named, with_settings
+from rankbench.planning.widening import value_of
 from rankbench.records.cells import Cell
 from rankbench.records.results import Result
 
@@ -43,7 +43,8 @@ class Halving:
         rung = trials[-1].rung + 1
         if rung == len(self.steps):
             return ()
-        ranked = sorted((place for place in finals(trials) if _value(results[place]) is not None), key=_worst(results))
+        known = (place for place in finals(trials) if value_of(results[place]) is not None)
+        ranked = sorted(known, key=_worst(results))
         return tuple(self._on(trials[place], rung) for place in sorted(ranked[: self.sizes[rung]]))
 
     def _on(self, trial: Cell, rung: int) -> Cell:
@@ -108,18 +109,11 @@ def finals(trials: Sequence[Cell]) -> list[int]:
     return [place for place, trial in enumerate(trials) if trial.rung == trials[-1].rung]
 
 
-def _value(result: Result) -> float | None:
-    """The value of a trial times its sign, so that higher is better; None if the trial did not end well."""
-    (measure,) = result.cell.measures
-    value = result.value(measure.label) if result.status == "ok" else float("nan")
-    return None if isnan(value) else measure.sign * value
-
-
 def _worst(results: Sequence[Result]) -> Any:
     """A key that sorts places of results that have a value from best to worst."""
 
     def key(place: int) -> float:
-        value = _value(results[place])
+        value = value_of(results[place])
         return float("inf") if value is None else -value
 
     return key
@@ -127,7 +121,7 @@ def _worst(results: Sequence[Result]) -> Any:
 
 def _told(optuna: Any, trial: Cell, result: Result, distributions: Mapping[str, object]) -> Any:
     """A trial as Optuna's study takes it."""
-    value, states = _value(result), optuna.trial.TrialState
+    value, states = value_of(result), optuna.trial.TrialState
     settings = dict(trial.solver.settings)
     return optuna.trial.create_trial(
         state=states.FAIL if value is None else states.COMPLETE,

@@ -18,6 +18,7 @@ from rankbench.names import Named, ReadsFiles, parse, with_settings, without_set
 from rankbench.planning.adaptive import TPE, halving, required_optuna
 from rankbench.planning.known_splits import KnownSplit
 from rankbench.planning.materials import Materials
+from rankbench.planning.widening import widening
 from rankbench.records.cells import Cell, Measure, Place, Selection, Skip, Source
 from rankbench.records.plans import Plan, Search, distinct_trials
 from rankbench.solvers import SOLVERS
@@ -228,7 +229,8 @@ def _search(waiting: Cell, trials: tuple[Cell, ...], solver: Named, tune: Tune) 
     if tune.method == "tpe" and not tune.is_whole(solver.written):
         required_optuna()
         return Search(waiting, trials, TPE(solver, tune.space_of(solver.written), len(trials), tune.trials))
-    return Search(waiting, trials)
+    rounds = 0 if tune.method == "tpe" else tune.widen
+    return Search(waiting, trials, widening(tune.space_of(solver.written), len(trials), rounds))
 
 
 def _refuse_shared_trials(question: Question, tune: Tune, cells: list[Cell]) -> None:

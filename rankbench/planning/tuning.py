@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isnan
 
 from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
@@ -11,20 +10,11 @@ from rankbench.experiments.spaces import Tune
 from rankbench.metrics import metric
 from rankbench.names import Named, show_value, without_folder
 from rankbench.planning.adaptive import finals
-from rankbench.records.cells import Cell, Measure
+from rankbench.planning.widening import best_place
+from rankbench.records.cells import Cell
 from rankbench.records.plans import Failure, Plan, Search, distinct_trials
 from rankbench.records.results import Result
 from rankbench.solvers import SOLVERS
-
-
-def best(results: Sequence[Result], measure: Measure) -> int | None:
-    """The index of the trial with the best value, the first of ties; None if no trial ended well with a value."""
-    values = {
-        index: measure.sign * result.value(measure.label)
-        for index, result in enumerate(results)
-        if result.status == "ok" and not isnan(result.value(measure.label))
-    }
-    return max(values, key=values.__getitem__) if values else None
 
 
 def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
@@ -91,7 +81,7 @@ def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure 
     if len(results) < len(stored):
         return None
     measure, last = search.trials[0].measures[0], finals(search.trials)
-    index = best([results[place] for place in last], measure)
+    index = best_place([results[place] for place in last])
     if index is not None:
         place = last[index]
         return replace(search.cell, solver=search.trials[place].solver, budget=results[place].chosen_budget)

@@ -10,7 +10,8 @@ from rankbench.names import show_settings
 from rankbench.names.grammar import written
 from rankbench.records.cells import Skip
 from rankbench.records.studies import Group, Study
-from rankbench.report.analysis.evidence import key_of, verdict_of
+from rankbench.report.analysis import strength
+from rankbench.report.analysis.evidence import GroupKey, key_of, verdict_of
 from rankbench.report.analysis.published import (
     Beside,
     beside,
@@ -33,7 +34,7 @@ from rankbench.report.study import (
 COLUMNS = tuple(
     "experiment data split solver settings metric published measured sd n seconds peak_mb determinism status "
     "users left_out unscored published_on computed prepare load low high verdict rival difference difference_low "
-    "difference_high margin p chance first tier".split()
+    "difference_high margin p chance first tier strength".split()
 )
 _FEW = 3  # up to this many repetitions, the chosen settings are listed one by one
 
@@ -87,6 +88,7 @@ class Row:
     chance: float | None = None  # to be better than the rival in a new draw
     first: float | None = None  # the chance to be the best of all in a new draw
     tier: int | None = None  # 1 for solvers that are not told from the best, 2 for those behind them, and so on
+    strength: str = ""  # whether the solver was shown at its best: certified, why not, or that its settings are fixed
     group: Group | None = field(default=None, compare=False, repr=False)  # from here on not in the CSV
     shown: tuple[str, ...] = ()  # data, the split where the study has several, and solver as the user wrote them
     chosen: str = ""  # the settings that tuning chose, for people
@@ -98,6 +100,7 @@ class Row:
     published_step: float | None = None
     gap: float | None = None  # the largest gap of a repetition, relative to its objective
     disturbed: bool = False
+    weak: bool = False  # its solver was not shown at its best
     best: bool = False  # its mean is the best one
     bold: bool = False  # not worse than the best, by several repetitions
     settled_by: str = ""  # what would settle an open verdict
@@ -142,6 +145,8 @@ def _row(study: Study, group: Group) -> Row:
         published_step=published_step,
         gap=max((gap for result in good if (gap := result.relative_gap) is not None), default=None),
         disturbed=any(result.disturbed for result in good),
+        strength=strength.told(study, group),
+        weak=bool(strength.strengths(study).get(key_of(group))),
     )
 
 
@@ -182,10 +187,13 @@ def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
     decision = found.decision
     signs = {measure.label: measure.sign for measure in study.measures}
     apart = decision.difference.times(signs[label])
+    rival = _name_of(study, group, found.rival)
+    sides = (key_of(group), group.solver.written), (_key(found.rival), rival)
+    word, why = strength.fair(study, decision.word, *sides)
     return replace(
         row,
-        verdict=decision.word,
-        rival=_name_of(study, group, found.rival),
+        verdict=word,
+        rival=rival,
         difference=_finite(apart.mean),
         difference_low=_finite(apart.low),
         difference_high=_finite(apart.high),
@@ -196,8 +204,8 @@ def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
         tier=found.tier or None,
         best=found.best,
         bold=found.bold,
-        settled_by=decision.settled_by,
-        reason=decision.reason,
+        settled_by="" if why else decision.settled_by,
+        reason=why or decision.reason,
     )
 
 
@@ -205,6 +213,11 @@ def _name_of(study: Study, beside: Group, key: object) -> str:
     """The name of the solver with this key in the same place."""
     here = (group for group in study.groups if group.place.identity == beside.place.identity)
     return next((group.solver.written for group in here if key_of(group) == key), "")
+
+
+def _key(rival: object) -> GroupKey:
+    """The key of a rival; empty without one."""
+    return rival if isinstance(rival, tuple) else ()
 
 
 def _finite(value: float) -> float | None:

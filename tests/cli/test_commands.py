@@ -36,7 +36,7 @@ from rankbench.solvers import SOLVERS
 COLUMNS = "experiment,data,split,solver,settings,metric,published,measured,sd,n,seconds,peak_mb,determinism,status"
 LATER = (  # columns that came at the end
     "users,left_out,unscored,published_on,computed,prepare,load,low,high,verdict,rival,difference,difference_low,"
-    "difference_high,margin,p,chance,first,tier"
+    "difference_high,margin,p,chance,first,tier,strength"
 )
 
 

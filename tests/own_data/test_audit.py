@@ -84,7 +84,14 @@ def in_time(stamp=lambda number: str(1_400_000_000 + 86_400 * number)):
 @pytest.mark.parametrize("stamp", [lambda n: str(10**9 + n), lambda n: f"2020-03-{n + 1:02d}", str])
 def test_a_random_split_that_tests_on_the_past_is_found_with_numbers_and_dates(tmp_path, stamp):
     one = finding(tmp_path, in_time(stamp=stamp), "time")
-    assert one.bad and "under n-per-user[n=20,least=10], 9" in one.seen and "split by time" in one.remedy
+    assert one.bad and "under per-user[test=0.2], " in one.seen and "split by time" in one.remedy
+
+
+def test_the_audit_recommends_a_split_in_time_that_has_something_to_test(tmp_path):
+    rows = (f"{u},{i},{1 + (u + i) % 5},{1_000_000 + 1000 * u + i}\n" for u in range(9) for i in range(30))
+    one = finding(tmp_path, "user,item,rating,timestamp\n" + "".join(rows), "time")
+    assert one.bad and "--split leave-last-out" in one.remedy
+    assert "--split temporal" in finding(tmp_path, in_time(), "time").remedy
 
 
 def test_rows_of_one_time_have_no_past(tmp_path):

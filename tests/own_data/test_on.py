@@ -2,6 +2,8 @@
 
 import shlex
 from dataclasses import replace
+from math import inf
+from time import monotonic
 
 import numpy as np
 import pandas
@@ -9,13 +11,16 @@ import pytest
 from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, rankbench, tiny, with_solver
 
 from rankbench import experiments
+from rankbench.api.anytime import cores
 from rankbench.api.comparing import on
 from rankbench.api.loading import load
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
+from rankbench.data.splits import SPLITS, cut
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import Conditions
+from rankbench.experiments import Budget
 from rankbench.own_data import fitting_choice
 from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
 from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
@@ -27,7 +32,7 @@ from rankbench.planning.materials import Materials
 from rankbench.report.render.answer import answer, answer_sheet, failures
 
 RNG = np.random.default_rng(0)
-FEW = ("-s", "mf[rank=2]", "--trials", "2", "--no-report", "-j", "2")
+FEW = ("-s", "mf[rank=2]", "-r", "3", "--trials", "2", "--no-report", "-j", "2", "--time", "none")
 
 
 def written(folder, name="ratings.csv", users=12, each=12, items=30, header="user,item,rating", letter=","):
@@ -52,10 +57,10 @@ def of_counts(*counts, low=1.0):
 @pytest.mark.parametrize(
     ("counts", "split"),
     [
-        ([100] * 8, "n-per-user[n=50,least=10]"),
-        ([100] * 5 + [35] * 5, "n-per-user[n=20,least=10]"),
-        ([20] * 4, "n-per-user[n=10,least=10]"),
-        ([12] * 4, "n-per-user[n=5,least=5]"),
+        ([100] * 8, "per-user[test=0.2]"),
+        ([8] * 4, "per-user[test=0.2]"),
+        ([8, 8, 7, 7], "per-user[test=0.2]"),
+        ([8, 7, 7, 7], "per-user[test=0.5]"),
         ([12, 4, 4, 3], "per-user[test=0.5]"),
         ([2, 2, 2, 1], "entries[test=0.5]"),
     ],
@@ -63,6 +68,19 @@ def of_counts(*counts, low=1.0):
 def test_the_split_of_ratings_follows_from_how_many_each_user_has(counts, split):
     found = protocol_of(of_counts(*counts), Wishes())
     assert found.split == split and found.why
+
+
+@pytest.mark.parametrize(("rows", "validation"), [(10, "per-user[test=0.2]"), (9, "per-user[test=0.4]")])
+def test_seven_tenths_of_each_users_rows_train_and_two_or_more_are_tested_and_validated(rows, validation):
+    view = Ratings.from_triples(
+        np.repeat(np.arange(4), rows), np.tile(np.arange(rows), 4), np.arange(4 * rows), 4, rows
+    )
+    protocol = protocol_of(Facts.of(view), Wishes())
+    assert protocol.validation == validation
+    outer = cut(view, SPLITS.resolve(protocol.split), 0, 0)
+    inner = cut(outer.train, SPLITS.resolve(validation), 0, 0)
+    assert (np.diff(outer.train.indptr) >= 0.7 * rows).all()
+    assert min(np.diff(outer.test.indptr).min(), np.diff(inner.test.indptr).min()) >= 2
 
 
 def test_a_scale_without_use_for_ndcg_is_measured_by_the_order_alone():
@@ -82,12 +100,13 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     pairs = Facts.of(Comparisons.from_triples(users, np.arange(40) % 5, 5 + np.arange(40) % 7))
     assert pairs.kind == "comparisons" and protocol_of(pairs, Wishes()).split == "per-user[test=0.2]"
     chosen = choose(data_named("btl"), pairs, Wishes())
-    assert [text.partition("[")[0] for text in chosen.solvers] == ["random", "global", "sgd", "altsvm"]
+    assert chosen.solvers == ("random", "global", "sgd", "altsvm", "rmc", "convex-erm", "lcr")
     clicks = Facts.of(Ratings.from_triples(users, np.tile(np.arange(10), 4), np.ones(40), 4, 20))
     assert clicks.kind == "positives" and protocol_of(clicks, Wishes()).split == "binary[C=200]"
     chosen = choose(data_named("btl"), clicks, Wishes())
-    floors = ["random", "popularity", "global"]
-    assert [text.partition("[")[0] for text in chosen.solvers] == [*floors, "bpr", "sgd", "altsvm", "ease"]
+    cheap = ("random", "popularity", "global", "bpr", "item-knn", "ease", "sgd", "altsvm")
+    assert chosen.solvers == (*cheap, "robirank[among=catalogue]", "convex-erm", "lcr")
+    assert "mf, rmc, smc, cofirank fit the values of ratings, which are alike here" in chosen.left_out
 
 
 def test_a_split_that_was_asked_for_has_the_validation_part_that_suits_it():
@@ -96,13 +115,35 @@ def test_a_split_that_was_asked_for_has_the_validation_part_that_suits_it():
     assert protocol_of(facts, Wishes(split="leave-one-out")).validation == "entries[test=0.2]"
 
 
-def test_small_data_gets_short_factors_large_data_the_usual_ones_and_features_a_solver_of_them():
-    def solvers(facts):
-        return choose(data_named("btl"), facts, Wishes()).solvers[3:]
+def test_every_solver_that_can_learn_from_the_data_takes_part_and_others_are_left_out_with_a_reason():
+    facts = of_counts(*[40] * 8)
+    bare, rich = (choose(data_named("btl"), one, Wishes()) for one in (facts, replace(facts, features=True)))
+    assert bare.solvers[:5] == ("random", "popularity", "global", "mf", "sgd") and bare.solvers[-1] == "lcr"
+    assert {"rmc", "smc", "robirank", "convex-erm", "cofirank"} < set(bare.solvers)
+    assert "bpr, item-knn, ease learn which items were rated, and not how" in bare.left_out
+    assert any("need item features (features=FILE in brackets)" in line for line in bare.left_out)
+    assert {"frsvm", "imc", "mprank", "svrank", "rankboost", "ranksvm-nuclear"} <= set(rich.solvers)
+    assert len(rich.left_out) == 1 and "lcr" in text_of(bare) and "# Left out: bpr, item-knn" in text_of(bare)
 
-    assert solvers(of_counts(*[20] * 8)) == ("mf[rank=5]", "sgd[rank=5]", "altsvm[rank=5]")
-    assert solvers(of_counts(*[40] * 8)) == ("mf", "sgd", "altsvm")
-    assert solvers(replace(of_counts(*[40] * 8), features=3)) == ("mf", "sgd", "altsvm", "frsvm")
+
+def test_solvers_whose_work_is_too_much_for_the_data_are_left_out():
+    many = of_counts(*[4000] * 8)
+    left = choose(data_named("btl"), many, Wishes()).left_out
+    assert any("list up to 63,984,000 comparisons" in line and "sgd" in line for line in left)
+    wide = replace(of_counts(*[10] * 4), kind="positives", items=6000)
+    assert "ease are quadratic in the items, 6,000 here" in choose(data_named("btl"), wide, Wishes()).left_out
+
+
+def test_solvers_that_are_asked_for_are_compared_with_the_floors_that_can_learn_from_the_data():
+    chosen = choose(data_named("btl"), of_counts(*[40] * 8), Wishes(solvers=("sgd[lam=3]", "global")))
+    assert chosen.solvers == ("random", "popularity", "global", "sgd[lam=3]") and chosen.left_out == ()
+
+
+def test_vectors_are_tried_that_are_shorter_than_the_sides_of_the_matrix():
+    def longest(*counts):
+        return choose(data_named("btl"), of_counts(*counts), Wishes()).spaces["mf"]["rank"].high
+
+    assert longest(*[20] * 8) == 3 and longest(*[200] * 100) == 25 and longest(*[200] * 400) == 32
 
 
 @pytest.mark.parametrize(("rows", "users", "draws"), [(10, 4, 200), (100, 4, 1000), (100, 50_000, 100)])
@@ -111,24 +152,24 @@ def test_the_comparisons_that_are_drawn_from_positives_are_limited(rows, users, 
     assert protocol_of(clicks, Wishes()).split == f"binary[C={draws}]"
 
 
-def test_the_time_is_divided_equally_over_all_trainings_and_trials_are_equal():
-    chosen = choose(data_named("low-rank"), of_counts(*[100] * 8), Wishes(seconds=60.0, jobs=2))
-    assert chosen.trainings == 3 * (6 + 4 * 8)
-    assert chosen.seconds == pytest.approx(60 * 2 / chosen.trainings - 0.3, rel=0.05)
+def test_trainings_end_by_patience_and_ranges_widen():
+    chosen = choose(data_named("low-rank"), of_counts(*[100] * 8), Wishes())
     experiment = experiment_of(chosen)
-    assert experiment.budget.seconds == chosen.seconds and experiment.budget.steps is None
-    assert f"divided equally over {chosen.trainings} trainings, 2 at a time," in text_of(chosen).replace("\n# ", " ")
-    assert chosen.limit == 10 + 4 * chosen.seconds
-    assert experiment.tune.trials == 8 and set(experiment.tune.space) == set(chosen.solvers)
+    assert experiment.budget == Budget(steps=100, patience=5) and experiment.repetitions == 5
+    assert (experiment.tune.trials, experiment.tune.widen, experiment.tune.draws) == (8, 4, "sobol")
+    assert set(experiment.tune.space) == set(chosen.solvers)
 
 
-def test_what_a_user_has_set_is_not_tuned_and_others_are_tuned_around_their_default():
+def test_what_a_user_has_set_is_not_tuned_and_penalties_of_sums_grow_with_the_comparisons():
     facts = of_counts(*[100] * 8)
     protocol = protocol_of(facts, Wishes())
-    assert space_of("sgd[lam=3]", facts, protocol) == {}
-    assert space_of("popularity", facts, protocol) == {}
-    low, high = (getattr(space_of("smc", facts, protocol)["lam"], end) for end in ("low", "high"))
-    assert low < 16 < high and high / low == pytest.approx(1e4)
+    assert set(space_of("sgd[lam=3]", facts, protocol)) == {"rank"}
+    assert set(space_of("smc", facts, protocol)) == {"share"} and space_of("popularity", facts, protocol) == {}
+    assert space_of("sgd", facts, protocol)["lam"].high == 32_000  # ten times 80 * 79 / 2
+    fewer = protocol_of(facts, Wishes(split="n-per-user[n=20]"))
+    assert space_of("sgd", facts, fewer)["lam"].high == 1900
+    low, high = (getattr(space_of("ranksvm-joint", facts, protocol)["C"], end) for end in ("low", "high"))
+    assert (low, high) == (0.01, 100.0)
 
 
 def test_the_file_of_a_choice_reads_as_the_experiment_that_runs(tmp_path):
@@ -149,13 +190,14 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
     written(tmp_path)
     assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 0
     shown = capsys.readouterr().out
-    assert "split: n-per-user[n=5,least=5]: 5 random ratings of each user train, the rest test" in shown
+    assert "split: per-user[test=0.2]: a fifth of each user's ratings, drawn at random, is held out" in shown
+    assert "so far, 12 of 12 trainings: " in shown
     assert "users: all 12 users are tested" in shown and "has the best NDCG@10: " in shown
     assert "| solver | chosen | NDCG@10 | 95 % | verdict | pairwise error |" in shown
     again = shlex.split(shown.rpartition("to change it: ")[2])
-    assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "--trials", "2", "-j", "2"]
+    assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "-r", "3", "--trials", "2"]
     report = ("--report", "--out", "results", "--seed=0")
-    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:-3], "-j", "2", *report) == 0
+    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:6], "-j", "2", *report) == 0
     shown = capsys.readouterr().out
     assert f"report: {tmp_path / 'results' / 'report' / 'index.html'}\n" in shown
     assert shlex.split(shown.rpartition("to change it: ")[2]) == again
@@ -170,13 +212,13 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
 def test_what_looks_wrong_in_the_data_is_noted_and_a_comparison_that_is_stopped_says_how_to_go_on(
     monkeypatch, capsys, tmp_path
 ):
-    def stopped(self, run):
+    def stopped(self, *arguments):
         raise KeyboardInterrupt
 
     path = written(tmp_path)
     path.write_text(path.read_text() + "".join(f"alone,j{item},3\n" for item in range(9)))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rankbench.api.session.Session.execute", stopped)
+    monkeypatch.setattr("rankbench.execution.run.Run.execute", stopped)
     assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 130
     told = capsys.readouterr()
     assert "note: constant users: 1 of 13 users rate all their items alike" in told.out.replace("\n", " ")
@@ -188,9 +230,9 @@ def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(mon
     monkeypatch.chdir(tmp_path)
     written(tmp_path)
     with_solver(tmp_path, "raise ValueError('no luck')")
-    assert rankbench(monkeypatch, "on", "ratings.csv", "-s", "mine.py:Mine", "--no-report", "-q") == 1
+    assert rankbench(monkeypatch, "on", "ratings.csv", "-s", "mine.py:Mine", "--no-report", "-q", "--time", "none") == 1
     told = capsys.readouterr()
-    assert "mine.py:Mine: failed: ValueError: no luck (mine.py, line" in told.err
+    assert "mine.py:Mine: failed: its only trial did not end well: failed, ValueError: no luck (mine.py" in told.err
     assert "raise ValueError('no luck')" in told.err
     assert "| global |" in told.out and "has the best NDCG@10" in told.out and "| mine.py:Mine |" in told.out
 
@@ -279,7 +321,8 @@ def test_too_little_to_tune_on_leaves_every_solver_its_own_settings(tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("user,item,rating\n" + "".join(f"{u},{i},{1 + (u + i) % 5}\n" for u in range(9) for i in range(4)))
     choice = choice_for(str(path), Wishes())
-    assert choice.trainings == 3 * len(choice.solvers) and experiment_of(choice).tune is None
+    assert not choice.is_tuned and experiment_of(choice).tune is None
+    assert experiment_of(choice).budget == Budget(steps=100)
     assert "too little is left of it to tune on" in choice.protocol.why
 
 
@@ -293,12 +336,14 @@ def test_the_users_that_a_split_leaves_out_are_counted_and_some_are_named():
 @pytest.mark.slow
 def test_a_data_frame_is_compared_on_from_python(tmp_path):
     frame = pandas.read_csv(written(tmp_path))
-    found = on(frame, solver=["mf[rank=2]"], trials=2)
-    first = next(iter(found.frame["solver"]))
+    found = on(frame, solver=["mf[rank=2]"], trials=2, repetitions=2, time=inf)
+    first = next(iter(found.frame["solver"])).removesuffix(" †")
     assert first in found.answer and found.best.partition("[")[0] == first.partition("[")[0] and found.failures == ()
     assert "[tune]" in found.experiment and "| solver |" in str(found)
-    again = on(load(frame), solver=["mf[rank=2]"], trials=2)  # split otherwise, since the rows stand in another order
-    assert set(again.frame["solver"]) == set(found.frame["solver"]) and again.failures == ()
+    again = on(
+        load(frame), solver=["mf[rank=2]"], trials=2, repetitions=2, time=inf
+    )  # split otherwise, since the rows stand in another order
+    assert len(again.frame) == len(found.frame) and again.failures == () and found.missing == ""
     assert "<th>verdict</th>" in found._repr_html_() and f"<p>{found.answer}.</p>" in found._repr_html_()
 
 
@@ -320,18 +365,25 @@ def test_a_comparison_from_python_has_the_time_limit_the_seed_and_the_jobs_that_
     path = str(written(tmp_path))
     monkeypatch.setattr(Session, "prepared", prepared)
     with pytest.raises(Asked) as asked:
-        on(path, solver=["popularity"], time=100.0, seed=7, jobs=2)
-    limit = choice_for(path, Wishes(solvers=("popularity",), seconds=100.0, jobs=2)).limit
-    assert asked.value.args == (7, Conditions(2, Caps(limit), frozenset({"failed"}))) and 10 < limit < 100
+        on(path, solver=["popularity"], time=100.0, seed=7, jobs=2, timeout=50.0)
+    seed, conditions = asked.value.args
+    assert seed == 7 and 90 < conditions.deadline - monotonic() < 100
+    assert replace(conditions, deadline=None) == Conditions(2, Caps(50.0), frozenset({"failed"}))
+    with pytest.raises(Asked) as asked:
+        on(path, solver=["popularity"], time=inf)
+    assert asked.value.args[1].deadline is None and asked.value.args[1].jobs == cores()
+    with pytest.raises(Asked) as asked:
+        on(path, solver=["popularity"])
+    assert 50 < asked.value.args[1].deadline - monotonic() < 60
 
 
 @pytest.mark.slow
 def test_results_of_a_folder_are_kept_and_reused(tmp_path):
     path, out = written(tmp_path), tmp_path / "out"
-    asked = {"solver": "popularity", "out": out}
+    asked = {"solver": "popularity", "out": out, "repetitions": 2, "time": inf}
     first = on(str(path), **asked)
     files = sorted(file.name for file in out.glob("on-ratings/cells/*.json"))
-    assert len(files) == 3 * ((8 + 1) + 2) and repr(on(path, **asked)) == repr(first)
+    assert len(files) >= 2 * ((8 + 1) + 2 * 2) and repr(on(path, **asked)) == repr(first)
     assert sorted(file.name for file in out.glob("on-ratings/cells/*.json")) == files
     on(pandas.read_csv(path), **asked)
     (kept,) = out.glob("frame-*.csv")
@@ -359,7 +411,7 @@ def test_a_validation_part_that_cannot_be_cut_leaves_nothing_to_tune_on(tmp_path
     path = tmp_path / "few.csv"
     path.write_text("user,item,rating\n" + "".join(f"1,{item},{1 + item % 2}\n" for item in range(5)))
     choice = choice_for(str(path), Wishes(split="n-per-user[n=1,least=2]"))
-    assert not any(choice.spaces.values()) and choice.trainings == 3 * len(choice.solvers)
+    assert not choice.is_tuned
 
 
 @pytest.mark.parametrize("header", ["user,better,worse", "user,item"])
@@ -398,6 +450,18 @@ def test_the_answer_names_the_best_and_what_the_users_tell(tmp_path):
     assert answer(studied(tmp_path)) == f"{said}; on this split it is better than all others"
     lines = answer_sheet(studied(tmp_path / "two")).lines
     assert [(line[0], line[4]) for line in lines] == [("global[lam=10]", "best"), ("sgd[rank=2]", "worse, p < 0.001")]
+
+
+@pytest.mark.parametrize(("gap", "near"), [(0.004, True), (0.02, False)])
+def test_a_floor_that_is_within_the_margin_of_the_best_is_named(tmp_path, gap, near):
+    run = prepared(tmp_path, tiny(repetitions=2))
+    run.open()
+    for cell in run.plan.cells:
+        value = 0.8 if cell.solver.name == "sgd" else 0.8 + gap
+        run.keep(made_up(cell, value), around(cell, value))
+    said = answer(run.study())
+    assert said.startswith("sgd[rank=2] has the best pairwise error")
+    assert ("global[lam=10], which knows nothing of single users, is within the margin of 0.004" in said) == near
 
 
 def test_without_a_result_the_answer_says_so(tmp_path):
@@ -460,3 +524,5 @@ def test_clicks_are_tested_on_splits_by_time_by_metrics_over_the_catalogue(tmp_p
     choice = choice_for(str(path), Wishes(split=split))
     assert choice.protocol.split == split
     assert all("candidates=catalogue" in name for name in choice.protocol.metrics)
+    assert choice.solvers == ("random", "popularity", "bpr", "item-knn", "ease", "robirank[among=catalogue]")
+    assert any("which only --split binary draws here" in line and "sgd" in line for line in choice.left_out)

@@ -24,7 +24,8 @@ from rankbench.experiments.spaces import Range, Tune
 from rankbench.metrics import metric
 from rankbench.planning.materials import Materials
 from rankbench.planning.plan import plan
-from rankbench.planning.tuning import alone, best, settled
+from rankbench.planning.tuning import alone, settled
+from rankbench.planning.widening import best_place
 from rankbench.records.cells import Cell, Measure, Place, Selection
 from rankbench.records.codec import decode, encode
 
@@ -272,15 +273,15 @@ def results(measure, *values, **changes):
 
 @pytest.mark.parametrize(("measure", "index"), [(NDCG, 1), (ERROR, 2)])
 def test_the_best_trial_is_the_first_of_the_best(measure, index):
-    assert best(results(measure, 0.2, 0.9, 0.1, 0.9, 0.1), measure) == index
+    assert best_place(results(measure, 0.2, 0.9, 0.1, 0.9, 0.1)) == index
 
 
 @pytest.mark.parametrize("status", ["diverged", "failed", "timeout", "memory"])
 def test_a_trial_that_did_not_end_well_or_has_no_value_cannot_win(status):
     (broken,) = results(NDCG, 2.0, status=status)
-    assert best([broken, *results(NDCG, float("nan"), 0.1, 0.3)], NDCG) == 3
-    assert best([broken, *results(NDCG, float("nan"))], NDCG) is None
-    assert best([], NDCG) is None
+    assert best_place([broken, *results(NDCG, float("nan"), 0.1, 0.3)]) == 3
+    assert best_place([broken, *results(NDCG, float("nan"))]) is None
+    assert best_place([]) is None
 
 
 def test_the_cell_runs_with_the_settings_of_the_best_stored_trial(done):

@@ -43,6 +43,12 @@ class Binary:
         seen = liked.where(~held_out)
         return Split(self._comparisons(seen, rng), liked.where(held_out), seen)
 
+    def whole(self, view: View, rng: np.random.Generator) -> tuple[Comparisons, Ratings]:
+        """Comparisons drawn from all items of each user, with nothing held out, and these items."""
+        ratings = only_ratings(view)
+        seen = replace(ratings, values=np.ones(len(ratings)), folds=None)
+        return self._comparisons(seen, rng), seen
+
     def _comparisons(self, seen: Ratings, rng: np.random.Generator) -> Comparisons:
         """C comparisons for each user who has rated some items in training, but not all."""
         counts = np.diff(seen.indptr)

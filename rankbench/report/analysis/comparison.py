@@ -9,6 +9,7 @@ from rankbench.core.errors import UserError
 from rankbench.records.cells import DataSplit, Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import by_place, key_of, limits_of, samples, scope_of
+from rankbench.report.analysis.strength import fair
 from rankbench.report.render.tables import Sheet, csv_text
 from rankbench.report.study import mean_seconds
 from rankbench.statistics import Sample
@@ -181,14 +182,15 @@ def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]]
     for ((one, first, own), (other, second, other_own)), decision in zip(pairs, found, strict=True):
         wins, ties, losses = _counted(own, other_own, measure.sign)
         apart = decision.difference.times(measure.sign)
+        word, why = fair(study, decision.word, (key_of(other), second), (key_of(one), first))
         seconds = [mean_seconds(group) for group in (one, other)]
         machines = {result.machine.fingerprint for group in (one, other) for result in group.good}
         speed = seconds[0] / seconds[1] if seconds[0] and seconds[1] and len(machines) == 1 else None
         yield Comparison(
             study.name, one.place, first, second, measure.label, own.mean(), other_own.mean(),
-            apart.mean, apart.low, apart.high, decision.p, decision.word, decision.margin, decision.chance,
+            apart.mean, apart.low, apart.high, decision.p, word, decision.margin, decision.chance,
             decision.chance_low, decision.chance_high, wins, ties, losses, apart.users, apart.repetitions,
-            scope_of((one, other)), decision.settled_by, decision.reason, speed,
+            scope_of((one, other)), "" if why else decision.settled_by, why or decision.reason, speed,
         )  # fmt: skip
 
 

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rankbench.core.texts import safe
+from rankbench.experiments.usual_spaces import FLOORS
 from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import evidence
+from rankbench.report.analysis.strength import MARK
 from rankbench.report.render.labels import metric_labels
 from rankbench.report.render.tables import Sheet, interval_text
 from rankbench.report.rows import Row, rows
@@ -27,7 +29,7 @@ class Standing:
         """The verdict in words."""
         row = self.row
         if row.measured is None:
-            return row.status if row.status != "ok" else "no value"
+            return {"ok": "no value", "pending": "not finished"}.get(row.status, row.status)
         if row.best and row.verdict == BETTER:
             return "best"
         word = f"equal within {row.margin:.2g}" if row.verdict == EQUAL else row.verdict
@@ -69,7 +71,20 @@ def answer(study: Study) -> str:
     said = f"{name_of(best)} has the best {label}: {value}"
     if len(lines) == 1:
         return f"{said}; there is no other solver to compare it with"
-    return "; ".join([said, *_against(study, lines[1:])])
+    return "; ".join([said, *_against(study, lines[1:]), *_floor(lines)])
+
+
+def _floor(lines: list[Standing]) -> Iterator[str]:
+    """That a solver which knows nothing of single users is about as good as the best, which is then the simpler one."""
+    best = lines[0].row.measured
+    if best is None or lines[0].group.solver.name in FLOORS:
+        return
+    for line in lines[1:]:
+        row = line.row
+        near = row.measured is not None and row.margin is not None and abs(best - row.measured) <= row.margin
+        if near and line.group.solver.name in FLOORS:
+            yield f"{name_of(line)}, which knows nothing of single users, is within the margin of {row.margin:.2g}"
+            return
 
 
 def _against(study: Study, others: list[Standing]) -> Iterator[str]:
@@ -120,7 +135,7 @@ def name_of(line: Standing) -> str:
 
 def _cells(line: Standing, others: list[Measure], timed: bool) -> Iterator[str]:
     row = line.row
-    yield name_of(line)
+    yield name_of(line) + (f" {MARK}" if row.weak else "")
     yield row.chosen.replace("nothing to tune", "")
     yield "" if row.measured is None else f"{row.measured:.4f}"
     yield "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"

@@ -16,6 +16,7 @@ from rankbench.report.analysis.published import (
     LOOKALIKE,
     remarks,
 )
+from rankbench.report.analysis.strength import MARK, weaknesses
 from rankbench.report.render.labels import metric_labels, place_headings, place_text
 from rankbench.report.rows import COLUMNS, Pace, Row, rows
 from rankbench.report.study import (
@@ -74,7 +75,8 @@ def notes(study: Study) -> list[str]:
     if tune := study.experiment.tune:
         labels = [measure.label for measure in study.measures]
         lines.append(f"Tuned equally: {described_tuning(tune, labels)}.{_patience(study)}")
-    return [*lines, *_lookalikes(study), *verdict_notes(study), *timing_notes(study), *study.notes]
+    return [*lines, *_lookalikes(study), *verdict_notes(study), *strength_notes(study), *timing_notes(study),
+            *study.notes]  # fmt: skip
 
 
 def failures(study: Study) -> list[str]:
@@ -108,6 +110,13 @@ def timing_notes(study: Study) -> list[str]:
         f"{DISTURBED} Timed while other processes used more than a quarter of a core on average: "
         "--rerun disturbed runs these cells again."
     ]
+
+
+def strength_notes(study: Study) -> list[str]:
+    """Which solvers were not shown at their best, and that nothing is called better than them for it."""
+    found = weaknesses(study)
+    rule = "No solver is called better than one that was not shown at its best: such a verdict is open."
+    return [*(f"{line}." for line in found), *([rule] if found else [])]
 
 
 def verdict_notes(study: Study) -> list[str]:
@@ -281,9 +290,9 @@ def _line(
 
 
 def _promise(row: Row) -> str:
-    """A note to append to the name of a solver if its results are not exact."""
+    """What is appended to the name of a solver if its results are not exact, or it was not shown at its best."""
     told = {Determinism.RACY.value: " (racy)", Determinism.FIXED_THREADS.value: " (exact for a number of threads)"}
-    return told.get(row.determinism, "")
+    return told.get(row.determinism, "") + (f" {MARK}" if row.weak else "")
 
 
 def measured_text(row: Row) -> str:

@@ -1,0 +1,97 @@
+"""Comparisons part by part: cheap solvers first, verdicts on the way, and an end when the time is up."""
+
+from dataclasses import replace
+from time import monotonic
+
+import pytest
+from helpers import prepared, tuned
+
+from rankbench.api.anytime import Part, finished, parts, usual_seconds
+from rankbench.api.session import Listening, Session
+from rankbench.execution.run import Run, TimeIsUp
+from rankbench.experiments import Budget
+from rankbench.experiments.spaces import Range, Tune
+from rankbench.records.cells import Selection
+from rankbench.records.store import ResultsFolder
+from rankbench.report.render.answer import answer_sheet
+
+FLOORS = ("random", "popularity", "global")
+
+
+class Told(Listening):
+    """Keeps what is said."""
+
+    def say(self, line):
+        LINES.append(line)
+
+
+LINES = []
+
+
+def started(out, deadline=None, solvers=("random", "sgd"), **changes):
+    """A prepared run of a small comparison with its session, which has a deadline on the clock."""
+    tune = Tune({"random": {}, "sgd": {"lam": Range(1.0, 100.0, "log")}}, trials=2, metric="ndcg@5")
+    experiment = tuned(tune, solvers=solvers, repetitions=2, budget=Budget(steps=2), **changes)
+    run = prepared(out, experiment, Selection(), deadline=deadline)
+    return Session(ResultsFolder(out, str), Selection(), run.conditions, display=Told()), run
+
+
+def test_the_first_repetition_of_cheap_solvers_is_first_and_dear_solvers_are_last():
+    found = parts(("random", "mf", "sgd", "robirank", "lcr", "mine.py:Mine"), 3)
+    cheap = ("random", "mf", "sgd", "mine.py:Mine")
+    assert found[:4] == [Part(0, ("random", "mf")), Part(0, ("sgd", "mine.py:Mine")), Part(1, cheap), Part(2, cheap)]
+    assert found[4:] == [Part(number, (dear,)) for dear in ("robirank", "lcr") for number in range(3)]
+    assert parts(("random",), 1) == [Part(0, ("random",))]
+
+
+@pytest.mark.parametrize(("rows", "seconds"), [(100, 60), (20_000, 60), (40_000, 120), (10**9, 1800)])
+def test_the_time_grows_with_the_rows_within_limits(rows, seconds):
+    assert usual_seconds(rows) == pytest.approx(seconds)
+
+
+@pytest.mark.slow
+def test_every_part_is_run_and_the_verdict_so_far_is_said_after_each(tmp_path):
+    LINES.clear()
+    session, run = started(tmp_path)
+    found = finished(session, run)
+    assert found.missing == "" and all(entry.good for entry in found.study.entries)
+    assert [line.partition(":")[0] for line in LINES] == [
+        "so far, 1 of 4 trainings", "so far, 2 of 4 trainings", "so far, 4 of 4 trainings",
+    ]  # fmt: skip
+    assert all("has the best" in line for line in LINES)
+    LINES.clear()
+    again = finished(*started(tmp_path))
+    assert LINES == [] and again.missing == "" and len(again.study.results) == 4
+
+
+@pytest.mark.slow
+def test_at_the_deadline_the_run_ends_and_a_later_one_goes_on(tmp_path, monkeypatch):
+    session, run = started(tmp_path, deadline=monotonic() + 600)
+    execute = Run.execute
+
+    def late(self, tell, wanted):
+        execute(self, tell, wanted)
+        self.conditions = replace(self.conditions, deadline=monotonic() - 1)
+
+    monkeypatch.setattr(Run, "execute", late)
+    found = finished(session, run)
+    monkeypatch.undo()
+    assert [entry.status for entry in found.study.entries] == ["ok", "pending", "pending", "pending"]
+    assert found.missing.startswith("not finished in the time: ") and "sgd (2 of 2 repetitions)" in found.missing
+    assert "random (1 of 2 repetitions)" in found.missing and "--time none, or a longer one, goes on" in found.missing
+    assert [line[4] for line in answer_sheet(found.study).lines] == ["", "not finished"]
+    assert finished(*started(tmp_path)).missing == ""
+
+
+@pytest.mark.slow
+def test_a_cell_that_is_under_way_at_the_deadline_is_given_up_and_leaves_no_result(tmp_path):
+    run = started(tmp_path, solvers=("sgd",))[1]
+    run.open()
+    begun = monotonic()
+    slow = replace(run.plan, trials=(), searches=(), planned=tuple(
+        replace(cell, budget=Budget(steps=10**6), solver=trial.solver)
+        for cell, trial in zip(run.plan.planned, run.plan.trials, strict=False)))  # fmt: skip
+    endless = Run(slow, run.store, replace(run.conditions, deadline=begun + 2))
+    with pytest.raises(TimeIsUp):
+        endless.execute()
+    assert monotonic() - begun < 60 and endless.study().results == ()
