@@ -93,7 +93,8 @@ class Cluster:
     def close(self) -> None:
         """Tell workers to end what they still run for this driver, and leave the cluster."""
         with suppress(Exception):
-            Event(self._stop, client=self._client).set()
+            if self._contact.workers(at_most=0.0) is not None:  # else setting the event would wait for the scheduler
+                Event(self._stop, client=self._client).set()
         with suppress(Exception):
             self._client.close(timeout=CONNECT)
 
@@ -363,7 +364,7 @@ class Cluster:
                     raise Gone
             answer: Ended | Refusal = future.result()
             return answer
-        except (Gone, Interrupted):
+        except (Gone, Interrupted, Unfinished):
             raise
         except (*_AWAY, KilledWorker):
             raise Gone from None

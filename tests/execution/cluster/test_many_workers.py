@@ -200,6 +200,16 @@ def test_a_cell_that_was_killed_on_its_worker_is_handed_out_again(driver, task):
     assert found.run(task, Caps(), threading.Event())[0] == ended_early("lost", reason)
 
 
+def test_a_cell_under_way_does_not_fail_when_its_scheduler_stays_away(driver, task, unreachable):
+    client = Client(Answer(status="pending"))
+    found, _ = driver(client, scheduler=0.0)
+    unreachable(client)
+    client.status = "running"
+    with pytest.raises(Unfinished):
+        found._answer(HERE, Order(task.cell, Caps(), {}, "stop"), threading.Event())
+    found.close()
+
+
 def test_what_breaks_the_order_itself_is_the_failure_of_its_cell(driver, task):
     found = answered(driver, task, threading.Event(), Answer(error=TypeError("cannot be sent")))
     assert found == ended_early("failed", "TypeError: cannot be sent")
