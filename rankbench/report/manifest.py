@@ -13,6 +13,7 @@ from pathlib import Path
 from rankbench.checks.findings import Finding, failed, not_applicable
 from rankbench.core import regular
 from rankbench.core.errors import MAKE_ROOM, writing_to
+from rankbench.core.leftovers import remove_left_behind
 from rankbench.records.archive import sha256_of
 from rankbench.records.plans import Plan
 from rankbench.records.store import Store, file_name, file_of_cell, name_of_plan, write_text
@@ -52,6 +53,7 @@ def _write(store: Store, plan: Plan) -> None:
     with store.plan_alone(plan), writing_to(store.folder, MAKE_ROOM):
         path = path_of(store.folder, plan)
         path.parent.mkdir(exist_ok=True)
+        remove_left_behind(path.parent, "*~.partial")
         write_text(path, "".join(f"{digest}  {name}\n" for name, digest in sorted(_digests(store, plan).items())))
 
 

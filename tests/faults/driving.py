@@ -124,10 +124,10 @@ class Place:
         return {path.name: path.read_bytes() for path in sorted(self.out.glob("*/cells/*.npz"))}
 
     def leftovers(self) -> list[Path]:
-        """What no run should leave: everything that is not a result or a plan."""
-        kept = {"cells", "plans"}
+        """What no run should leave: everything that is not a result, a plan or a manifest."""
+        kept = {"cells", "plans", "manifests"}
         inside = [path for path in self.out.glob("*/*") if path.name not in kept]
-        others = [path for path in self.out.glob("*/*/*") if path.suffix not in {".json", ".npz"}]
+        others = [path for path in self.out.glob("*/*/*") if path.suffix not in {".json", ".npz", ".sha256"}]
         return sorted([*inside, *others, *self.temporary.iterdir()])
 
     def processes(self) -> list[int]:

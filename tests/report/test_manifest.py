@@ -9,6 +9,7 @@ import pytest
 from helpers import TINY, around, made_up, silent, store_in, tiny
 
 from rankbench.api.session import Listening, Session
+from rankbench.core.leftovers import partial_of
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder, values_of
 from rankbench.report import manifest
@@ -130,6 +131,13 @@ def test_a_run_that_is_stopped_lists_what_it_has(tmp_path):
         session.run(tiny(repetitions=1))
     store = store_in(tmp_path)
     assert len(list(store.files())) == 1 and said(tmp_path) == []
+
+
+def test_what_a_killed_run_left_of_one_is_removed(out):
+    left = partial_of(out / "tiny" / "manifests" / "quick-0.sha256")
+    left.write_text("")
+    made_up_in(out)
+    assert not left.exists() and said(out) == []
 
 
 def test_the_page_names_its_sha256(out):
