@@ -129,12 +129,7 @@ def table(
     Example: rankbench table peers-ratings --what trials
     """
     from rankbench.report.analysis.asked import asked_tables
-    from rankbench.report.analysis.by_trials import by_trials_sheet, standings
-    from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
-    from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
-    from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of, shares_to_csv
-    from rankbench.report.render.tables import definitions, sheet, to_csv, to_latex
-    from rankbench.report.rows import rows
+    from rankbench.report.analysis.variance import shares_of
 
     if what not in PARTS:
         raise unknown("part of a table", what, PARTS)
@@ -150,6 +145,18 @@ def table(
         raise UserError(problem, remedy="run it with -r 2 or more")
     if what == "costs":
         return _print_costs(asked_tables(found), found, as_csv, as_latex)
+    return _print_part(found, what, as_csv, as_latex)
+
+
+def _print_part(found: "Study", what: str, as_csv: bool, as_latex: bool) -> None:
+    """Print one of the tables that every experiment has."""
+    from rankbench.report.analysis.by_trials import by_trials_sheet, standings
+    from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
+    from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
+    from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of, shares_to_csv
+    from rankbench.report.render.tables import definitions, sheet, to_csv, to_latex
+    from rankbench.report.rows import rows
+
     if as_csv:
         writers = {
             "results": lambda: to_csv(rows(found)),

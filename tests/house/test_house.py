@@ -221,6 +221,7 @@ def test_a_store_has_one_maker_and_so_has_a_folder_of_results():
         "api/experiments.py",
         "api/session.py",
         "cli/opening.py",
+        "report/study.py",
         "verification/verify.py",
     ]
 

@@ -57,13 +57,14 @@ COLUMNS = tuple(
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The samples of a solver's group in one run, and what the repetitions of this run draw anew."""
+    """The sample of a solver by one metric in one run, and what the repetitions of this run draw anew."""
 
     sources: Sources
-    samples: Mapping[str, Sample]
+    sample: Sample
 
 
 Key = tuple[tuple[str, str], GroupKey]
+Drawn = Mapping[tuple[Key, str], _Drawn]  # by the solver in its place, and the metric
 
 
 @cached_by_study
@@ -104,10 +105,12 @@ def shares_to_csv(found: Iterable[SourceShare]) -> str:
     return csv_text(COLUMNS, (one.record.values() for one in found))
 
 
-def _groups(run: Study) -> dict[Key, _Drawn]:
+def _groups(run: Study) -> Drawn:
     """The samples of each group of a run."""
     return {
-        (group.place.identity, key_of(group)): _Drawn(_sources(run, group), samples(run, group)) for group in run.groups
+        ((group.place.identity, key_of(group)), label): _Drawn(_sources(run, group), sample)
+        for group in run.groups
+        for label, sample in samples(run, group).items()
     }
 
 
@@ -122,17 +125,16 @@ def _sources(run: Study, group: Group) -> Sources:
     return frozenset(SOURCES) - fixed
 
 
-def _mean(run: Mapping[Key, _Drawn], key: Key, label: str) -> Redrawn | None:
+def _mean(run: Drawn, key: Key, label: str) -> Redrawn | None:
     """The table of a solver's means in a run; None where it has none."""
-    own = run.get(key)
-    sample = own.samples.get(label) if own else None
-    return Redrawn(own.sources, table_of(sample.values, sample.weights)[0]) if own and sample else None
+    own = run.get((key, label))
+    return Redrawn(own.sources, table_of(own.sample.values, own.sample.weights)[0]) if own else None
 
 
-def _difference(run: Mapping[Key, _Drawn], key: Key, rival: Key, label: str) -> Redrawn | None:
+def _difference(run: Drawn, key: Key, rival: Key, label: str) -> Redrawn | None:
     """The table of a solver's differences from its rival, on the repetitions and users that both have."""
-    two = [run[each] for each in (key, rival) if each in run]
-    known = [one.samples[label] for one in two if label in one.samples]
+    two = [run[each, label] for each in (key, rival) if (each, label) in run]
+    known = [one.sample for one in two]
     shared = tuple(number for number in known[0].repetitions if number in known[-1].repetitions) if known else ()
     if len(known) < 2 or not shared or known[0].values.shape[1] != known[1].values.shape[1]:
         return None
