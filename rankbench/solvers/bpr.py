@@ -67,10 +67,7 @@ class BPR:
         per_user = np.diff(indptr)
         if len(positives):
             check_rank("BPR", self.rank, train.n_users, train.n_items)
-        users, items = start(rng, per_user, self.rank), start(rng, np.ones(train.n_items, int), self.rank)
-        users[(per_user == 0) & (np.diff(train.indptr) > 0)] = 0
-        if self.biases:
-            users, items = _with_column(users, self.rank, 1.0), _with_column(items, self.rank, 0.0)
+        users, items = self._start(train, per_user, rng)
         trained, width = Trained.start(users, items, self.precision), self.rank + self.biases
         model = Factors(users[:, :width], items[:, :width])
         kept = _drawn(indptr, positives, train.n_items, rng, threads)
@@ -112,6 +109,14 @@ class BPR:
             updates += len(positives)
             trained.update_model()
             yield Step(model, objective)
+
+    def _start(self, train: Ratings, per_user: Ints, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Random vectors, and zeros for users without a positive; with biases a column of ones, and one of zeros."""
+        users, items = start(rng, per_user, self.rank), start(rng, np.ones(train.n_items, int), self.rank)
+        users[(per_user == 0) & (np.diff(train.indptr) > 0)] = 0
+        if self.biases:
+            return _with_column(users, self.rank, 1.0), _with_column(items, self.rank, 0.0)
+        return users, items
 
 
 def positives_of(train: Ratings, least: float | None) -> tuple[Int64s, Int32s]:
