@@ -365,12 +365,12 @@ def test_few_passes_at_a_small_lam_do_not_run_off(loss, schedule, halves):
     assert max(objectives[21:]) < 2 * max(objectives[:5])
 
 
-def contradictions(users: int, items: int, n: int) -> Comparisons:
-    """Random comparisons, each with its contrary: zeros are the best vectors."""
+def contradictions(users: int, items: int, n: int, contrary: int) -> Comparisons:
+    """Random comparisons, so many with their contrary: if all have theirs, zeros are the best vectors."""
     rng = np.random.default_rng(0)
     of, one = rng.integers(users, size=n), rng.integers(items, size=n)
     other = (one + 1 + rng.integers(items - 1, size=n)) % items
-    both = [np.concatenate(pair) for pair in ((of, of), (one, other), (other, one))]
+    both = [np.concatenate(pair) for pair in ((of, of[:contrary]), (one, other[:contrary]), (other, one[:contrary]))]
     return Comparisons.from_triples(*both, users, items)
 
 
@@ -382,9 +382,16 @@ def test_one_pass_at_a_small_lam_leaves_nothing_worse_than_zeros(loss, schedule,
     """Such halves stayed at two to five times the objective of zeros."""
     if partitions > 1 and schedule in altsvm._RACES:
         pytest.skip("in parts these schedules are not run")
-    train = contradictions(10, 8, 220)
+    train = contradictions(10, 8, 220, 220)
     solver = AltSVM(rank=3, lam=lam, loss=loss, schedule=schedule, groups=2, partitions=partitions)
     objectives = np.array([step.objective() for step in run(solver, train, 61)])
+    assert max(objectives[21:]) <= 1.02 * len(train)
+
+
+def test_once_vectors_were_worse_than_zeros_both_sides_are_looked_at_in_every_round():
+    """Items' vectors that are nearly zeros make the users' too long."""
+    train = contradictions(50, 30, 2000, 1000)
+    objectives = [step.objective() for step in run(AltSVM(rank=3, lam=0.001), train, 61)]
     assert max(objectives[21:]) <= 1.02 * len(train)
 
 

@@ -1,6 +1,7 @@
 """RankSVMs, jointly, separately and with a shared part, against scikit-learn's LinearSVC on listed differences."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,15 @@ def test_training_ends_at_the_gap_that_the_page_promises(kind, C, of_pages):
     """At a large C the last digits of the objective no longer show that it falls, while the gap is still 1e-6 of it."""
     step = last(kind(C=C), of_pages[kind])
     assert step.gap() <= 1e-12 * step.objective()
+
+
+def test_a_step_that_leaves_the_objective_level_is_taken_if_the_gap_halves(monkeypatch, of_pages):
+    monkeypatch.setattr(newton, "sufficient", lambda change, *rest: change < -1.0)
+    monkeypatch.setattr(newton, "_ROUNDING", np.inf)  # every step that gains less counts as level
+    steps = list(RankSVMVar().steps(of_pages[RankSVMVar], np.random.default_rng(0)))
+    level = [(a.gap(), b.gap()) for a, b in pairwise(steps) if b.objective() > a.objective() - 1]
+    assert level and all(after <= before / 2 for before, after in level)
+    assert steps[-1].gap() <= 1e-12 * steps[-1].objective()
 
 
 @pytest.mark.parametrize("solver", [RankSVMJoint(C=2.0), RankSVMSeparate(C=2.0), RankSVMVar(C=2.0, shared=0.3)])
