@@ -388,10 +388,11 @@ def test_one_pass_at_a_small_lam_leaves_nothing_worse_than_zeros(loss, schedule,
     assert max(objectives[21:]) <= 1.02 * len(train)
 
 
-def test_once_vectors_were_worse_than_zeros_both_sides_are_looked_at_in_every_round():
+@each_loss
+def test_once_vectors_were_worse_than_zeros_both_sides_are_looked_at_in_every_round(loss):
     """Items' vectors that are nearly zeros make the users' too long."""
     train = contradictions(50, 30, 2000, 1000)
-    objectives = [step.objective() for step in run(AltSVM(rank=3, lam=0.001), train, 61)]
+    objectives = [step.objective() for step in run(AltSVM(rank=3, lam=0.1, loss=loss), train, 61)]
     assert max(objectives[21:]) <= 1.02 * len(train)
 
 
