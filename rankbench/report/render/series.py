@@ -158,7 +158,8 @@ def _spread(question: _Question, panels: Iterable[Panel]) -> str:
     most = max(len(group.good) for group in question.good)
     if not question.over_users:
         return f"smallest to largest of {most} repetitions"
-    alone = all(len(members) == 1 for members in by_place(question.good).values())
+    verdicts = [verdict_of(question.study, group, question.label) for group in question.good]
+    alone = all(one.alone for one in verdicts if one is not None)
     line = " (dashed line)" if any(panel.best is not None for panel in panels) else ""
     return _INTERVAL if alone else f"{_DIFFERENCE}{line}"
 
