@@ -232,7 +232,9 @@ cdef int _improve_row(
             break
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
         for a in range(rank):
-            memory.image[a] = 0.0 if isinf(penalties[a]) else memory.image[a] + scale * penalties[a] * memory.direction[a]
+            memory.image[a] += scale * penalties[a] * memory.direction[a]
+            if isinf(penalties[a]):
+                memory.image[a] = 0.0  # such a coordinate is held
         length = squared / dot_any(memory.direction, memory.image, rank)
         for a in range(rank):
             out[a] += length * memory.direction[a]

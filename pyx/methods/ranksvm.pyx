@@ -327,9 +327,9 @@ cdef void _conjugate_gradients(
 cdef double _line_search(const Problem *problem, double objective, double squared, Memory *memory) noexcept nogil:
     """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough; 0 if none does.
 
-    Or that leaves it level and halves the gap, so the squared gradient: where C is large, the gap is still far from zero
-    when the last digits of the objective no longer show that it falls. Trials need no features otherwise: the scores move
-    along a line, and the size of the weights is a parabola.
+    Or that leaves it level and halves the gap, so the squared gradient: where C is large, the gap is still far from
+    zero when the last digits of the objective no longer show that it falls. Trials need no features otherwise: the
+    scores move along a line, and the size of the weights is a parabola.
     """
     cdef Memory own = memory[0]
     cdef Py_ssize_t _halving, i, padded = problem.padded
