@@ -49,7 +49,10 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
     values, weights = _stacked([known[name].only(shared) for name in whole])
     found = ranked(values, better, margin, weights, limits) if whole else None
     decisions = dict(zip(whole, found.decisions, strict=True)) if found else {}
-    first = dict(zip(whole, found.first, strict=True)) if found else {}
+    compared = found is not None and len(whole) > min(
+        1, len(known) - 1
+    )  # one beside others that lack a repetition is not
+    first = dict(zip(whole, found.first, strict=True)) if found and compared else {}
     tiers = {whole[place]: number for number, tier in enumerate(found.tiers if found else (), 1) for place in tier}
     return {
         name: Verdict(
