@@ -35,6 +35,11 @@ cdef enum:
     _FEW = 24  # up to this rank a loop over the triangle is faster than a call
     _TOGETHER = 4  # entries whose vectors are added at once, so that the sum is read and written once for them
 
+cdef struct Penalties:
+    # Those of the coordinates of a row, each n^power times as large for a row of n entries.
+    const double *each
+    double power
+
 cdef struct Memory:
     # Scratch memory of one thread.
     double *matrix  # rank x rank, the system of a ridge regression: its upper triangle
@@ -55,8 +60,8 @@ def ridge(
 ) -> int:
     """Give each row its minimiser of sum (value - out . vector)^2 + n^power sum penalty_a out_a^2, in place.
 
-    n is the row's number of entries. Returns the first row whose system was not solved in finite numbers, or -1. A row of n entries costs
-    n k^2 + k^3/3 flops at rank k.
+    n is the row's number of entries. Returns the first row whose system was not solved in finite numbers, or -1. A
+    row costs n k^2 + k^3/3 flops at rank k.
     """
     threads = team(threads)
     agree("rows of out", out.shape[0], rows.view.n)
@@ -68,11 +73,14 @@ def ridge(
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, rank)
     cdef Scratch scratch = Scratch(arena.used, threads)
+    cdef Penalties own = Penalties(NULL, power)
+    if rank > 0:
+        own.each = &penalties[0]
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, rank)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], power, memory, &out[row, 0])
+            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, own, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -96,11 +104,14 @@ def improve_ridge(
     cdef Arena arena = Arena(NULL, 0)
     cdef Iterate memory = _lay_out_iterate(&arena, rank, iterations)
     cdef Scratch scratch = Scratch(arena.used, threads)
+    cdef Penalties own = Penalties(NULL, power)
+    if rank > 0:
+        own.each = &penalties[0]
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out_iterate(&arena, rank, iterations)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, &penalties[0], power, memory, &out[row, 0])
+            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, own, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -137,8 +148,8 @@ cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
 
 
 cdef int _ridge_row(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, const double *penalties, double power,
-    Memory memory, double *out,
+    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, Penalties penalties, Memory memory,
+    double *out,
 ) noexcept nogil:
     """out = (sum v v^T + n^power penalties)^-1 sum y v, zero for a row without entries; returns whether that failed.
 
@@ -147,10 +158,10 @@ cdef int _ridge_row(
     """
     cdef int64_t block = rows.indptr[row], end = rows.indptr[row + 1], size
     cdef double *matrix = memory.matrix
-    cdef double scale = pow(<double> (end - block), power)
+    cdef double scale = pow(<double> (end - block), penalties.power)
     cdef Py_ssize_t a
     if block == end:
-        _set_free(out, penalties, rank)
+        _set_free(out, penalties.each, rank)
         return 0
     for a in range(rank):
         memory.right[a] = 0.0
@@ -165,10 +176,10 @@ cdef int _ridge_row(
             add_gram(memory.gathered, matrix, <int> size, rank)
         block += size
     for a in range(rank):
-        if isinf(penalties[a]):
+        if isinf(penalties.each[a]):
             _hold(matrix, memory.right, rank, a, out[a])
         else:
-            matrix[a * rank + a] += scale * penalties[a]
+            matrix[a * rank + a] += scale * penalties.each[a]
         if not isfinite(matrix[a * rank + a]):
             return 1
     if solve_positive(matrix, memory.right, rank):
@@ -205,8 +216,8 @@ cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank, int iterations) noe
 
 
 cdef int _improve_row(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, const double *penalties,
-    double power, Iterate memory, double *out,
+    const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, Penalties penalties,
+    Iterate memory, double *out,
 ) noexcept nogil:
     """Conjugate gradients on (sum v v^T + n^power penalties) out = sum y v from `out`; zero for a row without entries.
 
@@ -217,13 +228,15 @@ cdef int _improve_row(
     cdef Py_ssize_t a
     cdef int _iteration
     cdef double squared, start, before, length
-    cdef double scale = pow(<double> (rows.indptr[row + 1] - rows.indptr[row]), power)
+    cdef double scale = pow(<double> (rows.indptr[row + 1] - rows.indptr[row]), penalties.power)
     if rows.indptr[row] == rows.indptr[row + 1]:
-        _set_free(out, penalties, rank)
+        _set_free(out, penalties.each, rank)
         return 0
     _add_products(rows, row, vectors, rank, out, True, memory.residual)
     for a in range(rank):
-        memory.residual[a] = 0.0 if isinf(penalties[a]) else memory.residual[a] - scale * penalties[a] * out[a]
+        memory.residual[a] -= scale * penalties.each[a] * out[a]
+        if isinf(penalties.each[a]):
+            memory.residual[a] = 0.0
         memory.direction[a] = memory.residual[a]
     squared = dot_any(memory.residual, memory.residual, rank)
     start = squared
@@ -232,8 +245,8 @@ cdef int _improve_row(
             break
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
         for a in range(rank):
-            memory.image[a] += scale * penalties[a] * memory.direction[a]
-            if isinf(penalties[a]):
+            memory.image[a] += scale * penalties.each[a] * memory.direction[a]
+            if isinf(penalties.each[a]):
                 memory.image[a] = 0.0  # such a coordinate is held
         length = squared / dot_any(memory.direction, memory.image, rank)
         for a in range(rank):

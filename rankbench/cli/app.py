@@ -10,7 +10,7 @@ from rankbench import __version__
 from rankbench.cli import checking, data_verbs, looking, own, running, sharing
 from rankbench.cli.exit_codes import FAILED, INTERRUPTED, USAGE
 from rankbench.cli.opening import temporary_folders
-from rankbench.cli.streams import outlive_readers
+from rankbench.cli.streams import discard, outlive_readers
 from rankbench.core.errors import UserError
 from rankbench.core.lines import complain, show
 
@@ -64,6 +64,7 @@ def main() -> None:
             raise
         _leave(_NO_FORK, FAILED)
     except OSError as error:
+        discard(1)  # what is left of standard output would raise the same error once more when Python ends
         _leave(_of_system(error), FAILED)
     sys.exit(code if isinstance(code, int) else 0)
 

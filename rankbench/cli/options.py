@@ -10,7 +10,6 @@ import typer
 
 from rankbench.cli import completion
 from rankbench.core.errors import UserError
-from rankbench.core.streams import checked_seed
 
 if TYPE_CHECKING:
     from rankbench.execution.run import Conditions
@@ -30,7 +29,13 @@ def option(short: str, metavar: str | None, text: str, names: Callable[[str], li
 
 def seed_option(text: str) -> Any:
     """The option of a seed, which is checked before anything else is done."""
-    return typer.Option("--seed", metavar="N", help=text, callback=lambda seed: checked_seed(seed, "--seed"))
+    return typer.Option("--seed", metavar="N", help=text, callback=_checked_seed)
+
+
+def _checked_seed(seed: int | None) -> int | None:
+    from rankbench.core.streams import checked_seed
+
+    return None if seed is None else checked_seed(seed, "--seed")
 
 
 Names = Annotated[

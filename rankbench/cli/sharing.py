@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pandas
 
+    from rankbench.fitted import Fitted
     from rankbench.records.merge import Merge
     from rankbench.records.results import Result
     from rankbench.records.store import ResultsFolder
@@ -212,21 +213,18 @@ def recommend(
     Example: rankbench recommend best.npz --ratings new.csv -k 5
     """
     from rankbench.api.loading import load as load_data
-    from rankbench.core.lines import mention, show
+    from rankbench.core.lines import show
     from rankbench.fitted import load
 
     model = load(path)
     if ratings:
         model = model.fold_in(load_data(ratings), threads=threads)
-    elif model.seen is not None and not seen:
-        known = f"{len(model.seen.items):,} pairs of a user and an item"
-        mention(f"{path}: trained on {known}, which are left out (--seen recommends them too)")
     users = None if user is None else model.ids_of("user", user)
     items = None if item is None else model.ids_of("item", item)
     blocks = model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)
     if to is None:
         _write_csv(blocks, sys.stdout)
-        return
+        return _say_what_is_left_out(model, seen or bool(ratings), path)
     if to.exists():
         raise UserError(f"{to} exists already: choose another file with --to, or remove it first")
     try:
@@ -235,6 +233,16 @@ def recommend(
     except OSError as error:
         raise UserError(f"cannot write {to}: {error.strerror}; choose another file with --to") from None
     show(f"{to}: {rows:,} recommendations")
+    return _say_what_is_left_out(model, seen or bool(ratings), path)
+
+
+def _say_what_is_left_out(model: "Fitted", is_told: bool, path: Path) -> None:
+    """Say on which rows a model was trained, which are not recommended, unless the user has told what to leave out."""
+    from rankbench.core.lines import mention
+
+    if model.seen is not None and not is_told:
+        known = f"{len(model.seen.items):,} pairs of a user and an item"
+        mention(f"{path}: trained on {known}, which are left out (--seen recommends them too)")
 
 
 def _write_csv(blocks: "Iterator[pandas.DataFrame]", file: "TextIO") -> int:

@@ -22,10 +22,15 @@ class _Outliving(io.FileIO):
         except OSError as error:
             if error.errno not in _NOBODY:
                 raise
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self.fileno())
-        os.close(null)
+        discard(self.fileno())
         return memoryview(data).nbytes
+
+
+def discard(descriptor: int) -> None:
+    """Let all that is still written to a file descriptor go nowhere."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
 
 
 def outlive_readers() -> None:

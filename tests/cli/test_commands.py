@@ -413,7 +413,7 @@ def test_nothing_that_a_terminal_shows_is_taken_for_markup(monkeypatch, capsys, 
     out = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out)  # without rich's own colours
     for text in ("[red]boom[/red]", "\\x1b[2J", "[b]tiny", "a[b=c]", "[red]x\\x1b]0;y\\x07", "[/]", "[red]title"):
         assert text in out
-    assert "\x1b" not in to_markdown(sheet) and r"{[}" not in to_latex(sheet)
+    assert "\x1b" not in to_markdown(sheet) and r"{[}red]x" in to_latex(sheet)
     assert r"\textbackslash{}x1b[2J" in to_latex(sheet)
 
 

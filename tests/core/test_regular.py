@@ -19,6 +19,7 @@ READERS = {
 METHODS = {"read_bytes", "read_text", "open"}
 ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "core/regular.py": (2, "the door itself"),
+    "core/source_code.py": (1, "our own source"),
     "core/leftovers.py": (2, "locks, without waiting and without following links"),
     "core/system.py": (5, "what the system says under /proc and /sys"),
     "arrays/npz.py": (7, "arrays in a file that came through the door"),
@@ -33,12 +34,11 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "records/claim_files.py": (2, "claims, made anew or opened without waiting and without following links"),
     "records/claims.py": (2, "the file that this driver has just written, and locks"),
     "checks/kit.py": (1, "the device that swallows what a checked solver prints"),
-    "cli/app.py": (1, "the device that swallows what nobody reads"),
+    "cli/streams.py": (1, "the device that swallows what nobody reads"),
     "cli/completion.py": (1, "our own source"),
     "experiments/__init__.py": (1, "our own experiments"),
     "execution/cluster/driver.py": (2, "scratch files that this run has just written"),
     "execution/cluster/orders.py": (1, "scratch files that this run has just written"),
-    "report/pieces.py": (1, "our own source"),
     "report/render/page/markup.py": (1, "our own templates"),
 }
 

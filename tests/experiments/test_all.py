@@ -106,10 +106,10 @@ def test_curves_beside_a_figure_that_has_no_place_for_them_are_refused():
 
 
 def test_an_experiment_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
-    def sealed(path, **how):
+    def sealed(path, most):
         raise PermissionError(13, "Permission denied")
 
     (tmp_path / "mine.toml").touch()
-    monkeypatch.setattr(experiments.Path, "read_text", sealed)
+    monkeypatch.setattr(experiments, "content", sealed)
     with pytest.raises(UserError, match=r"^mine\.toml: cannot be read: Permission denied$"):
         experiments.load(str(tmp_path / "mine.toml"))

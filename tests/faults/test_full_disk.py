@@ -92,8 +92,8 @@ def table(out: Path) -> dict[str, object]:
 
 
 def leftovers(out: Path) -> list[Path]:
-    """What is neither a result nor a plan."""
-    return [path for path in out.rglob("*") if path.is_file() and path.suffix not in {".json", ".npz"}]
+    """What is neither a result nor a plan nor a manifest."""
+    return [path for path in out.rglob("*") if path.is_file() and path.suffix not in {".json", ".npz", ".sha256"}]
 
 
 def run_on(disk: Disk, folder: Path) -> int:

@@ -68,7 +68,13 @@ def visited(passes):
 def improved(iterations):
     out = np.zeros((2, 4))
     als.improve_ridge(
-        rows=SPARSE, vectors=np.zeros((5, 4)), penalties=np.ones(4), iterations=iterations, out=out, threads=1
+        rows=SPARSE,
+        vectors=np.zeros((5, 4)),
+        penalties=np.ones(4),
+        power=0.0,
+        iterations=iterations,
+        out=out,
+        threads=1,
     )
 
 

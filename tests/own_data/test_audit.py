@@ -88,7 +88,7 @@ def test_a_random_split_that_tests_on_the_past_is_found_with_numbers_and_dates(t
 
 
 def test_the_audit_recommends_a_split_in_time_that_has_something_to_test(tmp_path):
-    rows = (f"{u},{i},{1 + (u + i) % 5},{1_000_000 + 1000 * u + i}\n" for u in range(9) for i in range(30))
+    rows = (f"{u},{i},{1 + (u + i) % 5},{1_000_000 + 1000 * u + i}\n" for u in range(5) for i in range(30))
     one = finding(tmp_path, "user,item,rating,timestamp\n" + "".join(rows), "time")
     assert one.bad and "--split leave-last-out" in one.remedy
     assert "--split temporal" in finding(tmp_path, in_time(), "time").remedy

@@ -93,8 +93,8 @@ class Drawing:
 
         def panel_of(panel: Panel) -> Panel:
             own, beside, curves, context = map(of, (panel.lines, panel.beside, panel.curves, panel.context))
-            texts = Panel(say(panel.title), own, beside, curves, context, values=say(panel.values))
-            return replace(texts, shares=panel.shares, gap=panel.gap)
+            texts = replace(panel, title=say(panel.title), values=say(panel.values))
+            return replace(texts, lines=own, beside=beside, curves=curves, context=context)
 
         panels = tuple(map(panel_of, self.panels))
         return replace(self, x_label=say(self.x_label), y_label=say(self.y_label), panels=panels)

@@ -73,7 +73,7 @@ def test_a_row_gathers_the_repetitions_whatever_was_chosen_for_each(tmp_path):
 def test_people_see_what_was_chosen(tmp_path):
     table = sheet(stored(tmp_path))
     assert table.headings[:3] == ("data", "solver", "chosen")
-    assert [line[1:3] for line in table.lines] == [("global", "lam=10 / 30 / 10"), ("sgd[step=0.1]", "lam=2")]
+    assert [line[1:3] for line in table.lines] == [("global †", "lam=10 / 30 / 10"), ("sgd[step=0.1] †", "lam=2")]
     assert len(table.numeric) == len(table.headings) == len(table.lines[0])
 
 
@@ -117,7 +117,7 @@ def test_solvers_that_were_given_the_same_settings_keep_their_rows(tmp_path):
     tune = Tune({"sgd": {"rank": (2, 3)}, "sgd[rank=2]": {"lam": (0.1, 0.2)}}, "grid", 2, "ndcg@5")
     found = stored(tmp_path, tune, {}, solvers=("sgd", "sgd[rank=2]"))  # both end with rank=2,lam=0.1
     assert len({entry.cell.key for entry in found.entries}) == 3  # one for each repetition
-    assert [(line[1], line[2]) for line in sheet(found).lines] == [("sgd", "rank=2"), ("sgd[rank=2]", "lam=0.1")]
+    assert [(line[1], line[2]) for line in sheet(found).lines] == [("sgd †", "rank=2"), ("sgd[rank=2] †", "lam=0.1")]
     assert {row.n for row in rows(found)} == {3}
     assert len(trials(found)) == 2 * 2 * 3  # also the trial that both made
 
