@@ -234,7 +234,7 @@ def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(mon
     told = capsys.readouterr()
     assert "mine.py:Mine: failed: its only trial did not end well: failed, ValueError: no luck (mine.py" in told.err
     assert "raise ValueError('no luck')" in told.err
-    assert "| global |" in told.out and "has the best NDCG@10" in told.out and "| mine.py:Mine † |" in told.out
+    assert "| global †" in told.out and "has the best NDCG@10" in told.out and "| mine.py:Mine † |" in told.out
 
 
 @pytest.mark.parametrize(
