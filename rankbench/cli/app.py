@@ -1,7 +1,9 @@
 """The command-line application with all commands, and its entry point `main`."""
 
 import os
+import signal
 import sys
+import threading
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -18,6 +20,7 @@ _HELP = """Fast solvers for learning to rank from preferences, and a harness tha
 
 Example: rankbench run all"""
 _NO_FORK = "this system has no fork, by which trainings get processes of their own: take Linux, macOS or WSL"
+_REPEATED = 0.05  # seconds after which a Ctrl-C that was lost is repeated
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # ClickException, wherever this typer keeps it
 
 
@@ -49,6 +52,8 @@ app.add_typer(data_verbs.app, name="data")
 def main() -> None:
     """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 2."""
     outlive_readers()
+    if sys.unraisablehook is sys.__unraisablehook__:  # else somebody else listens, such as a test
+        sys.unraisablehook = repeat_lost_interrupt
     try:
         with temporary_folders():
             code = app(sys.argv[1:] or ["--help"], prog_name="rankbench", standalone_mode=False)
@@ -67,6 +72,14 @@ def main() -> None:
         discard(1)  # what is left of standard output would raise the same error once more when Python ends
         _leave(_of_system(error), FAILED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def repeat_lost_interrupt(lost: "sys.UnraisableHookArgs") -> None:
+    """Repeat a Ctrl-C that came while Python destroyed an object, where no exception can leave and it would be lost."""
+    if lost.exc_type is KeyboardInterrupt:
+        threading.Timer(_REPEATED, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _of_system(error: OSError) -> str:
