@@ -30,7 +30,7 @@ from rankbench.core import regular
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import HeldFolder, replacing
 from rankbench.data import DATASETS
-from rankbench.data.splits import SPLITS
+from rankbench.data.splits import VALIDATIONS
 from rankbench.metrics import OWN_METRICS
 from rankbench.names.user_files import is_from_file
 from rankbench.records.codec import Unreadable, parsed
@@ -41,7 +41,7 @@ SIGNATURE = "ro-crate-metadata.json.sig"  # of the metadata, if the author has s
 _UNDESCRIBED = frozenset({METADATA, SIGNATURE})
 RESULTS = "results"  # the folder in an archive that is a folder of results
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
-_KINDS = (SOLVERS, DATASETS, SPLITS, OWN_METRICS)
+_KINDS = (SOLVERS, DATASETS, VALIDATIONS, OWN_METRICS)
 _DATE = (1980, 1, 1, 0, 0, 0)
 _PREFIX = "rankbench-archive"
 _CHUNK = 1 << 20

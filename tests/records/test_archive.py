@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, TINY, around, made_up, prepared, silent, store_in, tiny
+from helpers import MACHINE, SPACES, TINY, around, made_up, prepared, silent, store_in, tiny, tuned
 
 from rankbench.arrays.npz import read_npz
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import HELD, partial_of
+from rankbench.experiments.spaces import Tune
 from rankbench.records.archive import METADATA, Largest, opened, sha256_of, unpack, write
 from rankbench.records.store import ResultsFolder
 from rankbench.report.crate import files_of, there
@@ -27,10 +28,14 @@ from rankbench.report.study import study
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
     """The files of an archive of made-up results, by their names in it, as bytes."""
-    out = tmp_path_factory.mktemp("made")
-    run = prepared(out, TINY)
+    return parts_of(tmp_path_factory.mktemp("made"), TINY)
+
+
+def parts_of(out, experiment):
+    """The files of an archive of an experiment's made-up results, by their names in it, as bytes."""
+    run = prepared(out, experiment)
     run.open()
-    for cell in run.plan.cells:
+    for cell in (*run.plan.cells, *run.plan.trials):
         run.keep(made_up(cell, 0.5), around(cell, 0.5))
     store = store_in(out)
     (plan,) = store.plans()
@@ -46,6 +51,13 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield folder
     assert not list(folder.iterdir())
+
+
+def test_trials_may_be_validated_by_the_experiments_own_split(tmp_path):
+    tune = Tune(SPACES, trials=2, metric="ndcg@5", validation="again")
+    write(tmp_path / "tuned.zip", parts_of(tmp_path / "out", tuned(tune, splits=("entries[test=0.3]",))))
+    with opened(tmp_path / "tuned.zip") as folder:
+        assert len(study(ResultsFolder(folder, silent), "tiny").trials) == 8
 
 
 def described(parts, **changes):
