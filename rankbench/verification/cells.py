@@ -30,7 +30,7 @@ from rankbench.records.results import Result
 from rankbench.records.store import ResultsFolder, values_of
 from rankbench.records.studies import Study
 
-RACY_TO = 0.05  # of a solver whose threads race: the difference of a value that their order may explain
+RACY_TO = 0.05  # of a solver whose threads race: the difference of a mean that their order may explain
 _ROUNDED = (*DIGESTS, "unscored", "functions", "objective", "gap")  # besides metrics, what rounding or races may change
 _LENGTH = ("curve", "step", "stopped")  # what they may change where values decide when the training ends
 
@@ -147,7 +147,9 @@ def checked(stored: Result, found: Result | None, before: Arrays, after: Arrays)
     if not differing:
         return Check(cell, "same")
     change = basis_change(stored.machine, found.machine)
-    far = max(distance(stored, found), distance_of_users(before, after) if before and after else 0.0)
+    far = distance(stored, found)
+    if before and after and not races(cell):  # where threads race, the values of single users may be anything
+        far = max(far, distance_of_users(before, after))
     if "split" in differing:
         return Check(cell, "differs", differing, "it was trained on another split")
     if "start" in differing and set(differing) - {"start"}:

@@ -122,6 +122,9 @@ def test_threads_that_race_explain_more(out, by, verdict):
     one, other = replace(stored, cell=cell, curve=moved(stored.curve, by)), replace(stored, cell=cell)
     check = checked(one, other, {}, {})
     assert check.verdict == verdict and check.why.startswith("its threads race")
+    users = {"ndcg@5": np.array([0.5, np.nan, 1.0])}
+    turned = {"ndcg@5": np.array([1.0, np.nan, 0.5])}  # of single users anything
+    assert checked(one, other, users, turned).verdict == verdict
     alone = replace(cell, threads=1)  # one thread has nobody to race with
     check = checked(replace(one, cell=alone), replace(other, cell=alone), {}, {})
     assert check.verdict == "differs" and check.why.startswith("on the same basis")
