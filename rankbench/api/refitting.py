@@ -25,7 +25,7 @@ def refitted(study: Study, view: View, threads: int = 1) -> tuple[Cell, Fitted]:
     if isinstance(split, Binary):
         train, seen = split.whole(view, stream(cell.seed, "all rows", cell.place.split.identity))
     part = Split(train, train, seen).train_for(solver)
-    return cell, Fitted.of(trained(solver, part, cell.budget, cell.seed, threads), part, seen)
+    return cell, Fitted.of(trained(solver, part, cell.budget, cell.seed, threads), part, seen, solver)
 
 
 def kept_model(study: Study, view: View, path: Path, threads: int = 1) -> str:

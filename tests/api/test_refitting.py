@@ -28,6 +28,13 @@ def test_the_winner_learns_from_all_rows_with_its_settings_and_steps_and_knows_w
     assert np.array_equal(model.score_all(np.arange(3, dtype=np.int32)), again.score_all(np.arange(3, dtype=np.int32)))
 
 
+def test_the_kept_winner_takes_users_who_were_not_trained_on(tmp_path):
+    study = ran(tmp_path, tiny(solvers=("mf[rank=2,lam=1]",), repetitions=1)).study()
+    view = Materials(0).view(study.groups[0].data)
+    kept_model(study, view, tmp_path / "best.npz")
+    assert len(load(tmp_path / "best.npz").fold_in({0: 5.0, 1: 1.0}).recommend()) > 0
+
+
 def test_comparisons_that_a_split_draws_are_drawn_from_all_rows(tmp_path):
     experiment = tiny(
         splits=("binary[C=20]",), metrics=("ndcg@5[candidates=catalogue]",), repetitions=1, budget=Budget(steps=2)

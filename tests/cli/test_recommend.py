@@ -42,6 +42,7 @@ def rows(text):
 def test_recommendations_are_printed_as_csv(call):
     code, said, errors = call("m.npz", "--user", "alice", "-k", 1)
     assert (code, said, errors) == (0, "user,place,item,score\nalice,1,20,2.0\n", LEFT_OUT)
+    assert call("m.npz", "--user", "alice", "--seen")[2] == ""
     assert rows(call("m.npz", "--user", "alice", "--seen")[1]) == [
         ("alice", "1", "10", "3.0"), ("alice", "2", "20", "2.0"), ("alice", "3", "30", "1.0")
     ]  # fmt: skip
