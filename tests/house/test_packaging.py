@@ -1,6 +1,7 @@
 """Packages built from this source: an sdist that builds, and a wheel with every kernel and experiment."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -137,3 +138,16 @@ def test_every_kernel_is_built_and_says_by_what():
     folder = ROOT / "rankbench" / "kernels"
     built = {path.relative_to(folder).as_posix().partition(".")[0] for path in folder.rglob("*.so")}
     assert built >= KERNELS
+
+
+def test_the_citation_names_every_paper_whose_experiments_are_run():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())["references"]
+    known = {(reference["authors"][0]["family-names"], reference["year"]) for reference in cited}
+    titles = {tomllib.loads(path.read_text()).get("paper", "") for path in ROOT.glob("rankbench/experiments/*.toml")}
+    papers = [title for title in titles if re.search(r"\((ICML|NIPS|report,) \d{4}\)$", title)]
+    assert len(papers) == len(cited) == 5
+    for title in papers:
+        assert (title.partition(",")[0], int(title[-5:-1])) in known
+    bibliography = (ROOT / "paper" / "paper.bib").read_text()
+    for family, year in known:
+        assert f"{{{family}," in bibliography and f"year = {{{year}}}" in bibliography
