@@ -17,7 +17,7 @@
 # make lock    renew .ci/lock
 # make audit   look for known weaknesses in the versions of .ci/lock
 # make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction, and README's
-#              tables; what is interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
+#              counts; what is interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
 #
 # ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
 
@@ -132,7 +132,7 @@ audit: .venv/tools/.installed
 reproduce: .venv/.extra-data
 	$(BIN)/python -m rankbench run all --full --no-report -j $(JOBS) --out $(RESULTS) $(ARGS)
 	$(BIN)/python -m rankbench report --out $(RESULTS) --to reports --no-page
-	$(BIN)/python .ci/write_readme_tables.py
+	$(BIN)/python .ci/write_readme_counts.py
 
 clean:
 	rm -rf .venv build dist docs/examples docs/reference *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so
