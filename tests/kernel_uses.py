@@ -76,6 +76,7 @@ SETTINGS = (
     "sgd[rank=2,schedule=tournament,parts=3]",
     "sgd[rank=4,schedule=hogwild,loss=logistic]",
     "sgd[rank=9,precision=single]",
+    "slim[l1=0.1]",
     "smc[rank=1]",
     "svrank[form=pairs]",
     "svrank[form=residuals]",

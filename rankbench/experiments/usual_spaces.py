@@ -30,6 +30,12 @@ _AROUND: Mapping[str, Ranges] = {
     "cofirank": {"lam": Range(0.3, 300.0, "log")},
     "robirank": {"lam": Range(0.01, 30.0, "log")},
     "ease": {"lam": Range(3.0, 3000.0, "log")},
+    "slim": {"l1": Range(0.1, 30.0, "log"), "lam": Range(1.0, 1000.0, "log")},
+    "rp3beta": {
+        "neighbours": Range(5, 300, "log"),
+        "alpha": Range(0.3, 2.0),
+        "beta": Range(0.0, 1.0),
+    },
     "item-knn": {"neighbours": Range(5, 300, "log"), "shrink": Range(1.0, 300.0, "log")},
 }
 

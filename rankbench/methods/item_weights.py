@@ -4,11 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import scipy.sparse
 
 from rankbench.core.contract import Floats, Int32s, Model
-from rankbench.data.by_item import counted
+from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.shared.rows import SparseRows
+from rankbench.kernels.solvers import item_knn as kernel
 from rankbench.methods.folding import check_items, own
 from rankbench.methods.tasks import targets
 from rankbench.models import ItemWeights
@@ -46,10 +48,41 @@ class Interactions:
         rows = self.ratings
         return ItemWeights(rows.indptr, rows.items, rows.values, weights, self.columns, offsets)
 
+    def gram(self) -> Floats:
+        """X^T X, items x items, of the users' rows X."""
+        rows = self.ratings
+        matrix = scipy.sparse.csr_array((rows.values, rows.items, rows.indptr), (rows.n_users, rows.n_items))
+        products: Floats = (matrix.T @ matrix).toarray()
+        return np.ascontiguousarray(products.T)  # symmetric; SciPy has it by columns
+
     def norms(self) -> Floats:
         """The Euclidean norm of each item's column."""
         squares = np.bincount(self.ratings.items, self.ratings.values**2, self.ratings.n_items)
         return np.sqrt(squares)
+
+
+def nearest_items(rows: Ratings, norms: Floats, shrink: float, neighbours: int, threads: int) -> scipy.sparse.csr_array:
+    """In row i the `neighbours` items j of the highest x_i . x_j / (norm_i norm_j + shrink) above 0, and these numbers.
+
+    x_i is the column of item i. Of equal numbers those of the items that are first in the catalogue are kept.
+    """
+    size = rows.n_items
+    room = min(neighbours, max(0, size - 1))
+    nearest, similarities = np.empty((size, room), np.int32), np.empty((size, room))
+    kernel.neighbours(
+        users=rows.rows,
+        items=by_columns(rows.indptr, rows.items, rows.values, size),
+        norms=norms,
+        shrink=shrink,
+        out=nearest,
+        similarities=similarities,
+        threads=threads,
+    )
+    items, places = np.nonzero(nearest >= 0)
+    entries = similarities[items, places], (items, nearest[items, places])
+    weights = scipy.sparse.csr_array(entries, (size, size))
+    weights.sum_duplicates()
+    return weights
 
 
 def with_users(model: Model, ratings: Ratings, values: Values, least: float | None) -> ItemWeights:

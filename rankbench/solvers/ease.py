@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from rankbench.core.blas import one_blas_thread
@@ -48,9 +47,7 @@ class EASE:
         """One model."""
         checked_threads(threads)
         rated = Interactions.of(train, self.values, self.least)
-        rows = rated.ratings
-        matrix = scipy.sparse.csr_array((rows.values, rows.items, rows.indptr), (rows.n_users, rows.n_items))
-        gram = (matrix.T @ matrix).toarray()
+        gram = rated.gram()
         np.fill_diagonal(gram, gram.diagonal() + self.lam)
         yield Step(rated.model(_weights(gram)))
 

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
-import scipy.sparse
 
 from rankbench.core.contract import Determinism, Model, Step
-from rankbench.data.by_item import by_columns
 from rankbench.data.views import Ratings
-from rankbench.kernels.solvers import item_knn as kernel
-from rankbench.methods.item_weights import Interactions, Values, with_users
+from rankbench.methods.item_weights import Interactions, Values, nearest_items, with_users
 from rankbench.models import ItemWeights
 from rankbench.names import Limits, check, checked_threads
 from rankbench.names.ranges import Count, Least
@@ -47,26 +44,8 @@ class ItemKNN:
         """One model."""
         threads = checked_threads(threads)
         rated = Interactions.of(train, self.values, self.least)
-        rows, size = rated.ratings, rated.ratings.n_items
-        room = min(self.neighbours, max(0, size - 1))
-        nearest, similarities = np.empty((size, room), np.int32), np.empty((size, room))
-        kernel.neighbours(
-            users=rated.rows,
-            items=by_columns(rows.indptr, rows.items, rows.values, size),
-            norms=rated.norms(),
-            shrink=self.shrink,
-            out=nearest,
-            similarities=similarities,
-            threads=threads,
-        )
-        items, places = np.nonzero(nearest >= 0)
-        entries = (
-            similarities[items, places],
-            (nearest[items, places], items),
-        )  # row: the user's item, column: the scored
-        weights = scipy.sparse.csr_array(entries, (size, size))
-        weights.sum_duplicates()
-        yield Step(rated.model(weights))
+        weights = nearest_items(rated.ratings, rated.norms(), self.shrink, self.neighbours, threads)
+        yield Step(rated.model(weights.T.tocsr()))  # a row: the user's item, a column: the scored
 
     def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> ItemWeights:
         """The model of these users: their rows, and the weights as they are."""

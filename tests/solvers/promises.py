@@ -58,6 +58,9 @@ PROMISES = {
     "TestImplicitBPR": NOTHING,  # in few steps
     "TestItemKNN": ENDS,  # how a user rated an item is nothing to it
     "TestItemKNNOfCentredRatings": LEARNS | ENDS,
+    "TestSLIM": DESCENDS | GAP,  # how a user rated an item is nothing to it
+    "TestSLIMOfCentredRatings": LEARNS | DESCENDS | GAP,
+    "TestRP3Beta": ENDS,  # how a user rated an item is nothing to it
     "TestLCR": LEARNS | DESCENDS,
     "TestLCRWithoutAnchors": LEARNS | DESCENDS,
     "TestLIBLINEAR": LEARNS | ENDS,

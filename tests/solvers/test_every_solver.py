@@ -39,7 +39,9 @@ from rankbench.solvers.ranksvm_separate import RankSVMSeparate
 from rankbench.solvers.ranksvm_var import RankSVMVar
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.robirank import RobiRank
+from rankbench.solvers.rp3beta import RP3Beta
 from rankbench.solvers.sgd import SGD
+from rankbench.solvers.slim import SLIM
 from rankbench.solvers.smc import SMC
 from rankbench.solvers.svrank import SVRank
 
@@ -54,6 +56,8 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     GlobalRanking(),
     IMC(),
     ItemKNN(),
+    RP3Beta(),
+    SLIM(),
     LCR(),
     MF(),
     MPRank(),
