@@ -103,6 +103,26 @@ def ranked(
     )
 
 
+def words(
+    values: Floats, better: str, margin: float | None = None, limits: tuple[float, float] | None = None, seed: int = 0
+) -> list[str]:
+    """The words of `ranked` alone, which are found much faster than all that it says beside them."""
+    found = [OPEN] * len(values)
+    group = _group(values, better, margin, None, limits)
+    if group is None or len(group.known) < 2:
+        return found
+    means = group.together.means
+    bar, closer = thresholds(group.together, seed)
+    best = int(means.argmax())
+    rivals = np.where(np.arange(len(means)) == best, _second(means), best)
+    pairs = _pair(group.pairs, np.arange(len(means)), rivals)
+    reach, near = (pairs.reach(each) if pairs.users > 1 else np.full(len(means), inf) for each in (bar, closer))
+    for place, solver in enumerate(group.known):
+        found[solver] = _word(float(pairs.mean[place]), float(reach[place]), float(near[place]), group.margin)
+    found[group.known[best]] = _best_word({found[solver] for solver in group.known if solver != group.known[best]})
+    return found
+
+
 def pairwise(
     values: Floats,
     better: str,
@@ -177,7 +197,7 @@ def thresholds(group: Together, seed: int = 0, every: bool = False, families: in
         return least[0], least[1]
     of_repetitions = group.common / group.repetitions  # few of them tell no solvers apart in this
     covariances = group.by_user + of_repetitions * np.eye(len(group.means))
-    drawn = _drawn(np.random.default_rng(seed), covariances, _DRAWS)
+    drawn = _shaped(_normals(seed, _DRAWS, len(covariances)), covariances)
     own = np.diag(covariances)
     errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariances, 0.0))
     known = errors > 1e-7 * np.sqrt(own.max())
@@ -252,8 +272,8 @@ def _median_unbiased(pair: Variation) -> Variation:
     return replace(pair, by_repetition=pair.by_repetition * freedom / float(chdtri(freedom, 0.5)))
 
 
-def _pair(pairs: Variation, one: int, other: int) -> Variation:
-    """The variation of one solver's difference from another."""
+def _pair(pairs: Variation, one: int | Ints, other: int | Ints) -> Variation:
+    """The variation of one solver's difference from another, or of several."""
     parts = ("mean", "by_user", "by_repetition", "by_cell", "freedom")
     return replace(pairs, **{name: getattr(pairs, name)[one, other] for name in parts})
 
@@ -262,9 +282,7 @@ def _decision(pair: Variation, bar: float, closer: float, margin: float, reason:
     """The decision on one difference, the solver's from its rival, by the group's thresholds."""
     mean, z = float(pair.mean), float(pair.normal_deviate())
     reach, near = (float(pair.reach(each)) if pair.users > 1 else inf for each in (bar, closer))
-    word = EQUAL if abs(mean) + near < margin or mean == reach == 0 else OPEN
-    if word == OPEN and z > bar:
-        word = BETTER if mean > 0 else WORSE
+    word = _word(mean, reach, near, margin)
     if reach <= _ROUNDING * abs(mean):
         reason = "the same values for every user" if mean == 0 else "the same difference for every user"
     share, error = float(pair.repetition_share), float(pair.error)
@@ -274,12 +292,25 @@ def _decision(pair: Variation, bar: float, closer: float, margin: float, reason:
     return Decision(word, -1, difference, margin, p, *_chance(pair, reach), detectable(pair, bar), *needed, reason)
 
 
+def _word(mean: float, reach: float, near: float, margin: float) -> str:
+    """The word for a difference with its intervals at the group's two thresholds."""
+    if abs(mean) + near < margin or mean == reach == 0:
+        return EQUAL
+    if abs(mean) > reach:
+        return BETTER if mean > 0 else WORSE
+    return OPEN
+
+
+def _best_word(others: set[str]) -> str:
+    """The word for the best solver, by those of the others."""
+    return BETTER if others == {WORSE} else OPEN if OPEN in others else EQUAL
+
+
 def _of_best(found: Decision, others: list[Decision]) -> Decision:
     """What is said of the best: better if all others are worse, open if one is, with what would settle all of them."""
-    words = {each.word for each in others}
-    if not words:
+    if not others:
         return found
-    word = BETTER if words == {WORSE} else OPEN if OPEN in words else EQUAL
+    word = _best_word({each.word for each in others})
     still = [each for each in others if each.word == OPEN]
     users, repetitions = ([each.users_needed for each in still], [each.repetitions_needed for each in still])
     return replace(found, word=word, users_needed=_largest(users), repetitions_needed=_largest(repetitions))
@@ -344,7 +375,10 @@ def _first(group: Together, seed: int, outer: int = 200, inner: int = 200) -> li
     rng, k = np.random.default_rng(seed), len(group.means)
     if group.users < 2:
         return [(1 / k, 0.0, 1.0)] * k
-    noise = [_drawn(rng, group.covariances(count), size) for count, size in ((group.repetitions, outer), (1, inner))]
+    noise = [
+        _shaped(rng.standard_normal((size, k)), group.covariances(count))
+        for count, size in ((group.repetitions, outer), (1, inner))
+    ]
     drawn = group.means + noise[0][:, None] + noise[1]
     tops = drawn == drawn.max(axis=2, keepdims=True)  # equal ones share the place
     shares = (tops / tops.sum(axis=2, keepdims=True)).mean(axis=1)
@@ -352,11 +386,16 @@ def _first(group: Together, seed: int, outer: int = 200, inner: int = 200) -> li
     return [(float(shares[:, place].mean()), float(low[place]), float(high[place])) for place in range(k)]
 
 
-def _drawn(rng: np.random.Generator, covariances: Floats, size: int) -> Floats:
-    """Normal draws with these covariances, size x solvers."""
+@lru_cache(maxsize=32)
+def _normals(seed: int, size: int, solvers: int) -> Floats:
+    """Standard normal draws, size x solvers."""
+    return np.random.default_rng(seed).standard_normal((size, solvers))
+
+
+def _shaped(normals: Floats, covariances: Floats) -> Floats:
+    """Standard normal draws, turned into those with these covariances."""
     values, vectors = np.linalg.eigh(covariances)
-    scaled = rng.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(scaled @ vectors.T)
+    return np.asarray((normals * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def undecided(reason: str, margin: float) -> Decision:

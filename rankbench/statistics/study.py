@@ -6,7 +6,7 @@ from statistics import fmean
 import numpy as np
 
 from rankbench.core.contract import Floats
-from rankbench.statistics.decisions import EQUAL, WORSE, detectable, ranked, thresholds
+from rankbench.statistics.decisions import EQUAL, WORSE, detectable, thresholds, words
 from rankbench.statistics.estimates import Estimate, difference_of_users, mean_of_users
 from rankbench.statistics.variation import Together, Variation
 
@@ -94,7 +94,7 @@ def equals(redraws: int, seed: int) -> Iterator[Sequence[str]]:
             for _ in range(redraws):
                 values = effects(rng, 2, repetitions, users)
                 values[1] += margin
-                wrong += ranked(values, "higher", margin).decisions[0].word == EQUAL
+                wrong += words(values, "higher", margin)[0] == EQUAL
             shares.append(f"{100 * wrong / redraws:.1f}")
         yield [str(users), *shares]
 
@@ -111,7 +111,7 @@ def powers(redraws: int, seed: int) -> Iterator[Sequence[str]]:
             for _ in range(redraws):
                 values = effects(rng, 1 + rivals, repetitions, 100)
                 values[0] += planted
-                seen += [each.word == WORSE for each in ranked(values, "higher", 0.0).decisions[1:]]
+                seen += [word == WORSE for word in words(values, "higher", 0.0)[1:]]
             shares.append(f"{100 * fmean(seen):.1f}")
         yield [str(rivals), *shares]
 
@@ -130,4 +130,4 @@ def _holds(found: Estimate, true: float) -> bool:
 
 
 def _any_worse(values: Floats) -> bool:
-    return any(each.word == WORSE for each in ranked(values, "higher", 0.0).decisions)
+    return WORSE in words(values, "higher", 0.0)

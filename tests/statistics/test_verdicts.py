@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import Sample, between, power, verdicts
-from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, words
 from rankbench.statistics.estimates import mean_of_users
 
 
@@ -246,6 +246,24 @@ def check_interval(estimate):
     assert not np.isnan([estimate.low, estimate.high]).any()
     assert np.isnan(estimate.mean) or estimate.low <= estimate.mean <= estimate.high
     assert (0 < estimate.high - estimate.low < np.inf) or estimate.reason
+
+
+@pytest.mark.parametrize("repetitions", [1, 2, 5])
+@pytest.mark.parametrize("solvers", [1, 2, 6])
+def test_words_alone_are_those_of_the_whole_verdict(solvers, repetitions):
+    seen = set()
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=40) + rng.normal(
+            rng.choice([0, 0.5, 30], (solvers, 1, 1)), 1, (solvers, repetitions, 40)
+        )
+        values[0, :, 0] = np.nan
+        margin = float(rng.choice([0.0, 1.0]))
+        found = words(values, "higher", margin)
+        assert found == [one.word for one in ranked(values, "higher", margin).decisions]
+        seen |= set(found)
+    assert seen == {OPEN} if solvers == 1 else {BETTER, WORSE} <= seen or EQUAL in seen
+    assert words(np.full((2, 3, 4), np.nan), "lower") == [OPEN, OPEN]
 
 
 def test_a_repetition_without_any_value_is_lacking():

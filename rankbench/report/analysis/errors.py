@@ -12,7 +12,7 @@ from rankbench.report.render.labels import metric_labels, solver_labels
 from rankbench.report.render.tables import Sheet, csv_text
 from rankbench.report.study import cached_by_study
 from rankbench.statistics import study as generated
-from rankbench.statistics.decisions import WORSE, ranked
+from rankbench.statistics.decisions import WORSE, words
 from rankbench.statistics.estimates import difference_of_users
 
 _TEXTS = ("values", "solver", "metric")  # headings of columns without numbers
@@ -100,7 +100,7 @@ def _against_itself(study: Study, pool: Floats, count: int, limits: tuple[float,
 
 
 def _any_worse(values: Floats, limits: tuple[float, float] | None) -> bool:
-    return any(one.word == WORSE for one in ranked(values, "higher", 0.0, limits=limits).decisions)
+    return WORSE in words(values, "higher", 0.0, limits)
 
 
 def _percent(wrong: Sequence[bool]) -> str:
