@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from rankbench.core.contract import OwnMetric
 from rankbench.core.errors import UserError, unknown
 from rankbench.kernels.metrics.codes import Code
-from rankbench.names import Limits, Named, Registry, build, changed_settings, check, parse, show, show_settings
+from rankbench.names import Checked, Limits, Named, Registry, build, changed_settings, parse, show, show_settings
 
 RULES = (
     "Candidates, unless a metric says otherwise: the user's own held-out items. Ties in score: expected value over all "
@@ -35,7 +35,7 @@ class ListCode(IntEnum):
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Checked):
     """The settings in brackets after a metric's name; each metric takes some of them."""
 
     candidates: Literal["rated", "catalogue"] = "rated"
@@ -46,9 +46,6 @@ class Settings:
     n: Annotated[int, Limits(low=1, high=2)] = 1
     eps: Annotated[float, Limits(low=0)] = 0.1
     part: Literal["test", "train", "gap"] = "test"
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cache
 from operator import index
-from typing import Annotated, Any, Literal, SupportsIndex, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self, SupportsIndex, Union, get_args, get_origin, get_type_hints
 
 from rankbench.core.contract import Dataclass
 from rankbench.core.errors import UserError, unknown
@@ -115,6 +115,25 @@ def check(record: Dataclass) -> None:
     for f in fields(cls):
         value = _convert(getattr(record, f.name), hints[f.name], cls.__name__, f.name)
         object.__setattr__(record, f.name, value)
+
+
+class Checked:
+    """A record, a frozen dataclass, whose settings are checked against their types and limits when it is made.
+
+    It is a parameter as scikit-learn wants them: `clone` returns the record itself, which cannot change.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All settings by name, as scikit-learn asks for them."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+
+    def __sklearn_clone__(self) -> Self:
+        return self
 
 
 def _convert(value: object, hint: object, subject: str, key: str) -> Any:

@@ -16,10 +16,10 @@ from rankbench.names import (
     REPETITIONS,
     THREADS,
     TRIALS,
+    Checked,
     Limits,
     Named,
     Settings,
-    check,
     without_folder,
 )
 
@@ -44,7 +44,7 @@ def redraws(kinds: Iterable[str]) -> tuple[Source, ...]:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Checked):
     """What the user selects of an experiment: solvers, data, repetitions, seed, threads, profile and trials."""
 
     solvers: tuple[str, ...] = ()
@@ -55,9 +55,6 @@ class Selection:
     full: bool = False
     trials: Annotated[int, TRIALS] | None = None  # of each solver, where the experiment tunes
     redraw: tuple[Source, ...] = SOURCES  # what each repetition draws anew
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def profile(self) -> Profile:

@@ -31,7 +31,7 @@ from rankbench.methods.factors import check_rank, seed_of, start, total_loss, ze
 from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors, ScatteredFactors, ScatteredUsers
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Partitions, Rank, Weight
 
 _RACES = ("hogwild", "atomic")  # schedules in which threads may write to the same items
@@ -40,7 +40,7 @@ _HALVINGS = 10  # of vectors that are worse than zeros: after so many they are n
 
 
 @dataclass(frozen=True)
-class AltSVM:
+class AltSVM(Checked):
     """A vector per user and item, fitted by support vector machines for the items' vectors and the users' in turn.
 
     min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), C = 1/lam. Each half step fixes one side
@@ -84,9 +84,6 @@ class AltSVM:
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     version: ClassVar = 3  # vectors that are worse than zeros are halved
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def determinism(self) -> Determinism:

@@ -17,12 +17,12 @@ from rankbench.methods.factors import Trained, check_rank, seed_of, start, total
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
-from rankbench.names import AddedLater, Limits, check, checked_threads
+from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Decay, Least, Precision, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
-class BPR:
+class BPR(Checked):
     """A vector per user and item, trained so that items a user chose score above items the user did not choose.
 
     A rating is a positive if it is at least `least`; without `least` every rating is a positive, with any
@@ -56,9 +56,6 @@ class BPR:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 3  # larger tasks, which visit a few users at a time
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all positives."""

@@ -15,7 +15,7 @@ from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
-from rankbench.names import AddedLater, Limits, check, checked_threads
+from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, PositiveTolerance, Rank, Tolerance, Weight
 
 _LOSSES = {"ndcg": kernel.Loss.NDCG, "ordinal": kernel.Loss.ORDINAL, "regression": kernel.Loss.REGRESSION}
@@ -23,7 +23,7 @@ _SPREAD = 0.3  # standard deviation of users' vectors at the start around their 
 
 
 @dataclass(frozen=True)
-class CofiRank:
+class CofiRank(Checked):
     """A vector per user and item, one side at a time minimised given the other, to within a duality gap.
 
     min over U, M of sum_i loss_i(M u_i) + lam/2 (|U|^2 + |M|^2), over the items that user i rated.
@@ -56,9 +56,6 @@ class CofiRank:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 3  # users whose ratings are all equal score zero exactly, and not up to rounding
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ...

@@ -18,7 +18,7 @@ from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.warm_starts import factors_of
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Weight
 
 _SPARE = 4  # singular vectors sought beyond the rank of X
@@ -35,7 +35,7 @@ _EXACT = 1e-11  # relative error allowed for in a singular value; Lanczos gets i
 
 
 @dataclass(frozen=True)
-class ConvexERM:
+class ConvexERM(Checked):
     """A score matrix of minimal loss among those of bounded nuclear norm, with a duality gap.
 
     min_X sum L(X_ij - X_ik) over comparisons (i, j over k), s.t. |X|_* <= sqrt(lam d1 d2), with d1 users
@@ -62,9 +62,6 @@ class ConvexERM:
     path: ClassVar = MappingProxyType({"lam": "rises"})
     title: ClassVar = "Convex ERM"
     version: ClassVar = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step, until the objective stops decreasing."""

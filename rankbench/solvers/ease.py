@@ -16,12 +16,12 @@ from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.methods.item_weights import Interactions, Values, with_users
 from rankbench.models import ItemWeights
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Least, Weight
 
 
 @dataclass(frozen=True)
-class EASE:
+class EASE(Checked):
     """Weights between items that reconstruct each user's row from the user's other items, by ridge regression.
 
     min over B of |X - X B|^2 + lam |B|^2 with diag B = 0. With P = (X^T X + lam I)^-1 the
@@ -39,9 +39,6 @@ class EASE:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """One model."""

@@ -18,14 +18,14 @@ from rankbench.methods.factors import zero_rows
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Rank, Weight
 
 _SPREAD = 0.1  # the standard deviation of the vectors at the start: 0 is a saddle point
 
 
 @dataclass(frozen=True)
-class FM:
+class FM(Checked):
     """A factorization machine of user, item and item features, trained so that better items score above worse ones.
 
     The machine's input has one entry of 1 for the user, one for the item, and the item's features x. Each input has a
@@ -48,9 +48,6 @@ class FM:
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
     title: ClassVar = "factorization machine"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def needs_features(self) -> bool:

@@ -23,7 +23,7 @@ from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors, ScatteredFactors, ScatteredFeatureFactors, ScatteredUsers
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Partitions, Rank, Weight
 
 _CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
@@ -33,7 +33,7 @@ _SMALL = 1e-7  # singular values of the spectral start that are smaller, relativ
 
 
 @dataclass(frozen=True)
-class FRSVM:
+class FRSVM(Checked):
     """Low-rank ranking functions: task i scores item x by v_i . U^T x, with the columns of U shared by all tasks.
 
     min over U, V of C sum max(0, 1 - v_i . U^T (x_j - x_k))^2 + 1/2 (|U|^2 + |V|^2), over all pairs (j over
@@ -74,9 +74,6 @@ class FRSVM:
     learns_from: ClassVar = (Ratings, Comparisons)
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 2  # v of a task without a pair is zero exactly, and not up to rounding
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def needs_features(self) -> bool:

@@ -17,7 +17,7 @@ from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES
 from rankbench.methods.warm_starts import check_sizes, without_gaps
 from rankbench.models import ItemScores
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 _CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
@@ -26,7 +26,7 @@ _TRIALS = 30  # step lengths of a line search, at most
 
 
 @dataclass(frozen=True)
-class GlobalRanking:
+class GlobalRanking(Checked):
     """One score per item from all users' comparisons, by truncated Newton with a duality gap.
 
     min_s sum over comparisons of L(s_better - s_worse) + lam/2 |s|^2, where `L` is the squared hinge
@@ -47,9 +47,6 @@ class GlobalRanking:
     path: ClassVar = MappingProxyType({"lam": "falls"})
     title: ClassVar = "Global ranking"
     version: ClassVar = 2
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each Newton iteration, until the gap vanishes or the line search fails."""

@@ -21,7 +21,7 @@ from rankbench.methods.folding import check_items, own
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features, ordered, targets
 from rankbench.models import FeatureFactors
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Count, Rank, Weight
 
 _POWERS = 3  # iterations of the subspace iteration on X^T R^T, at the start
@@ -29,7 +29,7 @@ _SOLVED = 1e-10  # residual, relative to the right-hand side, at which conjugate
 
 
 @dataclass(frozen=True)
-class IMC:
+class IMC(Checked):
     """A low-rank linear function of item features per user, fitted to the ratings by least squares.
 
     min over U (d x k), V (users x k) of sum over ratings of (y_ij - x_j . U v_i)^2 + lam (|U|^2 + |V|^2),
@@ -52,9 +52,6 @@ class IMC:
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start with users' vectors 0, then a model after each half step: users, basis, users, ..."""

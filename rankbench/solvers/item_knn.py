@@ -10,12 +10,12 @@ from rankbench.core.contract import Determinism, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.methods.item_weights import Interactions, Values, nearest_items, with_users
 from rankbench.models import ItemWeights
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Least
 
 
 @dataclass(frozen=True)
-class ItemKNN:
+class ItemKNN(Checked):
     """The score of an item is the sum of its similarities to the user's items, over the item's nearest neighbours.
 
     The similarity of items i and j is x_i . x_j / (|x_i| |x_j| + shrink), x_i the column of item i with an entry for
@@ -36,9 +36,6 @@ class ItemKNN:
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
     title: ClassVar = "item kNN"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """One model."""

@@ -12,7 +12,7 @@ from rankbench.methods.descent import Point, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
 from rankbench.methods.factors import check_rank
 from rankbench.models import BlendedFactors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Rank, Weight
 
 _START = 0.1  # standard deviation of the random start
@@ -20,7 +20,7 @@ _POWERS = 8  # iterations of the subspace iteration for the preliminary factors
 
 
 @dataclass(frozen=True)
-class LCR:
+class LCR(Checked):
     """Several low-rank models, each local to an anchor (user, item), learned jointly from comparisons.
 
     f(u, i) = sum_t w_t(u, i) U_t[u] . V_t[i] / sum_t w_t(u, i), w_t(u, i) = K(u, u_t) K(i, i_t) around
@@ -49,9 +49,6 @@ class LCR:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each iteration, until the line search fails."""

@@ -16,12 +16,12 @@ from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.folding import vectors_of_items
 from rankbench.methods.tasks import Centre, ordered, targets
 from rankbench.models import Factors
-from rankbench.names import AddedLater, Limits, check, checked_threads
+from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Rank, Weight
 
 
 @dataclass(frozen=True)
-class MF:
+class MF(Checked):
     """A vector per user and item, with inner products fitted to the ratings by alternating least squares.
 
     min over U, V of sum over ratings of (y_ij - u_i . v_j)^2 + lam (|U|^2 + |V|^2). Each half step solves
@@ -51,9 +51,6 @@ class MF:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 2  # items rated only by users without an order score zero, not NaN
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""

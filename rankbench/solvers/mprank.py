@@ -16,14 +16,14 @@ from rankbench.features.matrix import features_of
 from rankbench.kernels.solvers import mprank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Degree, Weight, Width
 
 _GRID = 2.0 ** np.arange(-6, 7)  # the multiples of C to choose from
 
 
 @dataclass(frozen=True)
-class MPRank:
+class MPRank(Checked):
     """A function of item features per user, fitted to the differences of the user's ratings by least squares.
 
     min_w |w|^2 + C/m^2 sum_ij ((h(x_j) - h(x_i)) - (y_j - y_i))^2 per user, h(x) = w . phi(x). The pair
@@ -51,7 +51,7 @@ class MPRank:
     version: ClassVar = 3
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.kernel != "linear" and self.form == "primal":
             raise UserError(
                 f"form=primal needs kernel=linear (kernel={self.kernel} has only the dual form)", subject="MPRank"

@@ -9,11 +9,11 @@ import numpy as np
 from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.models import ItemScores
-from rankbench.names import checked_threads
+from rankbench.names import Checked, checked_threads
 
 
 @dataclass(frozen=True)
-class Popularity:
+class Popularity(Checked):
     """The number of users who rated an item is its score, the same for every user; the value of a rating is ignored.
 
     It has nothing to tune, and shows what a solver for positive examples owes to the popularity of items alone. Items

@@ -10,11 +10,11 @@ from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.methods.factors import seed_of
 from rankbench.models import HashedScores
-from rankbench.names import checked_threads
+from rankbench.names import Checked, checked_threads
 
 
 @dataclass(frozen=True)
-class Random:
+class Random(Checked):
     """Every pair of user and item gets a random score from 0 to 1, drawn independently of all others.
 
     It learns nothing: its values are what a metric gives for no knowledge at all, on this data and with this split.

@@ -20,7 +20,7 @@ from rankbench.kernels.solvers import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Stumps
-from rankbench.names import AddedLater, Limits, check, checked_threads
+from rankbench.names import AddedLater, Checked, Limits, checked_threads
 
 _WORTH_A_THREAD = 1 << 17  # entries per round that justify one more thread
 _ROOM = 16  # rounds that the arrays have capacity for at first
@@ -34,7 +34,7 @@ Thresholds = tuple[Int32s, Floats, Floats]  # a round's feature, cut and weight 
 
 
 @dataclass(frozen=True)
-class RankBoost:
+class RankBoost(Checked):
     """A weighted sum of thresholds on item features per user, built by boosting: one more in every round.
 
     min over h of the mean of exp(h(x_i) - h(x_k)) over the pairs y_i < y_k, by coordinate descent: with pairs
@@ -60,9 +60,6 @@ class RankBoost:
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 2
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The model without thresholds, then a model after each round, until no threshold helps any user."""

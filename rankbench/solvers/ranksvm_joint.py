@@ -13,12 +13,12 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import checked_features
 from rankbench.models import ItemScores
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 
 @dataclass(frozen=True)
-class RankSVMJoint:
+class RankSVMJoint(Checked):
     """One linear function of item features that all tasks share, by truncated Newton with a duality gap.
 
     min_w 1/2 |w|^2 + C sum over all tasks' pairs of max(0, 1 - w . (x_j - x_k))^2, item j the better one
@@ -32,9 +32,6 @@ class RankSVMJoint:
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, joint"
     version: ClassVar = 2  # a step may also halve the gap
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""

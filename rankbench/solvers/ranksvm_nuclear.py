@@ -20,7 +20,7 @@ from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 _CONVERGED = 1e-10  # the relative gap at which to stop
@@ -45,7 +45,7 @@ Factors = tuple[Floats, Floats]  # U and V, or a direction of both
 
 
 @dataclass(frozen=True)
-class RankSVMNuclear:
+class RankSVMNuclear(Checked):
     """A linear function of item features per task, with the nuclear norm of all tasks' weights as penalty.
 
     min over W (features x tasks) of |W|_* + C sum over pairs of max(0, 1 - w_i . (x_j - x_k))^2 (Cheng et
@@ -66,9 +66,6 @@ class RankSVMNuclear:
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, nuclear norm"
     version: ClassVar = 4  # Newton steps of a user may also halve the gap
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each step that decreases the objective, until the gap vanishes."""

@@ -13,12 +13,12 @@ from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 
 @dataclass(frozen=True)
-class RankSVMSeparate:
+class RankSVMSeparate(Checked):
     """A linear function of item features per task, learned from that task alone, with a duality gap.
 
     min_w_i 1/2 |w_i|^2 + C sum over task i's pairs of max(0, 1 - w_i . (x_j - x_k))^2, item j the better
@@ -33,9 +33,6 @@ class RankSVMSeparate:
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, separate"
     version: ClassVar = 2  # a step may also halve the gap
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step of all tasks, until every task has converged."""

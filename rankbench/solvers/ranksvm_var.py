@@ -16,12 +16,12 @@ from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 
 @dataclass(frozen=True)
-class RankSVMVar:
+class RankSVMVar(Checked):
     """A linear function w + v_i per task, shared part and deviation, by truncated Newton with a duality gap.
 
     min over w, v of shared/2 |w|^2 + private/2 sum_i |v_i|^2 + C sum over all tasks' pairs of
@@ -38,9 +38,6 @@ class RankSVMVar:
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, variances"
     version: ClassVar = 3  # a step may also halve the gap
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""

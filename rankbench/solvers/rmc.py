@@ -13,7 +13,7 @@ from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pul
 from rankbench.methods.entries import Entries
 from rankbench.methods.isotonic import Blocks, OrderGraphs
 from rankbench.methods.warm_starts import factors_of
-from rankbench.names import AddedLater, check, checked_threads
+from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Rank, Share, Tolerance, Weight
 
 
@@ -60,7 +60,7 @@ class GraphsTarget:
 
 
 @dataclass(frozen=True)
-class RMC:
+class RMC(Checked):
     """Retargeted matrix completion: min over X, z of lam |X|_* + 1/2 |z - X_obs|^2, z in each user's order.
 
     X_obs are the observed entries of X. z respects user u's order with margin eps: z_ui + eps <= z_uk where u
@@ -94,9 +94,6 @@ class RMC:
     determinism: ClassVar = Determinism.EXACT
     path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
     version: ClassVar = 3  # gaps rest on exact norms, so that a descent ends as soon as it has converged
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step until the gap is at most the tolerance."""

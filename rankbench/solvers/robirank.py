@@ -13,12 +13,12 @@ from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.models import Factors
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Count, Decay, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
-class RobiRank:
+class RobiRank(Checked):
     """A vector per user and item, trained by a robust ranking loss that emphasises the top of the list.
 
     min over U, V of sum over (i, j) of g_ij log2(1 + t_ij) + lam/2 (|U|^2 + |V|^2), where t_ij = sum over
@@ -54,9 +54,6 @@ class RobiRank:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 3  # bounded updates among the catalogue
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass: xi in closed form, then stochastic gradient descent."""

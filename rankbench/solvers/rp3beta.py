@@ -10,14 +10,14 @@ from rankbench.core.contract import Determinism, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.methods.item_weights import Interactions, nearest_items, with_users
 from rankbench.models import ItemWeights
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Least
 
 Exponent = Annotated[float, Limits(low=0, high=10)]
 
 
 @dataclass(frozen=True)
-class RP3Beta:
+class RP3Beta(Checked):
     """The score of an item is how often a random walk from the user ends there, less for items that many have rated.
 
     The walk goes from the user to an item that the user rated, from there to a user who rated it, and from this one
@@ -37,9 +37,6 @@ class RP3Beta:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """One model."""

@@ -16,7 +16,7 @@ from rankbench.methods.penalties import squared_norm
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Decay, Precision, Rank, StepSize, Weight
 
 Pass = Callable[[int], None]  # visits every comparison once; its argument is the number of updates before
@@ -24,7 +24,7 @@ Passes = tuple[Pass, float | None]  # a pass, and the schedule's upper bound on 
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Checked):
     """A vector per user and item, trained by stochastic gradient descent over comparisons.
 
     min over U, V of sum L(u_i . (v_j - v_k)) + lam/2 (|U|^2 + |V|^2), one comparison at a time. With g
@@ -61,9 +61,6 @@ class SGD:
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     version: ClassVar = 3  # larger tasks, which visit a few users at a time
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def determinism(self) -> Determinism:

@@ -14,12 +14,12 @@ from rankbench.kernels.solvers import slim as kernel
 from rankbench.methods.item_weights import Interactions, Values, with_users
 from rankbench.methods.newton import CONVERGED
 from rankbench.models import ItemWeights
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Least, Weight
 
 
 @dataclass(frozen=True)
-class SLIM:
+class SLIM(Checked):
     """Sparse weights of at least 0 between items that reconstruct each user's row from the user's other items.
 
     min over W >= 0 with diag W = 0 of 1/2 |X - X W|^2 + lam/2 |W|^2 + l1 sum W. The weights to one item are an
@@ -37,9 +37,6 @@ class SLIM:
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """Weights of zero, then a model after each pass, until the gap vanishes."""

@@ -13,7 +13,7 @@ from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pul
 from rankbench.methods.entries import Entries
 from rankbench.methods.warm_starts import factors_of
 from rankbench.models import Factors
-from rankbench.names import AddedLater, check, checked_threads
+from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Rank, Share, Tolerance, Weight
 
 
@@ -34,7 +34,7 @@ class RatingsTarget:
 
 
 @dataclass(frozen=True)
-class SMC:
+class SMC(Checked):
     """Standard matrix completion, min over X of lam |X|_* + 1/2 |X at the ratings - ratings|^2.
 
     Gunasekar et al. (2016, section 6) compare retargeted completion with it and take the ratings as they are.
@@ -58,9 +58,6 @@ class SMC:
     determinism: ClassVar = Determinism.EXACT
     path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
     version: ClassVar = 3  # gaps rest on exact norms, so that a descent ends as soon as it has converged
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step until the gap is at most the tolerance."""

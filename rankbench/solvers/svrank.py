@@ -18,7 +18,7 @@ from rankbench.kernels.solvers import svrank as kernel
 from rankbench.methods.kernel_matrices import KernelMatrices, Shared
 from rankbench.methods.residuals import FeatureSpace, FunctionSpace, KernelSpace, ResidualProblem, SmoothedPoint, level
 from rankbench.models import UserWeights
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Degree, Margin, PositiveTolerance, Weight, Width
 
 _ROUNDS = 5  # rounds of coordinate ascent on the pair dual in a step
@@ -28,7 +28,7 @@ _COLUMNS = 1000  # most features for which Newton's system is solved by Cholesky
 
 
 @dataclass(frozen=True)
-class SVRank:
+class SVRank(Checked):
     """A function of item features per user, fitted to the differences of the user's ratings; errors up to eps are free.
 
     min_w |w|^2 + C/m^2 sum_ij max(|(h(x_j) - h(x_i)) - (y_j - y_i)| - eps, 0) per user, h(x) = w . phi(x).
@@ -55,9 +55,6 @@ class SVRank:
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 2
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each step of some rounds, or one level of smoothing, until every user has converged."""

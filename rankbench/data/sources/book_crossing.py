@@ -15,7 +15,7 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Ids, Layout, Rows, read
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import Checked
 
 _FULL_ROWS = (1_149_780, 433_671)  # all rows, and the rows with ratings
 _FIRST_ROWS = (199_999, 79_269)
@@ -55,7 +55,7 @@ _IN_FILTERED = Layout(separator="\t", header=1, scale=(1, 10), step=1)
 
 
 @dataclass(frozen=True)
-class BookCrossing:
+class BookCrossing(Checked):
     """Books rated from 1 to 10, from the published dump; a 0 in the dump means a book was viewed and is not a rating.
 
     `edition` is `full`, the dump itself, where each pair of a user and an ISBN occurs once (it is the key of
@@ -67,9 +67,6 @@ class BookCrossing:
     edition: Literal["full", "first", "filtered"] = "full"
     title: ClassVar = "Book-Crossing"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def origin(self) -> Publication:

@@ -22,13 +22,13 @@ from rankbench.data.sources.own_files import (
 )
 from rankbench.data.tables import Layout, Rows
 from rankbench.data.views import Comparisons
-from rankbench.names import check
+from rankbench.names import Checked
 
 _LAYOUT = Layout(names=("user", "better", "worse"), valued=False)
 
 
 @dataclass(frozen=True)
-class OwnPairs:
+class OwnPairs(Checked):
     """A text file with a user, a better and a worse item on each line, gzipped if its name ends in .gz.
 
     A header decides which column is which by the usual names: user, userId, judge; better, winner, chosen; worse,
@@ -53,9 +53,6 @@ class OwnPairs:
     sep: str | None = None
     version: ClassVar[int] = 2
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def origin(self) -> OwnFile:

@@ -17,7 +17,7 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Watched, lines, records, to_the_last_bit
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import Checked
 
 _COUNTS = {"1": Counts(1_810_455, 24_983, 100), "all": Counts(4_136_360, 73_421, 100)}
 _NUMBERS = {"1": (1,), "all": (1, 2, 3)}
@@ -33,7 +33,7 @@ _NO_XLRD = 'reading .xls needs another package: pip install "rankbench[xls]"'
 
 
 @dataclass(frozen=True)
-class Jester:
+class Jester(Checked):
     """100 jokes rated from -10 to 10; part 1 (24,983 users) or all three parts (73,421 users).
 
     Each part is a sheet (.xls as published, or saved as .csv) with a row per user. Users are numbered from 1
@@ -42,9 +42,6 @@ class Jester:
 
     parts: Literal["1", "all"] = "1"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def origin(self) -> Publication:

@@ -13,7 +13,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.sources import brain
 from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.data.views import Ratings
-from rankbench.names import Limits, check, show
+from rankbench.names import Checked, Limits, show
 
 _STUDIES = 13_459
 _PEAKS = 469_260
@@ -59,7 +59,7 @@ class Studies:
 
 
 @dataclass(frozen=True)
-class NeuroQuery:
+class NeuroQuery(Checked):
     """1,231 brain voxels rank the terms of 13,459 articles by how much the articles that activate them use the term.
 
     The data has the same shape as `neurosynth`, from NeuroQuery's own peaks and counts.
@@ -77,9 +77,6 @@ class NeuroQuery:
     least: Annotated[int, Limits(low=1)] = 14
     zeros: bool = True
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def origin(self) -> Joint:

@@ -16,7 +16,7 @@ from rankbench.data.sources import brain, neuroquery
 from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.data.tables import Ids
 from rankbench.data.views import Ratings
-from rankbench.names import Limits, check, show
+from rankbench.names import Checked, Limits, show
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Studies:
 
 
 @dataclass(frozen=True)
-class Neurosynth:
+class Neurosynth(Checked):
     """1,231 brain voxels rank Neurosynth's terms by how much the studies that activate them use the term.
 
     The data of Gunasekar et al. (2016, Figure 1), who report 3,169 terms, like release 6, and 11,362 articles, 44
@@ -108,9 +108,6 @@ class Neurosynth:
     zeros: bool = True
     features: Literal["none", "lda50", "lda100"] = "none"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def origin(self) -> Joint:

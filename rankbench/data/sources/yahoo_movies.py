@@ -13,7 +13,7 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import Checked
 
 _TRAIN = "ydata-ymovies-user-movie-ratings-train-v1_0.txt"
 _TEST = "ydata-ymovies-user-movie-ratings-test-v1_0.txt"
@@ -27,7 +27,7 @@ _NOTHING = r"\N"  # marks an unknown field
 
 
 @dataclass(frozen=True)
-class YahooMovies:
+class YahooMovies(Checked):
     """7,642 users and 11,915 movies: 211,231 ratings to train on, 10,136 later ones to test on (fold 1).
 
     `scale` selects the original grades, from 1 for F to 13 for A+, or those that Yahoo! converted, from 1 to 5.
@@ -41,9 +41,6 @@ class YahooMovies:
     repeats: Repeats = "error"
     title: ClassVar = "Yahoo! Movies"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def origin(self) -> Publication:

@@ -14,11 +14,11 @@ from rankbench.data.views import LABELS, Comparisons, Ratings, View
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.data import splits as kernel
 from rankbench.kernels.shared.rows import Pattern
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(Checked):
     """Park et al. 2015, binary data: a user likes the items that the user rated, and the value of a rating is ignored.
 
     A share of all (user, item) pairs is held out. The training part has C comparisons per user: a random
@@ -31,9 +31,6 @@ class Binary:
     test: Share = 0.1
     title: ClassVar = "binary comparisons"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """The split into comparisons of training items with unrated items, and the held-out items."""
@@ -63,7 +60,7 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class DrawnComparisons:
+class DrawnComparisons(Checked):
     """Park and Zhang 2014: comparisons drawn from each user's ratings, of which a share is held out.
 
     The report draws in two ways: of=pairs draws n of the user's strict pairs, without replacement; of=items takes
@@ -77,9 +74,6 @@ class DrawnComparisons:
     test: Share = 0.2
     title: ClassVar = "drawn comparisons"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """The split of the drawn comparisons, with a share of each user's held out."""

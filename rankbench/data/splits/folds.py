@@ -9,11 +9,11 @@ from rankbench.core.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import keys, masked, only_ratings, require_any, rows_of
 from rankbench.data.views import Ratings, View
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 
 @dataclass(frozen=True)
-class GivenFolds:
+class GivenFolds(Checked):
     """The published folds (Gunasekar et al. 2016, Table 2): one fold is the test set, all others train.
 
     The first repetition tests on the first fold, and so on; with `fold` set, every repetition tests on that fold.
@@ -25,9 +25,6 @@ class GivenFolds:
     least: Annotated[int, Limits(low=0)] = 1
     title: ClassVar = "given folds"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on the kept users' rows outside the fold, and test on their rows in it."""
@@ -49,7 +46,7 @@ class GivenFolds:
 
 
 @dataclass(frozen=True)
-class KFolds:
+class KFolds(Checked):
     """All rows in k random folds of equal size: one fold is the test set, all others train.
 
     The first repetition tests on the first fold, and so on; the folds of all repetitions are the same, so that with k
@@ -61,9 +58,6 @@ class KFolds:
     title: ClassVar = "k folds"
     drawn_once: ClassVar[Literal[True]] = True
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on the rows of all folds but one, and test on its rows."""

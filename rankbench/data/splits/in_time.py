@@ -11,11 +11,11 @@ from rankbench.data.splits.dealing import keys, masked, only_ratings, with_enoug
 from rankbench.data.splits.per_user import Count
 from rankbench.data.splits.shares import Share
 from rankbench.data.views import Ratings, View
-from rankbench.names import check
+from rankbench.names import Checked
 
 
 @dataclass(frozen=True)
-class Temporal:
+class Temporal(Checked):
     """The latest share of all ratings is the test set, and all ratings before it train.
 
     There is one point in time for all users: no training rating is as late as a test rating. Ratings that were given at
@@ -27,9 +27,6 @@ class Temporal:
     new_users: Literal["drop", "keep"] = "drop"
     title: ClassVar = "one point in time"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on the ratings before the cut, and test on the others; nothing is drawn."""
@@ -47,7 +44,7 @@ class Temporal:
 
 
 @dataclass(frozen=True)
-class LeaveLastOut:
+class LeaveLastOut(Checked):
     """The last n ratings of each user test and the earlier ones train; ratings of equal times are drawn among.
 
     Users with fewer than n + least ratings are not tested: all their ratings train. Other users' training ratings can
@@ -58,9 +55,6 @@ class LeaveLastOut:
     least: Count = 1
     title: ClassVar = "the last item of each user"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Test on the last n ratings of each user who has enough, and train on all others."""

@@ -8,13 +8,13 @@ import numpy as np
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import deal, labelled, rows_of, share, with_enough
 from rankbench.data.views import View
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 Count = Annotated[int, Limits(low=1)]
 
 
 @dataclass(frozen=True)
-class NPerUser:
+class NPerUser(Checked):
     """Park et al. 2015: n random ratings per user train and the rest test; users need n + least ratings.
 
     A solver that learns from comparisons gets all strict pairs of the n ratings: what Park and Zhang 2014 call
@@ -26,9 +26,6 @@ class NPerUser:
     title: ClassVar = "ratings per user"
     version: ClassVar[int] = 2
 
-    def __post_init__(self) -> None:
-        check(self)
-
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on n rows of each kept user, and test on that user's remaining rows."""
         kept = with_enough(view, self.n + self.least, "lower n")
@@ -37,7 +34,7 @@ class NPerUser:
 
 
 @dataclass(frozen=True)
-class ItemsPerTask:
+class ItemsPerTask(Checked):
     """Cheng et al. 2018: n random items of each task train, `test` more items test; no other row is used.
 
     The paper trains on 800 pairs per task, which its figures show to be all pairs of about 41 items, and
@@ -50,9 +47,6 @@ class ItemsPerTask:
     title: ClassVar = "items per task"
     version: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        check(self)
-
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on n rows of each kept task, and test on `test` more rows."""
         kept = with_enough(view, self.n + self.test, "lower n or test")
@@ -60,7 +54,7 @@ class ItemsPerTask:
 
 
 @dataclass(frozen=True)
-class PerUser:
+class PerUser(Checked):
     """A random share of each user's rows is held out, for example as a validation set; at least one row trains.
 
     The share is rounded to a whole number of rows, so users with few rows may have no test rows.
@@ -69,9 +63,6 @@ class PerUser:
     test: Annotated[float, Limits(above=0, below=1)] = 0.2
     title: ClassVar = "a share of each user"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Hold out the rounded share of each user's rows, and train on the rest."""
@@ -84,7 +75,7 @@ class PerUser:
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOut(Checked):
     """n random ratings of each user test and the rest train; n=10 is the protocol of PrimalCR++ (Wu et al. 2017).
 
     Users with fewer than n + least ratings are not tested: all their ratings train, because they are informative
@@ -95,9 +86,6 @@ class LeaveOneOut:
     least: Count = 1
     title: ClassVar = "one item of each user"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Test on n rows of each user who has enough, and train on all other rows."""

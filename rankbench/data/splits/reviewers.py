@@ -11,11 +11,11 @@ from rankbench.core.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, require_any, with_enough
 from rankbench.data.views import Ratings, View, blocks
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 
 @dataclass(frozen=True)
-class HalfPerUser:
+class HalfPerUser(Checked):
     """Cortes et al. 2007: half of each reviewer's ratings train, half test.
 
     `reviewers` users are drawn from those with `least` to `most` ratings. With `references` above zero, that many
@@ -31,9 +31,6 @@ class HalfPerUser:
     high: Annotated[int, Limits(low=1)] = 40
     title: ClassVar = "half of each user"
     version: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on half of each drawn reviewer's rows, rounded up, and test on the other half."""
@@ -55,7 +52,7 @@ class HalfPerUser:
 
 
 @dataclass(frozen=True)
-class LeaveReviewerOut:
+class LeaveReviewerOut(Checked):
     """Cortes et al. 2007 on Book-Crossing: one reviewer's ratings are halved, all other reviewers give item features.
 
     Reviewers have at least `least` ratings; items are kept if at least `raters` of these reviewers have rated them
@@ -69,9 +66,6 @@ class LeaveReviewerOut:
     raters: Annotated[int, Limits(low=1)] = 10
     title: ClassVar = "one reviewer left out"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on half of one reviewer's rows over the kept items, and test on the other half."""

@@ -9,7 +9,7 @@ from rankbench.core.errors import UserError
 from rankbench.data.splits import Split
 from rankbench.data.splits.dealing import choose, deal, masked, only_ratings
 from rankbench.data.views import View
-from rankbench.names import Limits, check, show_value
+from rankbench.names import Checked, Limits, check, show_value
 
 Share = Annotated[float, Limits(above=0, below=1)]
 
@@ -50,7 +50,7 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class ColdItems:
+class ColdItems(Checked):
     """A random fraction of the items is held out: all ratings of these cold items are the test set.
 
     Cheng et al. 2018 do so on real data, to rank unseen items by their features.
@@ -59,9 +59,6 @@ class ColdItems:
     test: Share = 0.2
     title: ClassVar = "unseen items"
     version: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on the ratings of warm items, and test on the ratings of cold items."""

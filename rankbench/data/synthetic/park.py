@@ -9,11 +9,11 @@ from scipy.special import expit
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import Amount, Count, Pairable, factors, inner, random_pairs
 from rankbench.data.views import Comparisons
-from rankbench.names import check
+from rankbench.names import Checked
 
 
 @dataclass(frozen=True)
-class BTL:
+class BTL(Checked):
     """Bradley-Terry-Luce comparisons over low-rank scores (Park et al. 2015).
 
     X = scale * U V^T / sqrt(rank) with standard normal U, V; each user compares `comparisons` random pairs
@@ -28,9 +28,6 @@ class BTL:
     scale: Amount = 5.0
     title: ClassVar = "Bradley-Terry-Luce"
     version: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def origin(self) -> Generated:

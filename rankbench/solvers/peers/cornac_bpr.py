@@ -10,12 +10,12 @@ from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Least, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
-class CornacBPR:
+class CornacBPR(Checked):
     """`cornac.models.BPR`: positive examples above negatives drawn uniformly from the catalogue, with item biases.
 
     A step is one pass of the package: as many draws as there are positive examples, with learning rate `step`, in
@@ -33,9 +33,6 @@ class CornacBPR:
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "BPR of cornac"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs cornac; None if it is installed."""

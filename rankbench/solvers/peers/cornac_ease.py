@@ -10,12 +10,12 @@ from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.item_weights import Interactions
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Least, Weight
 
 
 @dataclass(frozen=True)
-class CornacEASE:
+class CornacEASE(Checked):
     """`cornac.models.EASE`: the problem of `ease`, with a general inverse of the items' Gram matrix.
 
     `values` says whether a rating counts 1 (binary) or its value (ratings); ratings below `least` are left out. Weights
@@ -30,9 +30,6 @@ class CornacEASE:
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "EASE of cornac"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs cornac; None if it is installed."""

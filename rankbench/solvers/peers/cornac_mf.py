@@ -10,12 +10,12 @@ from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
-class CornacMF:
+class CornacMF(Checked):
     """`cornac.models.MF`: ratings fitted by a mean, biases of users and items, and products of their vectors.
 
     A step is one pass of the package over the ratings in the order of users, with learning rate `step`, in single
@@ -31,9 +31,6 @@ class CornacMF:
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "MF of cornac"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs cornac; None if it is installed."""

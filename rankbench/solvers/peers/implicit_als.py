@@ -9,12 +9,12 @@ import numpy as np
 from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Least, Rank, Weight
 
 
 @dataclass(frozen=True)
-class ImplicitALS:
+class ImplicitALS(Checked):
     """`implicit.cpu.als.AlternatingLeastSquares`: every rating is a positive example, every other pair a weak negative.
 
     A step is one iteration of the package, both halves by its conjugate gradients, in single precision. A positive
@@ -33,9 +33,6 @@ class ImplicitALS:
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "ALS of implicit"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs implicit; None if it is installed."""

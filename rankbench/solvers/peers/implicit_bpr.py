@@ -9,12 +9,12 @@ import numpy as np
 from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Least, Rank, StepSize, Weight
 
 
 @dataclass(frozen=True)
-class ImplicitBPR:
+class ImplicitBPR(Checked):
     """`implicit.cpu.bpr.BayesianPersonalizedRanking`: positive examples above negatives drawn by their popularity.
 
     A step is one iteration of the package: as many draws as there are positive examples, each with a negative that is
@@ -32,9 +32,6 @@ class ImplicitBPR:
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "BPR of implicit"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs implicit; None if it is installed."""

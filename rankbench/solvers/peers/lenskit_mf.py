@@ -14,14 +14,14 @@ from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.models import Factors
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Rank, Weight
 
 _INSTALL = 'pip install "rankbench[lenskit]"'
 
 
 @dataclass(frozen=True)
-class LensKitMF:
+class LensKitMF(Checked):
     """`lenskit.als.BiasedMFScorer`: ratings less a mean and biases of users and items, fitted by products of vectors.
 
     A bias is the sum of what is left of the ratings, divided by their number plus `damping`: first each item's, then
@@ -39,9 +39,6 @@ class LensKitMF:
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
     title: ClassVar = "MF of LensKit"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs LensKit; None if it is installed."""

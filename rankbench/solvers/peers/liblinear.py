@@ -14,12 +14,12 @@ from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
 from rankbench.methods.tasks import checked_features
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Weight
 
 
 @dataclass(frozen=True)
-class LIBLINEAR:
+class LIBLINEAR(Checked):
     """`sklearn.svm.LinearSVC` on the differences x_better - x_worse of all comparisons: one order for all users.
 
     min_w 1/2 |w|^2 + C sum over comparisons of the squared hinge (or the hinge) of w . (x_j - x_k), the problem of
@@ -38,7 +38,7 @@ class LIBLINEAR:
     title: ClassVar = "LIBLINEAR"
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.loss == "hinge" and self.form == "primal":
             raise UserError("loss=hinge has no primal form in LIBLINEAR", subject="LIBLINEAR", remedy="add form=dual")
 

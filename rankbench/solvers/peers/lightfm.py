@@ -10,14 +10,14 @@ from rankbench.core.contract import Determinism, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
-from rankbench.names import check, checked_threads
+from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Least, Rank, StepSize, Weight
 
 _INSTALL = "pip install lightfm-next"  # LightFM itself does not build with a recent Python; compiled when installed
 
 
 @dataclass(frozen=True)
-class LightFM:
+class LightFM(Checked):
     """`lightfm.LightFM` without features: positive examples above negatives drawn from the catalogue, with biases.
 
     With the loss `warp` it draws negatives until one scores too high (Weston et al. 2011), with `bpr` it draws one. A
@@ -36,9 +36,6 @@ class LightFM:
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "LightFM"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs LightFM's successor; None if it is installed."""

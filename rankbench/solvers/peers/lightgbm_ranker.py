@@ -13,14 +13,14 @@ from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
 from rankbench.methods.tasks import checked_features, ordered
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import StepSize
 
 _MOST = 10_000  # rows of one query that LightGBM takes
 
 
 @dataclass(frozen=True)
-class LightGBMRanker:
+class LightGBMRanker(Checked):
     """LightGBM's `lambdarank` with each user as a query: one order for all users, a function of item features alone.
 
     Users do not enter as features, so this is the rival of `ranksvm-joint` and `global`, and not of personal solvers;
@@ -38,9 +38,6 @@ class LightGBMRanker:
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "LambdaRank of LightGBM"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs LightGBM; None if it is installed."""

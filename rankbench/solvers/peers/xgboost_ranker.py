@@ -12,12 +12,12 @@ from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
 from rankbench.methods.tasks import checked_features, ordered
 from rankbench.models import ItemScores
-from rankbench.names import Limits, check, checked_threads
+from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import StepSize
 
 
 @dataclass(frozen=True)
-class XGBoostRanker:
+class XGBoostRanker(Checked):
     """XGBoost's `rank:pairwise` or `rank:ndcg`, each user a query: one order for all users, from item features alone.
 
     Users do not enter as features, so this is the rival of `ranksvm-joint` and `global`, and not of personal solvers;
@@ -35,9 +35,6 @@ class XGBoostRanker:
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "ranker of XGBoost"
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def missing(self) -> str | None:
         """The command that installs XGBoost; None if it is installed."""
