@@ -1,8 +1,8 @@
-"""Solvers of single rankings as scikit-learn regressors: `MPRank().fit(X, y).predict(X)`; needs the extra `sklearn`.
+"""Solvers of single rankings as scikit-learn regressors: `MPRank().fit(X, y).predict(X)`.
 
-The parameters of a regressor are the solver's settings; its samples are the items that one user rated. It
-predicts scores: depending on the solver, their order or their differences are meaningful, but not their level.
-(Inheriting from scikit-learn's classes is what makes a class a scikit-learn estimator.)
+The parameters of a regressor are the solver's settings; its samples are the items that one user rated, or for RankSVM
+those of several queries. It predicts scores: depending on the solver, their order or their differences are meaningful,
+but not their level. (Inheriting from scikit-learn's classes is what makes a class a scikit-learn estimator.)
 """
 
 from dataclasses import replace
@@ -12,6 +12,10 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.utils import Tags, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from rankbench.core.contract import Floats
 from rankbench.data.views import Ratings
@@ -19,14 +23,7 @@ from rankbench.execution.training import fit
 from rankbench.features.matrix import Matrix
 from rankbench.models import Stumps, UserWeights
 from rankbench.solvers import SOLVERS, mprank, svrank
-
-try:
-    from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
-    from sklearn.utils import Tags, check_random_state
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as error:
-    raise ImportError('rankbench.sklearn needs scikit-learn: pip install "rankbench[sklearn]"') from error
+from rankbench.solvers.ranksvm_joint import RankSVMJoint
 
 Kernel = Literal["linear", "gaussian", "polynomial", "precomputed"]
 Samples: TypeAlias = npt.ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix
@@ -141,6 +138,43 @@ class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return _tags(super().__sklearn_tags__(), poor_score=True)
 
 
+class RankSVM(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear function that orders the samples of each query: squared hinge over pairs, to its optimum.
+
+    Its loss counts all pairs of samples of one query with different targets; without queries all samples are of one.
+    Only the order of its scores within a query is meaningful. The settings are those of `rankbench.RankSVMJoint`; after
+    `fit` there is `coef_`.
+    """
+
+    def __init__(self, C: float = 1.0, max_steps: int = 100) -> None:
+        self.C = C
+        self.max_steps = max_steps
+
+    def fit(self, X: Samples, y: npt.ArrayLike, qid: npt.ArrayLike | None = None) -> Self:
+        """Train on X and y, of which rows with the same `qid` are of one query; return the estimator."""
+        table, targets = _validated(self, X, y)
+        count, width = table.shape
+        queries = np.zeros(count) if qid is None else column_or_1d(qid)
+        check_consistent_length(targets, queries)
+        users = np.unique(queries, return_inverse=True)[1]
+        # Items that nobody rated change nothing; those with one feature of 1 get the weight of this feature as score.
+        stacked = scipy.sparse.vstack([table, scipy.sparse.eye_array(width)], format="csr")
+        features = stacked if scipy.sparse.issparse(table) else stacked.toarray()
+        view = Ratings.from_triples(users, np.arange(count), targets, None, count + width, features)
+        model: Any = fit(RankSVMJoint(self.C), view, steps=self.max_steps)
+        self.coef_ = model.scores[count:]
+        return self
+
+    def predict(self, X: Samples) -> Floats:
+        """A score per row of X."""
+        check_is_fitted(self, "coef_")
+        return np.asarray(validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64) @ self.coef_)
+
+    def __sklearn_tags__(self) -> Tags:
+        """The tags of a regressor that accepts sparse X and is not expected to reach a good R squared."""
+        return _tags(super().__sklearn_tags__(), poor_score=True)
+
+
 Regressor: TypeAlias = MPRank | SVRank | RankBoost
 
 
@@ -149,15 +183,21 @@ def _fit(
 ) -> None:
     """Train the solver on one user who rated all samples, and store the model in the estimator."""
     solver = SOLVERS.find(name)(**_settings(estimator))
-    table, targets = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_min_samples=2
-    )
+    table, targets = _validated(estimator, X, y)
     samples = np.arange(len(targets), dtype=np.int32)
-    view = Ratings(np.array([0, len(targets)]), samples, np.asarray(targets), len(targets), table)
+    view = Ratings(np.array([0, len(targets)]), samples, targets, len(targets), table)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     estimator.model_ = fit(solver, view, steps=steps, seed=seed)
     estimator.solver_ = solver
     estimator.X_fit_ = view.item_features
+
+
+def _validated(estimator: BaseEstimator, X: Samples, y: npt.ArrayLike) -> tuple[Any, Floats]:
+    """The samples and their targets as scikit-learn checks them."""
+    table, targets = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_min_samples=2
+    )
+    return table, np.asarray(targets)
 
 
 def _settings(estimator: Regressor) -> dict[str, Any]:

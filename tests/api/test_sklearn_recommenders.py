@@ -1,0 +1,127 @@
+"""Solvers, splits and metrics as scikit-learn takes them: recommenders of pairs, and RankSVM with queries."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rankbench
+from rankbench.core.errors import UserError
+from rankbench.data.splits import split
+from rankbench.data.views import Ratings
+from rankbench.execution.training import fit
+from rankbench.metrics import evaluate
+from rankbench.sklearn import Protocol, RankSVM, Recommender, scorer
+from rankbench.solvers import SOLVERS
+from rankbench.solvers.ranksvm_joint import RankSVMJoint
+
+
+@pytest.fixture(scope="module")
+def ratings() -> tuple[np.ndarray, np.ndarray, Ratings]:
+    """Pairs of ids, a rating for each, in an order of chance, and the same as rankbench has them."""
+    view = rankbench.load("low-rank[users=30,items=40,per_user=20]")
+    order = np.random.default_rng(0).permutation(len(view))
+    pairs = np.column_stack([view.users, view.items])[order] + 100
+    return pairs, view.values[order], view
+
+
+@parametrize_with_checks([RankSVM(C=10.0)])
+def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS.names() if "-" not in name])
+def test_a_solver_is_a_parameter_that_clone_takes(name):
+    solver = SOLVERS.make(name)
+    assert clone(solver) is solver
+    assert SOLVERS.find(name)(**solver.get_params()) == solver
+    assert pickle.loads(pickle.dumps(solver)) == solver
+
+
+def test_a_recommender_scores_as_its_solver_does(ratings):
+    pairs, y, view = ratings
+    made = Recommender("mf", rank=3, lam=2.0, steps=4, random_state=7).fit(pairs, y)
+    seed = int(np.random.RandomState(7).randint(2**31 - 1))
+    model = fit(SOLVERS.make("mf[rank=3,lam=2]"), view, steps=4, seed=seed)
+    np.testing.assert_array_equal(made.predict(pairs), model.score(pairs[:, 0] - 100, pairs[:, 1] - 100))
+    assert np.isnan(made.predict([[100, 5000], [3, 100]])).all()
+    assert made.score(pairs, y) == pytest.approx(evaluate(model, view, ["pairwise-accuracy"])["pairwise-accuracy"])
+
+
+def test_ids_may_be_texts_in_a_frame(ratings):
+    pairs, y, _ = ratings
+    frame = pd.DataFrame({"user": [f"u{one}" for one in pairs[:, 0]], "item": [f"i{one}" for one in pairs[:, 1]]})
+    texts, numbers = (Recommender("mf", rank=2, random_state=0).fit(one, y) for one in (frame, pairs))
+    np.testing.assert_array_equal(texts.predict(frame), numbers.predict(pairs))
+
+
+def test_its_parameters_are_those_of_its_solver():
+    made = Recommender("sgd", rank=3)
+    assert made.get_params()["rank"] == 3 and "loss" in made.get_params()
+    assert clone(made).get_params() == made.get_params()
+    assert made.set_params(lam=9.0, steps=3).get_params()["lam"] == 9 and made.steps == 3
+    assert made.set_params(solver="mf").get_params()["rank"] == SOLVERS.make("mf").rank
+    with pytest.raises(UserError, match="rank=0 is out of range"):
+        made.set_params(rank=0)
+    with pytest.raises(TypeError, match="curvature"):
+        made.set_params(curvature=1)
+
+
+def test_a_search_with_splits_and_metrics_is_what_rankbench_measures(ratings):
+    pairs, y, view = ratings
+    search = GridSearchCV(
+        Recommender("mf", steps=3, random_state=1),
+        {"rank": [1, 3]},
+        cv=Protocol(repetitions=2),
+        scoring=scorer("ndcg@10"),
+    ).fit(pairs, y)
+    seed = int(np.random.RandomState(1).randint(2**31 - 1))
+    for place, rank in enumerate((1, 3)):
+        for repetition in range(2):
+            parts = split(view, "per-user[test=0.2]", repetition=repetition)
+            model = fit(SOLVERS.make(f"mf[rank={rank}]"), parts.train, steps=3, seed=seed)
+            expected = evaluate(model, parts.test, ["ndcg@10"])["ndcg@10"]
+            assert search.cv_results_[f"split{repetition}_test_score"][place] == pytest.approx(expected, abs=1e-12)
+    means = search.cv_results_["mean_test_score"]
+    assert search.best_params_ == {"rank": (1, 3)[int(np.argmax(means))]} and means[0] != means[1]
+
+
+def test_of_an_error_less_is_better(ratings):
+    pairs, y, _ = ratings
+    found = cross_val_score(Recommender(random_state=0), pairs, y, cv=Protocol(), scoring=scorer("pairwise-error"))
+    assert len(found) == 3 and (found < 0).all() and (found > -0.5).all()
+
+
+def test_rows_of_a_split_are_those_of_x(ratings):
+    pairs, y, _ = ratings
+    for train, test in Protocol("n-per-user[n=10]", repetitions=2, seed=3).split(pairs, y):
+        assert not set(train) & set(test) and len(train) == 10 * 30
+        assert (np.bincount(pairs[train, 0] - 100) == 10).all()
+    with pytest.raises(UserError, match="draws comparisons, which are no rows of X"):
+        next(Protocol("binary[C=5]").split(pairs, np.ones(len(y))))
+
+
+def test_wrong_pairs_are_named(ratings):
+    pairs, y, _ = ratings
+    with pytest.raises(UserError, match=r"X has the shape \(600, 3\); give two columns"):
+        Recommender().fit(np.column_stack([pairs, y]), y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        Recommender().fit(pairs, y[1:])
+
+
+def test_queries_are_users_of_the_joint_ranksvm():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(60, 4)), rng.permutation(np.repeat([3, 5, 9], 20))
+    y = X @ np.array([1.0, -2.0, 0.0, 0.5]) + 50.0 * qid
+    made = RankSVM(C=0.1).fit(X, y, qid=qid)
+    view = Ratings.from_triples(np.searchsorted([3, 5, 9], qid), np.arange(60), y, item_features=X)
+    model = fit(RankSVMJoint(C=0.1), view, steps=100)
+    np.testing.assert_array_equal(made.predict(X), model.score(np.zeros(60, int), np.arange(60)))
+    weights = made.predict(np.eye(4))
+    assert weights[1] < weights[2] < weights[3] < weights[0]
+    alone = RankSVM(C=0.1).fit(X, y).predict(np.eye(4))
+    assert not np.allclose(alone, weights)  # without queries the levels of the queries are taken for preferences
