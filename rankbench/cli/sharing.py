@@ -198,7 +198,7 @@ def recommend(
     ratings: Annotated[
         str, option("--ratings", "FILE", "For the users of this table, from their ratings in it.", completion.data_sets)
     ] = "",
-    to: Annotated[Path | None, option("--to", "FILE", "A new CSV file, instead of the terminal.")] = None,
+    to: Annotated[Path | None, option("--to", "FILE", "A new file, CSV or .parquet, instead of the terminal.")] = None,
     threads: Annotated[int, option("--threads", "N", "Threads that score.")] = 1,
 ) -> None:
     """Print the best items for some users, or for all, as CSV: user,place,item,score, with the data's own ids.
@@ -208,7 +208,7 @@ def recommend(
     With --ratings the users are those of another table, who need not be in the training part: the model's items stay as
     they are, and what a user rated in the table is not recommended.
 
-    Example: rankbench recommend best.npz --to everyone.csv
+    Example: rankbench recommend best.npz --to everyone.parquet --threads 2
 
     Example: rankbench recommend best.npz --ratings new.csv -k 5
     """
@@ -228,8 +228,12 @@ def recommend(
     if to.exists():
         raise UserError(f"{to} exists already: choose another file with --to, or remove it first")
     try:
-        with replacing(to) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-            rows = _write_csv(blocks, file)
+        with replacing(to) as partial:
+            if to.suffix == ".parquet":
+                rows = _write_parquet(blocks, partial)
+            else:
+                with partial.open("w", encoding="utf-8", newline="") as file:
+                    rows = _write_csv(blocks, file)
     except OSError as error:
         raise UserError(f"cannot write {to}: {error.strerror}; choose another file with --to") from None
     show(f"{to}: {rows:,} recommendations")
@@ -253,6 +257,27 @@ def _write_csv(blocks: "Iterator[pandas.DataFrame]", file: "TextIO") -> int:
     for number, block in enumerate(blocks):
         csv_frame(block).to_csv(file, index=False, header=number == 0, lineterminator="\n")
         rows += len(block)
+    return rows
+
+
+def _write_parquet(blocks: "Iterator[pandas.DataFrame]", path: Path) -> int:
+    """Write tables that follow each other as one Parquet file; returns the number of rows."""
+    from itertools import chain
+
+    from pandas import DataFrame
+
+    try:
+        from pyarrow import Schema, Table
+        from pyarrow.parquet import ParquetWriter
+    except ImportError:
+        raise UserError("writing Parquet needs pyarrow", remedy='pip install "rankbench[parquet]"') from None
+    filled = (block for block in blocks if len(block))
+    first = next(filled, DataFrame(columns=["user", "place", "item", "score"]))
+    schema, rows = Schema.from_pandas(first, preserve_index=False), 0
+    with ParquetWriter(path, schema) as writer:
+        for block in chain([first], filled):
+            writer.write_table(Table.from_pandas(block, schema=schema, preserve_index=False))
+            rows += len(block)
     return rows
 
 

@@ -2,8 +2,10 @@
 
 import csv
 import io
+import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import rankbench as command
 
@@ -61,6 +63,23 @@ def test_all_users_go_to_a_new_file(call, tmp_path):
     assert code == 2 and "all.csv exists already: choose another file with --to" in said
     assert (tmp_path / "all.csv").read_text() == before
     assert "cannot write nowhere/all.csv: No such file" in call("m.npz", "--to", "nowhere/all.csv")[2]
+
+
+def test_parquet_has_the_rows_of_csv_whatever_the_blocks(call, tmp_path, monkeypatch):
+    call("m.npz", "-k", 2, "--to", "all.csv")
+    expected = pd.read_csv(tmp_path / "all.csv")
+    assert call("m.npz", "-k", 2, "--to", "all.parquet")[1] == "all.parquet: 4 recommendations\n"
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "all.parquet"), expected, check_dtype=False)
+    monkeypatch.setattr("rankbench.fitted._BLOCK", 1)  # each user alone
+    assert call("m.npz", "-k", 2, "--to", "blocks.parquet")[0] == 0
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "blocks.parquet"), expected, check_dtype=False)
+    assert (
+        call("m.npz", "--item", 10, "--user", "alice", "--to", "none.parquet")[1] == "none.parquet: 0 recommendations\n"
+    )
+    assert list(pd.read_parquet(tmp_path / "none.parquet")) == ["user", "place", "item", "score"]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, said = call("m.npz", "--to", "more.parquet")
+    assert code == 2 and 'writing Parquet needs pyarrow; pip install "rankbench[parquet]"' in said
 
 
 @pytest.mark.parametrize(
