@@ -80,8 +80,14 @@ def refuses_wrong_settings(record: Any) -> Finding:
             continue
         except Exception as error:  # a user's class may raise anything
             problem = f"{key}='no number' raises {type(error).__name__}"
-            return failed(name, problem, "call rankbench.names.check(self) in __post_init__")
-        return failed(name, f"{key}='no number' is accepted", "call rankbench.names.check(self) in __post_init__")
+            return failed(
+                name, problem, "inherit rankbench.names.Checked, or call rankbench.names.check(self) in __post_init__"
+            )
+        return failed(
+            name,
+            f"{key}='no number' is accepted",
+            "inherit rankbench.names.Checked, or call rankbench.names.check(self) in __post_init__",
+        )
     return passed(name, f"refused: {', '.join(numbers)}")
 
 

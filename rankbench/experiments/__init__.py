@@ -19,14 +19,14 @@ from rankbench.experiments.costs import Growth, Rivals, read_patterns
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
-from rankbench.names import REPETITIONS, STEPS, THREADS, Limits, Named, Pattern, Settings, check
+from rankbench.names import REPETITIONS, STEPS, THREADS, Checked, Limits, Named, Pattern, Settings
 from rankbench.names.grammar import read_settings
 
 _LARGEST = 1 << 24  # bytes of an experiment file
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Checked):
     """When to stop a solver: after a number of steps or seconds, or when the objective changes less than a tolerance.
 
     Step 0 is the start, so `steps=20` asks for 20 steps after it. `tolerance` compares the objectives
@@ -41,7 +41,7 @@ class Budget:
     patience: Annotated[int, Limits(low=1, high=STEPS.high)] | None = None
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.steps is None and self.seconds is None and self.tolerance is None:
             raise UserError("a budget needs steps, seconds or a tolerance: some solvers never stop by themselves")
 
@@ -51,7 +51,7 @@ PER_STEP = "seconds-per-step"  # may be published in place of a metric
 
 
 @dataclass(frozen=True)
-class Published:
+class Published(Checked):
     """A reference number for a measured one: published in a paper, or computed from a formula."""
 
     solver: Pattern
@@ -66,7 +66,7 @@ class Published:
     computed: str = ""  # the formula, if the number is computed and not published
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         read_patterns(self, "solver", "data", "split", "on")
         if (self.metric in TIMES) != (self.threads is not None):
             raise UserError(f"threads goes with metric = {' or '.join(TIMES)}, and they with it", subject="Published")
@@ -79,7 +79,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Checked):
     """A reference line in a figure that is not measured, for example a theoretical curve or the noise level."""
 
     name: str
@@ -88,7 +88,7 @@ class Curve:
     part: Settings = ()  # the panel it belongs to, written `rank=2`; empty: every panel
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if isinstance(self.part, str):
             object.__setattr__(self, "part", tuple(read_settings(self.part).items()))
         for name, values in (("x", self.x), ("y", self.y)):
@@ -103,7 +103,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Checked):
     """The figure of an experiment: how its results are drawn."""
 
     kind: Literal["curve", "sweep", "bars", "speedup", "growth"] = "bars"
@@ -114,7 +114,7 @@ class Figure:
     others: tuple[str, ...] = ()  # further metrics, each with panels of its own
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.by and self.kind != "sweep":
             raise UserError(f"by needs kind=sweep, not kind={self.kind}", subject="Figure")
         if self.curves and self.kind not in ("sweep", "speedup"):
@@ -122,7 +122,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Checked):
     """An experiment: the data sets, splits, solvers and metrics to run, and how to show the results."""
 
     name: str
@@ -150,7 +150,7 @@ class Experiment:
     source: str = ""  # the path of the user's file; empty for an experiment of the package
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if not is_file_name(self.name):
             problem = f"an experiment cannot be called {self.name!r:.60}, as its files have this name"
             raise UserError(problem, subject="Experiment", remedy="take letters, digits and dashes")

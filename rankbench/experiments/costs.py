@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rankbench.core.errors import UserError
-from rankbench.names import Limits, Pattern, check
+from rankbench.names import Checked, Limits, Pattern
 
 _MOST = 10.0  # an exponent above this is a mistake
 
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(Checked):
     """How the cost of a solver should grow along the axis of a figure of growth: with which power of it, and why.
 
     Where a cost is a sum of terms that grow differently, the exponent lies between two ends: `seconds = [0, 1]`.
@@ -23,7 +23,7 @@ class Growth:
     data: Pattern | None = None  # the data that this is true of; None: all of the experiment
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         read_patterns(self, "solver", "data")
         for name in ("seconds", "memory"):
             object.__setattr__(self, name, _exponents(name, getattr(self, name)))
@@ -32,7 +32,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Rivals:
+class Rivals(Checked):
     """A solver of rankbench and one of another package for the same task, whose seconds are compared."""
 
     ours: Pattern
@@ -41,7 +41,7 @@ class Rivals:
     steps: Annotated[int, Limits(low=0, high=1000)] = 1  # of ours for one of the peer's; 0: no number does its work
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         read_patterns(self, "ours", "peer")
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
 from rankbench.core.errors import UserError, unknown
-from rankbench.names import check
+from rankbench.names import Checked
 
 
 @dataclass(frozen=True)
-class Names:
+class Names(Checked):
     """Names for people, by the text that the experiment has; what is not named gets a generated name."""
 
     solvers: Mapping[str, str] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class Names:
     units: Mapping[str, str] = field(default_factory=dict)  # of a metric or an axis
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         for kind, names in vars(self).items():
             object.__setattr__(self, kind, MappingProxyType(dict(names)))
 

@@ -17,7 +17,7 @@ import numpy as np
 from rankbench.core.errors import UserError, unknown
 from rankbench.data.splits import VALIDATIONS
 from rankbench.metrics import metric
-from rankbench.names import TRIALS, Limits, build, check, parse, show, show_value, without_folder
+from rankbench.names import TRIALS, Checked, Limits, build, parse, show, show_value, without_folder
 from rankbench.solvers import SOLVERS
 
 _DIMENSIONS = 8  # of a Sobol sequence; the first ones are used
@@ -25,7 +25,7 @@ _PATIENCE = 1000  # stop drawing after this many repeated candidates in a row
 
 
 @dataclass(frozen=True)
-class Range:
+class Range(Checked):
     """A range of numbers from low to high on a linear or log scale; integers if the setting is an integer."""
 
     low: Any
@@ -34,7 +34,7 @@ class Range:
     points: Annotated[int, Limits(low=2, high=TRIALS.high)] | None = None  # number of grid points
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         for name, bound in (("low", self.low), ("high", self.high)):
             if isinstance(bound, bool) or not isinstance(bound, int | float) or not isfinite(bound):
                 raise UserError(f"{name}={bound} must be a number")
@@ -93,7 +93,7 @@ Space = Mapping[str, Values]  # the values to try for each tuned setting
 
 
 @dataclass(frozen=True)
-class Tune:
+class Tune(Checked):
     """How the solvers of an experiment are tuned: each with the same number of trials, on the same validation set."""
 
     space: Mapping[str, Space] = field(default_factory=dict)  # by the solver's text in the experiment, or its bare name
@@ -107,7 +107,7 @@ class Tune:
     widen: Annotated[int, Limits(low=0, high=20)] = 0  # how many times ranges grow whose best value is the outermost
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         frozen = {solver: MappingProxyType(dict(space)) for solver, space in self.space.items()}
         object.__setattr__(self, "space", MappingProxyType(frozen))
 

@@ -11,11 +11,11 @@ from rankbench.data.parsed import parsed
 from rankbench.data.sources.columnar import INSTALL, PACKAGE, Wanted, ratings
 from rankbench.data.sources.own_files import OwnFile, item_features, scale_of
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import Checked
 
 
 @dataclass(frozen=True)
-class OwnColumns:
+class OwnColumns(Checked):
     """A Parquet file, or an Arrow file or stream, with a user, an item and a rating in each row; needs pyarrow.
 
     The columns are found by the usual names, as in csv:PATH: user, userId, reviewer; item, movieId, isbn; rating,
@@ -41,7 +41,7 @@ class OwnColumns:
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         scale_of("OwnColumns", self.low, self.high)
 
     @property

@@ -22,13 +22,13 @@ from rankbench.data.sources.own_files import (
 )
 from rankbench.data.tables import Layout, Rows
 from rankbench.data.views import Ratings
-from rankbench.names import AddedLater, check
+from rankbench.names import AddedLater, Checked
 
 _POSITIVE = Layout(fields=(0, 1), names=("user", "item"), valued=False)
 
 
 @dataclass(frozen=True)
-class OwnRatings:
+class OwnRatings(Checked):
     """A text file with a user, an item and a rating on each line, gzipped if its name ends in .gz.
 
     A header decides which column is which by the usual names: user, userId, reviewer; item, movieId, isbn; rating,
@@ -64,7 +64,7 @@ class OwnRatings:
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         scale_of("OwnRatings", self.low, self.high)
 
     @property

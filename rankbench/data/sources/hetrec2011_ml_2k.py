@@ -15,7 +15,7 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import Checked
 
 Words = dict[int, list[str]]  # movie id -> words
 
@@ -58,7 +58,7 @@ _ORIGINS = {
 
 
 @dataclass(frozen=True)
-class HetRecMovieLens2K:
+class HetRecMovieLens2K(Checked):
     """2,113 users, 10,109 rated movies, 855,598 ratings from 0.5 to 5; the slice: 38, 3,260 and 10,102.
 
     `features` joins any of genres, directors, titles and decades by +. The slice is a third party's extract; that
@@ -71,7 +71,7 @@ class HetRecMovieLens2K:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         kinds(self.features, tuple(_WORDS))
 
     @property

@@ -15,7 +15,7 @@ from rankbench.data.publications import Publication
 from rankbench.data.sources.movielens import CLOSED, KINDS, Movie, download, features
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import Checked
 
 _COUNTS = Counts(100_000, 943, 1_682)
 _RATINGS = Layout(separator="\t", scale=(1, 5), step=1, time=3)
@@ -23,7 +23,7 @@ _FOLDS = {"u": ("u1.test", "u2.test", "u3.test", "u4.test", "u5.test"), "ab": ("
 
 
 @dataclass(frozen=True)
-class MovieLens100K:
+class MovieLens100K(Checked):
     """943 users, 1,682 movies, 100,000 ratings from 1 to 5; folds u1-u5, or ua and ub with ten test ratings per user.
 
     `features` joins any of genres, titles and decades by +.
@@ -48,7 +48,7 @@ class MovieLens100K:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         kinds(self.features, KINDS)
 
     def view(self, rng: np.random.Generator) -> Ratings:

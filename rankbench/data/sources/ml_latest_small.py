@@ -18,7 +18,7 @@ from rankbench.data.sources.movielens import CSV, KINDS, OPEN, Movie, csv_movies
 from rankbench.data.sources.rdatasets import Shipped
 from rankbench.data.tables import Rows, read
 from rankbench.data.views import Ratings
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 _NAME = "ml-latest-small"
 _COLUMNS = ("userId", "movieId", "rating", "timestamp", "title", "year", "genres")
@@ -131,7 +131,7 @@ _EDITIONS = {
 
 
 @dataclass(frozen=True)
-class MovieLensLatestSmall:
+class MovieLensLatestSmall(Checked):
     """671 users, 9,066 rated movies, 100,004 ratings from 0.5 to 5; in 2018: 610, 9,724 and 100,836.
 
     With `least` above 1, movies with fewer ratings are left out. `features` joins any of genres, titles
@@ -145,7 +145,7 @@ class MovieLensLatestSmall:
     version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         kinds(self.features, KINDS)
 
     @property

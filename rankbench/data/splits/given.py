@@ -12,14 +12,14 @@ from rankbench.data import export
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import only_ratings
 from rankbench.data.views import Ratings, View
-from rankbench.names import check
+from rankbench.names import Checked
 from rankbench.names.user_files import is_file, own_path
 
 _PARTS = ("train", "test", "validation")
 
 
 @dataclass(frozen=True)
-class Given:
+class Given(Checked):
     """A split from a file, for the data set that it was made from; every repetition has the same parts.
 
     `file` is the folder that `rankbench data export` wrote, or its split.json: its parts are read again by the ids of
@@ -35,7 +35,7 @@ class Given:
     paths: ClassVar[tuple[str, ...]] = ("file",)
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.file and own_path(self.file).is_dir():
             object.__setattr__(self, "file", str(Path(self.file) / "split.json"))
 

@@ -9,13 +9,13 @@ from rankbench.core.errors import UserError
 from rankbench.data.splits import Split
 from rankbench.data.splits.dealing import choose, deal, masked, only_ratings
 from rankbench.data.views import View
-from rankbench.names import Checked, Limits, check, show_value
+from rankbench.names import Checked, Limits, show_value
 
 Share = Annotated[float, Limits(above=0, below=1)]
 
 
 @dataclass(frozen=True)
-class Entries:
+class Entries(Checked):
     """Gunasekar et al. 2016: a random fraction of all rows is the test set, the rest trains.
 
     For the paper's Figure 1, a fraction `validation` of the rows is left out of both parts, for the choice of
@@ -31,7 +31,7 @@ class Entries:
     version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.test + self.validation + (self.train or 0.0) > 1 + 1e-9:  # 0.1 + 0.1 + 0.8 is above 1 by rounding
             shown = [f"{name}={show_value(getattr(self, name))}" for name in ("test", "validation", "train")]
             problem = f"{', '.join(shown)} add up to more than 1: lower one of them"

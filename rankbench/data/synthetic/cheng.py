@@ -18,11 +18,11 @@ from rankbench.data.synthetic.drawing import (
     random_pairs,
 )
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 
 @dataclass(frozen=True)
-class FeatureLowRank:
+class FeatureLowRank(Checked):
     """Scores of low rank in the items' features (Cheng et al. 2018, section 6, Tables 2 and 3).
 
     r_ui = x_i^T U v_u with standard normal X (items x features), U (features x rank), V (users x rank);
@@ -46,7 +46,7 @@ class FeatureLowRank:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         check_per_user(self.per_user, self.items)
 
     @property

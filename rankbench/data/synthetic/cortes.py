@@ -8,11 +8,11 @@ import numpy as np
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import Amount, Count, Pairable, check_per_user, observed
 from rankbench.data.views import Ratings
-from rankbench.names import check
+from rankbench.names import Checked
 
 
 @dataclass(frozen=True)
-class Magnitudes:
+class Magnitudes(Checked):
     """Continuous ratings that are functions of item features, for MPRank and SVRank (Cortes et al. 2007).
 
     y = w_u . x + bend * cos(a_u . x) + noise: linear for bend = 0, else nonlinear, so that kernels help.
@@ -28,7 +28,7 @@ class Magnitudes:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         check_per_user(self.per_user, self.items)
 
     @property

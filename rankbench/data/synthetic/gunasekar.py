@@ -22,13 +22,13 @@ from rankbench.data.synthetic.drawing import (
     observed,
 )
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 Levels = Annotated[int, Limits(low=0)]
 
 
 @dataclass(frozen=True)
-class LowRank:
+class LowRank(Checked):
     """Low-rank scores with noise, as ratings from 1 to `levels`, or as continuous ratings (levels=0).
 
     Z = U V^T / sqrt(rank) + noise * N. The borders between levels are quantiles of a normal distribution, so the
@@ -46,7 +46,7 @@ class LowRank:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         check_per_user(self.per_user, self.items)
 
     @property
@@ -63,7 +63,7 @@ class LowRank:
 
 
 @dataclass(frozen=True)
-class Monotone:
+class Monotone(Checked):
     """Low-rank scores with a different monotone curve for each user (Gunasekar et al. 2016, equation 1).
 
     Z = U V^T / sqrt(rank) + noise * N, scaled to unit variance; user u rates y = gain_u h_u(Z) + offset_u
@@ -86,7 +86,7 @@ class Monotone:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         check_per_user(self.per_user, self.items)
 
     @property
@@ -113,7 +113,7 @@ class Monotone:
 
 
 @dataclass(frozen=True)
-class PartialOrders:
+class PartialOrders(Checked):
     """A random directed acyclic graph of comparisons per user, from low-rank scores (Gunasekar et al. 2016, section 3).
 
     Each user observes `per_user` random items. A share `density` of their n (n - 1) / 2 pairs, at least one pair, is
@@ -132,7 +132,7 @@ class PartialOrders:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         check_per_user(self.per_user, self.items)
 
     @property

@@ -16,7 +16,7 @@ from rankbench.data.synthetic.drawing import Count, inner
 from rankbench.data.synthetic.sampling import Urn, draw_sets
 from rankbench.data.synthetic.shapes import SHAPES, Name, Shape
 from rankbench.data.views import Ratings
-from rankbench.names import Limits, check
+from rankbench.names import Checked, Limits
 
 RANK = 5
 USERS, ITEMS, TASTES = 0.11, 0.23, 0.10  # shares of the variance of a score; the rest is noise
@@ -24,7 +24,7 @@ _WORDS = (1.0, 2.7)  # s and q of the popularity of features: Mandelbrot's law o
 
 
 @dataclass(frozen=True)
-class Lookalike:
+class Lookalike(Checked):
     """Generated ratings in the published shape of a data set that cannot be downloaded, FOR SPEED WORK ONLY.
 
     The numbers of users, items and ratings are exactly the published ones. No user rates an item twice, the
@@ -51,7 +51,7 @@ class Lookalike:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         whole = SHAPES[self.name]
         if self.ratings is not None and self.share != 1:
             raise UserError(f"ratings={self.ratings} and share={self.share} both set the size: leave one out")
