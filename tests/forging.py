@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rankbench.records.archive import METADATA, sha256_of, write
-from rankbench.records.store import ResultsFolder, with_digest
+from rankbench.records.codec import with_digest
+from rankbench.records.store import ResultsFolder
 from rankbench.report import manifest
 from rankbench.report.crate import files_of
 from rankbench.report.study import chosen_plan, study

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rankbench.api.anytime import compared, cores, usual_seconds
-from rankbench.api.experiments import TIMEOUT, Outcome, conditions_of, display_of
+from rankbench.api.experiments import TIMEOUT, conditions_of, display_of
+from rankbench.api.outcomes import Outcome
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
 from rankbench.core.streams import seed_of

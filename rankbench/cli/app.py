@@ -10,9 +10,8 @@ import typer
 
 from rankbench import __version__
 from rankbench.cli import checking, data_verbs, looking, own, running, sharing
-from rankbench.cli.exit_codes import FAILED, INTERRUPTED, USAGE
 from rankbench.cli.opening import temporary_folders
-from rankbench.cli.streams import discard, outlive_readers
+from rankbench.cli.process import FAILED, INTERRUPTED, USAGE, discard, outlive_readers
 from rankbench.core.errors import UserError
 from rankbench.core.lines import complain, show
 

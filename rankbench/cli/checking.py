@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankbench.cli import completion
-from rankbench.cli.exit_codes import FAILED, OK
 from rankbench.cli.options import option, seconds_of, seed_option
+from rankbench.cli.process import FAILED, OK
 from rankbench.core.errors import UserError
 
 if TYPE_CHECKING:

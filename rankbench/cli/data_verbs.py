@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from rankbench.cli import completion
-from rankbench.cli.exit_codes import FAILED
 from rankbench.cli.options import Seed, option
+from rankbench.cli.process import FAILED
 from rankbench.core.errors import UserError
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.

@@ -1,10 +1,11 @@
-"""Descriptions for `rankbench list`, `doctor` and `data`: solvers, data sets, metrics and the machine."""
+"""Descriptions for `list`, `doctor`, `data` and `status`: solvers, data sets, metrics, the machine and stored runs."""
 
 import hashlib
 import inspect
 import os
 import types
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -27,6 +28,9 @@ from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
 from rankbench.names import Limits, Registry, parse, settings_of, show_value
 from rankbench.names.grammar import written
 from rankbench.names.user_files import is_from_file
+from rankbench.records.plans import Plan
+from rankbench.records.store import Store, Stored, file_name
+from rankbench.report.study import drawn
 from rankbench.solvers import SOLVERS
 
 _EXTRAS = {
@@ -296,3 +300,47 @@ def _plain(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(" ".join(part) if isinstance(part, tuple) else str(part) for part in value)
     return str(value)
+
+
+def runs_of(store: Store, name: str) -> Iterator[str]:
+    """Lines for one experiment: its size, each run, the results that belong to no run, and each machine."""
+    results = {result.name: result for result in store.summaries()}
+    size = sum(result.bytes for result in results.values()) / 1e6
+    yield f"{name}: {len(results)} results, {size:.1f} MB"
+    known: set[str] = set()
+    for plan in store.plans():
+        names = {file_name(cell) for cell in plan.everything}
+        yield f"  {_run(plan)}: {_ended([results[one] for one in names if one in results], len(names))}"
+        known |= names
+    loose = [result for one, result in results.items() if one not in known]
+    if loose:
+        seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in loose}))
+        yield f"  of no recorded run (other definitions, selections or versions; seed {seeds}): {len(loose)} results"
+    for who, count in Counter(map(_maker, results.values())).items():
+        yield f"  made on {who}: {count} results"
+    for who, count in Counter(map(_maker, store.summaries(beside=True))).items():
+        yield f"  measured too on {who}: {count} results, kept beside"
+    if aside := store.set_aside():
+        yield f"  set aside because they could not be read: {', '.join(aside[:5])}{' ...' if len(aside) > 5 else ''}"
+
+
+def _maker(result: Stored) -> str:
+    """The machine and the commit that made a result, with the digits by which `--machine` knows them."""
+    known = [f"machine {result.fingerprint}"] if result.fingerprint else []
+    known += [f"commit {result.commit}"] if result.commit else []
+    return result.machine + (f" ({', '.join(known)})" if known else "")
+
+
+def _run(plan: Plan) -> str:
+    """A run's profile, seed and date, and the command that prints its table."""
+    how = f"{plan.experiment.source or plan.experiment.name} --{plan.profile} --seed {plan.seed}"
+    what = " --what variance" if plan.held else ""
+    run = f"{plan.profile} profile, seed {plan.seed}{drawn(plan)}"
+    return f"{run}, last run {plan.made[:16]} (rankbench table {how}{what})"
+
+
+def _ended(results: list[Stored], planned: int) -> str:
+    """How many of the planned cells are stored, and how they ended."""
+    counts = Counter(result.status for result in results)
+    ended = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    return f"{len(results)} of {planned} cells are stored" + (f": {ended}" if ended else "")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankbench.cli import completion
-from rankbench.cli.exit_codes import FAILED
 from rankbench.cli.opening import is_archive, made_by, named, stored_in
 from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Stored, option
+from rankbench.cli.process import FAILED
 from rankbench.core.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def status(
 
     Example: rankbench status park2015-table1
     """
-    from rankbench.cli.status import described
+    from rankbench.cli.describe import runs_of
     from rankbench.core.lines import show
 
     if name and is_archive(name):
@@ -345,7 +345,7 @@ def status(
     if name and name not in names:
         raise unknown("experiment in this folder of results:", name, names, f"rankbench status --out {out}")
     for one in [name] if name else names:
-        show("\n".join(described(results.store(one), one)))
+        show("\n".join(runs_of(results.store(one), one)))
 
 
 def stored_study(out: Path, name: str, seed: int | None, full: bool | None, machine: str = "") -> "Study":

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankbench.cli import completion
-from rankbench.cli.exit_codes import FAILED
 from rankbench.cli.opening import first_complaints, is_archive, results_in, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
+from rankbench.cli.process import FAILED
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
 

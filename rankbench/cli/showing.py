@@ -9,8 +9,8 @@ from rankbench import experiments
 from rankbench.api.anytime import compared
 from rankbench.api.refitting import kept_model
 from rankbench.api.session import Session, chosen_experiments
-from rankbench.cli.exit_codes import FAILED, INTERRUPTED, OK
 from rankbench.cli.printer import folded, show_folded, show_sheet
+from rankbench.cli.process import FAILED, INTERRUPTED, OK
 from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.lines import complain, show
 from rankbench.data.splits import SPLITS

@@ -1,5 +1,6 @@
-"""Conversion of dataclasses to JSON and back, with strict checks of names and types when reading."""
+"""Dataclasses as JSON and back, with strict checks when reading, and the digest that ends each stored table."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -14,6 +15,7 @@ import msgspec
 from rankbench.core.contract import Dataclass
 
 T = TypeVar("T", bound=Dataclass)
+_DIGEST, _DIGITS, _END = ', "sha256": "', 64, '"}\n'  # how a table ends
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 
 
@@ -146,3 +148,31 @@ def _class_within(hint: Any) -> Any:
         return None
     found = [inner for part in get_args(hint) if (inner := _class_within(part)) is not None]
     return found[0] if found else None
+
+
+def with_digest(text: str) -> str:
+    """A JSON table's text with the SHA-256 of what stands before it as its last entry."""
+    before = text[:-1].rstrip()
+    digest = hashlib.sha256(before.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"{before}{_DIGEST}{digest}{_END}"
+
+
+def digest_in(content: bytes) -> tuple[bytes, str] | None:
+    """What stands before the digest of a table, and the digest; None if the table does not end with one."""
+    start = len(content) - _DIGITS - len(_END)
+    before, mark = content[: start - len(_DIGEST)], content[start - len(_DIGEST) : start]
+    if mark != _DIGEST.encode() or not content.endswith(_END.encode()):
+        return None
+    return before, content[start:][:_DIGITS].decode("ascii", "replace")
+
+
+def table_in(content: bytes) -> dict[str, Any]:
+    """The JSON table in a file's bytes without its digest, which must be that of the bytes where there is one."""
+    found = digest_in(content)
+    if found and hashlib.sha256(found[0]).hexdigest() != found[1]:
+        raise Unreadable("it was changed after it was written: its SHA-256 is another one")
+    table = parsed(content)
+    if not isinstance(table, dict):
+        raise Unreadable("not a table")
+    table.pop("sha256", None)
+    return table

@@ -34,7 +34,7 @@ from rankbench.core.texts import file_part
 from rankbench.names import without_folder
 from rankbench.records.cells import Cell
 from rankbench.records.claims import Claims
-from rankbench.records.codec import Unreadable, encode, parsed, revived
+from rankbench.records.codec import Unreadable, digest_in, encode, revived, table_in, with_digest
 from rankbench.records.machines import Machine
 from rankbench.records.plan_files import file_of, joined, plan_of, without_answered
 from rankbench.records.plans import Plan
@@ -46,7 +46,6 @@ BESIDE = "@"  # in the name of a file: a measurement that lies beside the result
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
 _LARGEST_TABLE = 64 << 20  # bytes of a plan or of a result: ten times a plan of 100,000 cells
 _LARGEST_VALUES, _HEADING = 512 << 20, 1 << 10  # bytes of values for users where their number is not known; of an array
-_DIGEST, _DIGITS, _END = ', "sha256": "', 64, '"}\n'  # how a table ends
 _VALUES_REMEDY = "delete it, or run the experiment with --rerun all"
 Warn = Callable[[str], None]
 
@@ -126,7 +125,7 @@ class Store:
 
     def read(self, path: Path) -> Result:
         """The result in a file of this store, checked, with the cell that the file itself describes."""
-        content = _table(_bytes(path))
+        content = table_in(_bytes(path))
         key, format_ = content.pop("key", None), content.pop("format", None)
         if format_ != FORMAT:
             raise Unreadable(f"its format is {format_!r:.60}, not {FORMAT}")
@@ -238,7 +237,7 @@ class Store:
     def _read(self, path: Path) -> dict[str, Any] | None:
         """The JSON table in a stored file, or None; a file that cannot be read is set aside with a warning."""
         try:
-            content = _table(regular.content(path, _LARGEST_TABLE))
+            content = table_in(regular.content(path, _LARGEST_TABLE))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, Unreadable) as error:
@@ -354,37 +353,9 @@ def text_of_plan(plan: Plan) -> str:
     return with_digest(encode({"format": FORMAT, **vars(file_of(plan))}, indent=None))
 
 
-def with_digest(text: str) -> str:
-    """A JSON table's text with the SHA-256 of what stands before it as its last entry."""
-    before = text[:-1].rstrip()
-    digest = hashlib.sha256(before.encode("utf-8", "backslashreplace")).hexdigest()
-    return f"{before}{_DIGEST}{digest}{_END}"
-
-
 def has_digest(path: Path) -> bool:
     """Whether a stored table ends with its digest."""
-    return _digest_in(regular.content(path, _LARGEST_TABLE)) is not None
-
-
-def _digest_in(content: bytes) -> tuple[bytes, str] | None:
-    """What stands before the digest of a table, and the digest; None if the table does not end with one."""
-    start = len(content) - _DIGITS - len(_END)
-    before, mark = content[: start - len(_DIGEST)], content[start - len(_DIGEST) : start]
-    if mark != _DIGEST.encode() or not content.endswith(_END.encode()):
-        return None
-    return before, content[start:][:_DIGITS].decode("ascii", "replace")
-
-
-def _table(content: bytes) -> dict[str, Any]:
-    """The JSON table in a file's bytes without its digest, which must be that of the bytes where there is one."""
-    found = _digest_in(content)
-    if found and hashlib.sha256(found[0]).hexdigest() != found[1]:
-        raise Unreadable("it was changed after it was written: its SHA-256 is another one")
-    table = parsed(content)
-    if not isinstance(table, dict):
-        raise Unreadable("not a table")
-    table.pop("sha256", None)
-    return table
+    return digest_in(regular.content(path, _LARGEST_TABLE)) is not None
 
 
 def _bytes(path: Path) -> bytes:

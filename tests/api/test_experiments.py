@@ -9,7 +9,7 @@ import pytest
 from helpers import SPACES, TINY, made_up, prepared, tiny
 
 import rankbench
-from rankbench.api.experiments import Outcome
+from rankbench.api.outcomes import Outcome
 from rankbench.arrays.npz import fingerprint
 from rankbench.cli import own, running
 from rankbench.core.errors import UserError

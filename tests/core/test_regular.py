@@ -34,7 +34,7 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "records/claim_files.py": (2, "claims, made anew or opened without waiting and without following links"),
     "records/claims.py": (2, "the file that this driver has just written, and locks"),
     "checks/kit.py": (1, "the device that swallows what a checked solver prints"),
-    "cli/streams.py": (1, "the device that swallows what nobody reads"),
+    "cli/process.py": (1, "the device that swallows what nobody reads"),
     "cli/completion.py": (1, "our own source"),
     "experiments/__init__.py": (1, "our own experiments"),
     "execution/cluster/driver.py": (2, "scratch files that this run has just written"),

@@ -218,7 +218,7 @@ def test_a_store_has_one_maker_and_so_has_a_folder_of_results():
     assert calls_of("Store") == ["records/store.py"]
     assert sorted(calls_of("ResultsFolder")) == [
         "api/comparing.py",
-        "api/experiments.py",
+        "api/outcomes.py",
         "api/session.py",
         "cli/opening.py",
         "report/study.py",

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from rankbench import models
 from rankbench.arrays.npz import fingerprint, pack
 from rankbench.core.errors import UserError
 from rankbench.kernels.models import scoring
@@ -23,6 +22,7 @@ from rankbench.models import (
     KernelScores,
     Stumps,
     UserWeights,
+    kernel_expansions,
     load,
     save,
 )
@@ -151,7 +151,7 @@ def test_pairs_may_come_in_any_order_and_integer_type(name, dtype):
 @pytest.mark.parametrize("block", [1, 4, 15])
 def test_scores_do_not_depend_on_the_size_of_a_block(monkeypatch, name, block):
     expected = EXAMPLES[name].score(USERS, OF_ITEMS).tobytes()
-    monkeypatch.setattr(models, "_ROWS", block)
+    monkeypatch.setattr(kernel_expansions, "_ROWS", block)
     assert EXAMPLES[name].score(USERS, OF_ITEMS).tobytes() == expected
 
 

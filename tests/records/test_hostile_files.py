@@ -10,7 +10,8 @@ import pytest
 from helpers import TINY, ran, tiny
 
 from rankbench.core.errors import UserError
-from rankbench.records.store import ResultsFolder, with_digest
+from rankbench.records.codec import with_digest
+from rankbench.records.store import ResultsFolder
 
 pytestmark = pytest.mark.slow
 

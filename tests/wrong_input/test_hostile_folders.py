@@ -24,7 +24,8 @@ from rankbench import experiments
 from rankbench.api.session import Session
 from rankbench.core.regular import opened
 from rankbench.records.archive import METADATA, sha256_of
-from rankbench.records.store import ResultsFolder, with_digest
+from rankbench.records.codec import with_digest
+from rankbench.records.store import ResultsFolder
 from rankbench.report import manifest
 from rankbench.report.crate import files_of
 from rankbench.report.study import study

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import made_up, prepared, rankbench, tiny, tiny_toml
 
-from rankbench.api.experiments import Outcome
+from rankbench.api.outcomes import Outcome
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import judging
 import pytest
 from helpers import around, made_up, prepared, ran, tiny, tuned
 
-from rankbench.api.experiments import Outcome
+from rankbench.api.outcomes import Outcome
 from rankbench.experiments import Budget
 from rankbench.experiments.spaces import Range, Tune
 from rankbench.records.cells import Selection

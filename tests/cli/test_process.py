@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rankbench.cli.streams import _Outliving, _outliving
+from rankbench.cli.process import _Outliving, _outliving
 
 
 def test_what_nobody_reads_any_more_is_discarded():

@@ -1,4 +1,4 @@
-"""Standard output and standard error that outlive their reader: what nobody can read any more is discarded."""
+"""The process of a command: its exit codes, and standard streams that discard what nobody can read any more."""
 
 import errno
 import io
@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+OK = 0
+FAILED = 1  # what was asked for was done, and something in it failed, differs or was found
+USAGE = 2  # a wrong name, value or file: nothing was done
+INTERRUPTED = 130  # Ctrl-C
 
 _NOBODY = (errno.EPIPE, errno.EIO)  # the reader of a pipe is gone, or a terminal was closed
 
