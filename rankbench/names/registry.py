@@ -187,7 +187,12 @@ def class_at(home: str, kind: str = "class") -> type:
     if is_from_file(home):
         return class_from_file(home, kind)
     module, _, attribute = home.partition(":")
-    return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+    try:
+        return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+    except (ModuleNotFoundError, AttributeError) as error:
+        if isinstance(error, ModuleNotFoundError) and not module.startswith(error.name or "?"):
+            raise  # a module that the class's own one imports
+        raise UserError(f"a stored result names {home}, which is not installed", remedy="run it again") from None
 
 
 def with_settings(named: Named, settings: Mapping[str, Any]) -> Named:

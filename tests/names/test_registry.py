@@ -24,6 +24,7 @@ from rankbench.names import (
     without_folder,
     without_settings,
 )
+from rankbench.names.registry import class_at
 from rankbench.solvers import SOLVERS
 
 REGISTRIES = (SOLVERS, DATASETS, SPLITS)
@@ -403,7 +404,7 @@ def test_a_plugin_cannot_take_a_name_of_the_house(plugin):
 def test_nothing_is_imported_before_it_is_asked_for():
     lazy = Registry("thing", {"absent": "rankbench.no_such_module:Thing"}, "rankbench.things", "")
     assert lazy.names() == ["absent"]
-    with pytest.raises(ModuleNotFoundError):
+    with pytest.raises(UserError, match="no_such_module:Thing, which is not installed"):
         lazy.find("absent")
 
 
@@ -421,3 +422,16 @@ def test_a_setting_added_later_changes_nothing_at_its_default():
     assert (older.identity, older.settings) == (same.identity, same.settings) == ("grown[size=5]", (("size", 5),))
     assert (other.identity, dict(other.settings)) == ("grown[size=5,parts=4]", {"size": 5, "parts": 4})
     assert same.record == Grown() and other.record == with_settings(older, {"parts": 4}).record == Grown(parts=4)
+
+
+@pytest.mark.parametrize("home", ["rankbench.solvers.gone:SGD", "rankbench.solvers.sgd:Gone", "gone_package:SGD"])
+def test_a_class_that_is_not_there_is_named_in_one_line(home):
+    with pytest.raises(UserError, match=f"a stored result names {home}, which is not installed; run it again"):
+        class_at(home)
+
+
+def test_an_error_inside_the_module_of_a_class_is_not_hidden(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "needs_more.py").write_text("import a_module_that_nobody_has\n")
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_nobody_has"):
+        class_at("needs_more:Thing")

@@ -2,7 +2,7 @@
 
 pinned_keys.json has, for every experiment in its quick profile, the key of its first cell, or of its first trial
 if it tunes, which all of them do on grids. pinned_defaults.json has every solver with its default settings, which are
-a part of each key.
+a part of each key. pinned_homes.json has the module of each class that stored results name: it must not move.
 """
 
 import json
@@ -14,13 +14,14 @@ from helpers import tuned
 
 from rankbench import experiments
 from rankbench.data import DATASETS
+from rankbench.data.splits import SPLITS, VALIDATIONS
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
 from rankbench.solvers import SOLVERS
 
-PINS, DEFAULTS = (
+PINS, DEFAULTS, HOMES = (
     json.loads(Path(__file__).with_name(f"pinned_{what}.json").read_text(encoding="utf-8"))
-    for what in ("keys", "defaults")
+    for what in ("keys", "defaults", "homes")
 )
 
 
@@ -50,3 +51,8 @@ def test_the_keys_of_random_trials_are_what_they_were():
 
 def test_the_defaults_of_every_solver_are_what_they_were():
     assert {name: SOLVERS.resolve(name).identity for name in SOLVERS.names()} == DEFAULTS
+
+
+def test_classes_that_stored_results_name_stay_in_their_modules():
+    kinds = {"solvers": SOLVERS, "data": DATASETS, "splits": SPLITS, "validations": VALIDATIONS}
+    assert {kind: dict(registry.entries) for kind, registry in kinds.items()} == HOMES
