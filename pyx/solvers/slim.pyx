@@ -4,8 +4,6 @@ The weights to one item are a problem of their own (a nonnegative elastic net), 
 by one thread in a fixed order, and no bit depends on the number of threads.
 """
 
-# Roof of sweep, a coordinate that moves: 24 * items bytes; 2 * items flops.
-
 from cython.parallel cimport prange
 
 from rankbench.kernels.shared.checks cimport agree

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rankbench.records.store import ResultsFolder
     from rankbench.records.studies import Study
-    from rankbench.report.analysis.asked import AskedTable
     from rankbench.report.analysis.comparison import Comparison
+    from rankbench.report.asked import AskedTable
     from rankbench.report.render.tables import Sheet
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
@@ -128,8 +128,8 @@ def table(
 
     Example: rankbench table peers-ratings --what trials
     """
-    from rankbench.report.analysis.asked import asked_tables
     from rankbench.report.analysis.variance import shares_of
+    from rankbench.report.asked import asked_tables
 
     if what not in PARTS:
         raise unknown("part of a table", what, PARTS)
@@ -150,9 +150,8 @@ def table(
 
 def _print_part(found: "Study", what: str, as_csv: bool, as_latex: bool) -> None:
     """Print one of the tables that every experiment has."""
-    from rankbench.report.analysis.by_trials import by_trials_sheet, standings
-    from rankbench.report.analysis.peaks import peak_sheet, peaks_to_csv
-    from rankbench.report.analysis.trials import trial_sheet, trials, trials_to_csv
+    from rankbench.report.analysis.costs import peak_sheet, peaks_to_csv
+    from rankbench.report.analysis.trials import by_trials_sheet, standings, trial_sheet, trials, trials_to_csv
     from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of, shares_to_csv
     from rankbench.report.render.tables import definitions, sheet, to_csv, to_latex
     from rankbench.report.rows import rows

@@ -25,9 +25,9 @@ from rankbench.planning.plan import plan
 from rankbench.records.cells import Cell, Place, Selection, skip_lines
 from rankbench.records.studies import Entry, Study
 from rankbench.report.analysis import power
-from rankbench.report.analysis.scoreboard import in_words, score_sheet, scoreboard
 from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
+from rankbench.report.analysis.verdicts import in_words, score_sheet, scoreboard
 from rankbench.report.render.answer import answer, answer_sheet, failed_trials, failures
 from rankbench.report.render.tables import sheet, strength_notes, timing_notes, verdict_notes
 from rankbench.report.study import stored_beyond

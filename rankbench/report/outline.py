@@ -6,11 +6,11 @@ from functools import partial
 from rankbench.core.texts import safe
 from rankbench.records.cells import skip_lines
 from rankbench.records.studies import Study
-from rankbench.report.analysis.asked import asked_tables
 from rankbench.report.analysis.ranks import ranks_svg
 from rankbench.report.analysis.trials import trial_sheet, trials
 from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of
 from rankbench.report.analysis.verdicts import published_sheet
+from rankbench.report.asked import asked_tables
 from rankbench.report.render.answer import answer, answer_sheet
 from rankbench.report.render.blocks import (
     Block,

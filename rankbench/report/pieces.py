@@ -15,8 +15,8 @@ from rankbench.records.codec import encode
 from rankbench.records.machines import Machine
 from rankbench.records.store import Store, write_text
 from rankbench.records.studies import Study
-from rankbench.report.analysis.durations import duration
-from rankbench.report.analysis.scoreboard import score_of
+from rankbench.report.analysis.costs import duration
+from rankbench.report.analysis.verdicts import score_of
 from rankbench.report.outline import answer_of, outline
 from rankbench.report.render.differences import differences
 from rankbench.report.render.markdown import markdown

@@ -6,9 +6,9 @@ from typing import Protocol, TypeVar
 
 from rankbench.core.texts import safe
 from rankbench.records.studies import Study
-from rankbench.report.analysis.durations import Duration
+from rankbench.report.analysis.costs import Duration
 from rankbench.report.analysis.ranks import Ranks
-from rankbench.report.analysis.scoreboard import Score
+from rankbench.report.analysis.verdicts import Score
 from rankbench.report.render.drawings import Drawing
 
 

@@ -14,11 +14,11 @@ from rankbench.core.texts import address, error_text, markdown
 from rankbench.records.store import ResultsFolder, Store, Warn, write_text
 from rankbench.records.studies import Study
 from rankbench.report import pieces
-from rankbench.report.analysis.asked import asked_tables
-from rankbench.report.analysis.durations import duration_sheet
+from rankbench.report.analysis.costs import duration_sheet
 from rankbench.report.analysis.ranks import draw_ranks, ranks
-from rankbench.report.analysis.scoreboard import added, in_words, score_sheet
 from rankbench.report.analysis.trials import trials, trials_to_csv
+from rankbench.report.analysis.verdicts import added, in_words, score_sheet
+from rankbench.report.asked import asked_tables
 from rankbench.report.pieces import Kept, piece_of
 from rankbench.report.render.differences import differences_page
 from rankbench.report.render.ranking_functions import bases, draw_basis

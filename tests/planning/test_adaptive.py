@@ -13,8 +13,7 @@ from rankbench.planning.adaptive import halving
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.by_trials import standings
-from rankbench.report.analysis.trials import trials
+from rankbench.report.analysis.trials import standings, trials
 from rankbench.report.study import study
 
 pytestmark = pytest.mark.slow

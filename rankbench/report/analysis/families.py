@@ -5,6 +5,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.experiments.costs import Rivals
 from rankbench.names import Named
@@ -78,7 +79,7 @@ def _input(solver: Named) -> str:
     try:
         cls: Any = class_at(solver.home)
         learns_from = cls.learns_from if isinstance(cls.learns_from, tuple) else (cls.learns_from,)
-    except (ImportError, AttributeError):  # of a plug-in that is no longer installed
+    except (ImportError, UserError):  # of a plug-in that is no longer installed
         return "others"
     if cls.needs_features:
         return "features"

@@ -1,15 +1,27 @@
-"""How the cost of each solver grows along the axis of a figure: its seconds and memory by size, and their exponents."""
+"""How the cost of each solver grows along the axis of a figure: seconds and memory by size, and their exponents."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 
 from rankbench.experiments.costs import Growth
-from rankbench.names import Named, show
+from rankbench.names import Named, show, show_value
 from rankbench.records.results import Result
 from rankbench.records.studies import Group, Study
-from rankbench.report.render.labels import solver_labels
-from rankbench.statistics.powers import Ends, exponent, exponent_above_base
+from rankbench.report.render.labels import axis_label, solver_labels
+from rankbench.report.render.tables import DISTURBED, Sheet, csv_text
+from rankbench.statistics.powers import UNKNOWN, Ends, exponent, exponent_above_base
+
+COLUMNS = tuple(
+    "experiment axis data solver smallest largest sizes seconds seconds_low seconds_high "
+    "seconds_theory_low seconds_theory_high memory memory_low memory_high memory_theory_low memory_theory_high "
+    "disturbed why".split()
+)
+LEGEND = (
+    "The exponents are fitted by least squares of the logarithms of seconds, and of the memory that is added from one "
+    "size to the next, with Student's 95 % interval. Seconds are those of the whole training, all to the same number "
+    "of steps. `no`: the interval excludes the theory's exponents."
+)
 
 THREADS = "threads"  # the axis of a figure of growth that is no setting
 _PARTS = ("data", "split", "solver")  # whose settings may be on the axis, in the order in which they are looked at
@@ -153,3 +165,63 @@ def _theory(study: Study, group: Group) -> Growth | None:
         if one.solver.fits(group.solver.names, solver) and (one.data is None or one.data.fits(group.data.names, data))
     )
     return next(fitting, None)
+
+
+def exponent_sheet(study: Study) -> Sheet | None:
+    """A line for each solver: its exponents of seconds and of memory, beside the theory's; None in other figures."""
+    found = _shown_courses(study)
+    if not found:
+        return None
+    several = len({course.where for course in found}) > 1
+    of = axis_label(study, study.experiment.figure.x)
+    costs = ("theory", "95 %", "agrees")
+    return Sheet(
+        headings=(
+            *(["data"] if several else []), "solver", of, "seconds", *costs, "memory", *costs, "why",
+        ),
+        numeric=(*([False] if several else []), False, False, True, True, True, False, True, True, True, False, False),
+        lines=tuple(_exponent_line(course, several) for course in found),
+        best=frozenset(),
+    )  # fmt: skip
+
+
+def exponents_to_csv(study: Study) -> str:
+    """The same as CSV with the columns `COLUMNS` in this order, with all digits."""
+    return csv_text(COLUMNS, (_csv_line(study, course) for course in _shown_courses(study)))
+
+
+def _csv_line(study: Study, course: Course) -> tuple[object, ...]:
+    theory = course.theory
+    about = (study.name, study.experiment.figure.x, course.where, course.solver.name)
+    ends = (course.sizes[0], course.sizes[-1], len(course.sizes))
+    time, space = (found.columns if found else UNKNOWN for found in (course.time, course.memory))
+    seconds = (*time, *((theory and theory.seconds) or ("", "")))
+    memory = (*space, *((theory and theory.memory) or ("", "")))
+    return (*about, *ends, *seconds, *memory, course.disturbed, theory.why if theory else "")
+
+
+def _shown_courses(study: Study) -> list[Course]:
+    return courses(study) if study.experiment.figure.kind == "growth" else []
+
+
+def _exponent_line(course: Course, several: bool) -> tuple[str, ...]:
+    theory = course.theory
+    mark = DISTURBED if course.disturbed and course.time else ""
+    return (
+        *([course.where] if several else []),
+        course.name,
+        f"{show_value(course.sizes[0])} to {show_value(course.sizes[-1])}",
+        *_against(course.time, theory.seconds if theory else (), mark),
+        *_against(course.memory, theory.memory if theory else ()),
+        theory.why if theory else "",
+    )
+
+
+def _against(found: Ends | None, theory: tuple[float, ...], mark: str = "") -> tuple[str, str, str, str]:
+    """The fitted exponent, the theory's, the interval, and whether it excludes the theory's."""
+    expected = " to ".join(f"{end:g}" for end in dict.fromkeys(theory))
+    if found is None:
+        return "", expected, "", ""
+    interval = f"{found.low:.2f} to {found.high:.2f}" if found.bounded else ""
+    agrees = ("no" if found.excludes(*theory) else "yes") if theory and found.bounded else ""
+    return f"{found.value:.2f}{mark}", expected, interval, agrees

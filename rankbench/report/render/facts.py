@@ -9,7 +9,7 @@ import numpy as np
 from rankbench.experiments import Budget
 from rankbench.records.studies import Study
 from rankbench.report import manifest
-from rankbench.report.analysis.durations import at_a_time, elapsed, spelled
+from rankbench.report.analysis.costs import at_a_time, elapsed, spelled
 from rankbench.report.analysis.evidence import samples
 from rankbench.report.render.labels import metric_labels, place_label
 from rankbench.report.rows import Row, rows

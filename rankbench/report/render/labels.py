@@ -179,7 +179,7 @@ def class_title(named: Named) -> str:
         return attribute
     try:
         return str(getattr(class_at(named.home), "title", attribute))
-    except (ImportError, AttributeError):  # of a plug-in that is no longer installed
+    except (ImportError, UserError):  # of a plug-in that is no longer installed
         return attribute
 
 

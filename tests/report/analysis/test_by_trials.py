@@ -6,7 +6,7 @@ from helpers import SPACES, altered, made_up, prepared, silent, tuned
 from rankbench.experiments.spaces import Tune
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.by_trials import by_trials_sheet, standings
+from rankbench.report.analysis.trials import by_trials_sheet, standings
 from rankbench.report.study import study
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from helpers import made_up, prepared, tiny, tuned
 
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.durations import at_a_time, duration, duration_sheet, elapsed, spelled
+from rankbench.report.analysis.costs import at_a_time, duration, duration_sheet, elapsed, spelled
 from rankbench.report.render.facts import facts
 from rankbench.report.writing import write_report
 

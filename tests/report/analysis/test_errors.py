@@ -5,7 +5,7 @@ import pytest
 from helpers import made_up, prepared, tiny
 
 from rankbench.report.analysis import errors
-from rankbench.report.analysis.asked import asked_tables
+from rankbench.report.asked import asked_tables
 from rankbench.statistics import study as generated
 
 pytestmark = pytest.mark.slow

@@ -18,10 +18,9 @@ from rankbench.names import Pattern
 from rankbench.records.cells import Skip, skip_lines
 from rankbench.records.results import Point
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.asked import asked_tables
-from rankbench.report.analysis.exponents import COLUMNS, exponent_sheet, exponents_to_csv
 from rankbench.report.analysis.families import split_by_input
-from rankbench.report.analysis.growth import courses
+from rankbench.report.analysis.growth import COLUMNS, courses, exponent_sheet, exponents_to_csv
+from rankbench.report.asked import asked_tables
 from rankbench.report.render.figures import draw
 from rankbench.report.render.page import page
 from rankbench.report.render.series import drawing, drawings

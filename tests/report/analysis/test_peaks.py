@@ -10,7 +10,7 @@ from rankbench.planning.memory import PeakMemory
 from rankbench.records.codec import decode, encode
 from rankbench.records.results import STAGES, Peak, Result
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.peaks import COLUMNS, peak_sheet, peaks_to_csv
+from rankbench.report.analysis.costs import COLUMNS, peak_sheet, peaks_to_csv
 from rankbench.report.study import study
 
 

@@ -9,7 +9,7 @@ from helpers import altered, around, made_up, prepared, tiny
 from rankbench.experiments import Published
 from rankbench.names import Pattern
 from rankbench.records.cells import Selection
-from rankbench.report.analysis.scoreboard import TOTAL, Score, in_words, score_sheet, scoreboard
+from rankbench.report.analysis.verdicts import TOTAL, Score, in_words, score_sheet, scoreboard
 from rankbench.report.render.page import page
 from rankbench.report.sections import Section
 

@@ -11,8 +11,7 @@ from rankbench.names import Pattern
 from rankbench.records.cells import Selection
 from rankbench.records.results import Counted, pairs_of
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.scoreboard import scoreboard
-from rankbench.report.analysis.verdicts import Finding, finding, published_sheet
+from rankbench.report.analysis.verdicts import Finding, finding, published_sheet, scoreboard
 from rankbench.report.pieces import piece_of
 from rankbench.report.render.differences import differences_page
 from rankbench.report.render.facts import facts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from plotly.offline import get_plotlyjs
 
 from rankbench.core.texts import address
-from rankbench.report.analysis.scoreboard import added, in_words, score_sheet
+from rankbench.report.analysis.verdicts import added, in_words, score_sheet
 from rankbench.report.pieces import piece_of
 from rankbench.report.render.page.markup import part, templates
 from rankbench.report.render.tables import Sheet

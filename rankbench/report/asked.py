@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rankbench.records.studies import Study
-from rankbench.report.analysis import errors, exponents, rivals
+from rankbench.report.analysis import errors, growth, rivals
 from rankbench.report.render.tables import Sheet
 
 
@@ -23,8 +23,8 @@ class AskedTable:
 def asked_tables(study: Study) -> list[AskedTable]:
     """The tables that an experiment asks for; none for most."""
     found = []
-    if grown := exponents.exponent_sheet(study):
-        found.append(AskedTable("exponents", "How cost grows", grown, exponents.LEGEND, exponents.exponents_to_csv))
+    if grown := growth.exponent_sheet(study):
+        found.append(AskedTable("exponents", "How cost grows", grown, growth.LEGEND, growth.exponents_to_csv))
     if compared := rivals.rival_sheet(study):
         found.append(AskedTable("rivals", "Beside other packages", compared, rivals.LEGEND, rivals.rivals_to_csv))
     for name, title, sheet, legend in errors.error_sheets(study):
