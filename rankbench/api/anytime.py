@@ -72,12 +72,14 @@ def finished(session: Session, run: Run) -> Finished:
     """Run the parts of a prepared comparison until all are done or its deadline is over."""
     run.open()
     experiment = run.plan.experiment
-    total = len(run.to_run)
+    total, said = len(run.to_run), ""
     try:
         with session.display.progress(experiment.name, total) as tell:
             for part in _pending(run, parts(experiment.solvers, experiment.repetitions)):
                 run.execute(tell, part.has)
-                session.display.say(f"so far, {_done(run.study())}: {answer(run.study())}.")
+                if (found := answer(run.study())) != said:  # the same sentence again says nothing new
+                    session.display.say(f"so far, {_done(run.study())}: {found}.")
+                    said = found
     except TimeIsUp:
         pass
     return Finished(run.study(), _missing(run))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankbench import experiments
 from rankbench.api.outcomes import RESULTS, Outcome, folder_of
@@ -22,9 +22,6 @@ from rankbench.planning.plan import check_named
 from rankbench.planning.tuning import alone
 from rankbench.planning.widening import rounds_of
 from rankbench.records.cells import SOURCES, Selection, redraws
-
-if TYPE_CHECKING:
-    pass
 
 TIMEOUT = 600.0  # seconds for a cell, as on the command line
 Names = str | Sequence[str]

@@ -198,15 +198,15 @@ def recommend(
     ratings: Annotated[
         str, option("--ratings", "FILE", "For the users of this table, from their ratings in it.", completion.data_sets)
     ] = "",
-    to: Annotated[Path | None, option("--to", "FILE", "A new file, CSV or .parquet, instead of the terminal.")] = None,
+    to: Annotated[Path | None, option("--to", "FILE", "A new file, .csv or .parquet, instead of the terminal.")] = None,
     threads: Annotated[int, option("--threads", "N", "Threads that score.")] = 1,
 ) -> None:
     """Print the best items for some users, or for all, as CSV: user,place,item,score, with the data's own ids.
 
-    Example: rankbench recommend best.npz --user alice -k 5
-
     With --ratings the users are those of another table, who need not be in the training part: the model's items stay as
     they are, and what a user rated in the table is not recommended.
+
+    Example: rankbench recommend best.npz --user alice -k 5
 
     Example: rankbench recommend best.npz --to everyone.parquet --threads 2
 
@@ -216,6 +216,8 @@ def recommend(
     from rankbench.core.lines import show
     from rankbench.fitted import load
 
+    if to and to.suffix not in (".csv", ".parquet"):
+        raise UserError(f"{to} is no name of a table's file", remedy="end it in .parquet or .csv")
     model = load(path)
     if ratings:
         model = model.fold_in(load_data(ratings), threads=threads)

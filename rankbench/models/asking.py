@@ -3,9 +3,7 @@
 import numpy as np
 import scipy.sparse
 
-from rankbench.arrays.npz import (
-    as_kernels_take,
-)
+from rankbench.arrays.npz import as_kernels_take
 from rankbench.core.contract import Floats, Int32s, Ints
 from rankbench.core.errors import UserError
 from rankbench.kernels.models import scoring as scoring_kernel

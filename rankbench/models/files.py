@@ -2,14 +2,7 @@
 
 from pathlib import Path
 
-from rankbench.arrays.npz import (
-    Array,
-    Arrays,
-    pack,
-    read_npz,
-    unpack,
-    write_npz,
-)
+from rankbench.arrays.npz import Array, Arrays, pack, read_npz, unpack, write_npz
 from rankbench.core.contract import Model, Scattered
 from rankbench.core.errors import UserError
 from rankbench.models.baselines import HashedScores, ItemScores

@@ -188,11 +188,14 @@ def class_at(home: str, kind: str = "class") -> type:
         return class_from_file(home, kind)
     module, _, attribute = home.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
-    except (ModuleNotFoundError, AttributeError) as error:
-        if isinstance(error, ModuleNotFoundError) and not module.startswith(error.name or "?"):
-            raise  # a module that the class's own one imports
-        raise UserError(f"a stored result names {home}, which is not installed", remedy="run it again") from None
+        found: type | None = getattr(importlib.import_module(module), attribute, None)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):  # the module is there, and one that it imports is not
+            raise
+        found = None
+    if found is None:
+        raise UserError(f"the class {home} is not here", remedy="install its package, or run again what names it")
+    return found
 
 
 def with_settings(named: Named, settings: Mapping[str, Any]) -> Named:

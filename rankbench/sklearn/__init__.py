@@ -5,7 +5,7 @@ try:
 except ImportError as error:
     raise ImportError('rankbench.sklearn needs scikit-learn: pip install "rankbench[sklearn]"') from error
 
-from rankbench.sklearn.recommenders import Protocol, Recommender, scorer
+from rankbench.sklearn.recommenders import ProtocolSplit, Recommender, scorer
 from rankbench.sklearn.regressors import MPRank, RankBoost, RankSVM, SVRank
 
-__all__ = ["MPRank", "Protocol", "RankBoost", "RankSVM", "Recommender", "SVRank", "scorer"]
+__all__ = ["MPRank", "ProtocolSplit", "RankBoost", "RankSVM", "Recommender", "SVRank", "scorer"]

@@ -1,25 +1,25 @@
 """Every solver of ratings as a scikit-learn estimator of (user, item) pairs, with rankbench's splits and metrics.
 
-    search = GridSearchCV(Recommender("mf"), {"rank": [3, 10], "lam": [1, 10]}, cv=Protocol("per-user"),
+    search = GridSearchCV(Recommender("mf"), {"rank": [3, 10], "lam": [1, 10]}, cv=ProtocolSplit("per-user"),
                           scoring=scorer("ndcg@10"))
     search.fit(pairs, ratings)
 
-Pairs are two columns, of users and of items, with ids of any one type; y has a rating for each.
+Pairs are two columns, of users and of items, with numbers or texts as ids; y has a rating for each.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankbench.core.contract import Flags, Floats, Ints, Solver
-from rankbench.core.errors import UserError
+from rankbench.core.errors import UserError, unknown
 from rankbench.data.splits import split
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
@@ -27,14 +27,16 @@ from rankbench.metrics import evaluate, metric
 from rankbench.solvers import SOLVERS
 
 _UNKNOWN = -1  # of a user or an item that was not trained on
+_OWN = ("solver", "steps", "random_state")
+Ids = npt.NDArray[Any]
 
 
 class Recommender(BaseEstimator):  # type: ignore[misc]
     """A solver by its name, with its settings as parameters: `Recommender("mf", rank=5, lam=3.0, steps=20)`.
 
     X has two columns, of users and of items, and y a rating for each pair. `predict` gives the score of each pair,
-    which orders the items of one user, and NaN for users and items that were not trained on. After `fit` there are
-    `model_`, `users_` and `items_`.
+    which orders the items of one user, and NaN for users and items that were not trained on. Settings are checked by
+    `fit`, after which there are `model_`, `users_` and `items_`.
     """
 
     def __init__(self, solver: str = "mf", steps: int = 20, random_state: Any = None, **settings: Any) -> None:
@@ -44,33 +46,30 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         self.settings = settings
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The solver's name, `steps`, `random_state`, and all settings of this solver."""
-        made: Any = self._made()
-        settings = {field.name: getattr(made, field.name) for field in fields(made) if field.init}
-        return {"solver": self.solver, "steps": self.steps, "random_state": self.random_state, **settings}
+        """The solver's name, `steps`, `random_state`, and all settings of this solver, if there is such a solver."""
+        return {name: getattr(self, name) for name in _OWN} | (_defaults(self.solver) or {}) | self.settings
 
     def set_params(self, **params: Any) -> Self:
         """Set any of `get_params`; another solver begins with its own defaults."""
-        if params.get("solver", self.solver) != self.solver:
-            self.settings = {}
-        for name, value in params.items():
-            if name in ("solver", "steps", "random_state"):
-                setattr(self, name, value)
-            else:
-                self.settings = self.settings | {name: value}
-        self._made()
+        solver = params.get("solver", self.solver)
+        settings = {name: value for name, value in params.items() if name not in _OWN}
+        _refuse_unknown(solver, settings)
+        self.settings = (self.settings if str(solver) == str(self.solver) else {}) | settings
+        for name in params.keys() - settings.keys():
+            setattr(self, name, params[name])
         return self
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Train on these ratings, and return the estimator."""
-        self.users_, self.items_, view = _coded(X, y)
+        self.users_, self.items_, view, _ = _coded(X, y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.model_ = fit(self._made(), view, steps=self.steps, seed=seed)
+        _refuse_unknown(self.solver, self.settings)
+        solver: Solver = SOLVERS.find(str(self.solver))(**self.settings)
+        self.model_ = fit(solver, view, steps=self.steps, seed=seed)
         return self
 
     def predict(self, X: npt.ArrayLike) -> Floats:
         """The score of each pair; NaN where the user or the item was not trained on."""
-        check_is_fitted(self, "model_")
         users, items, known = self.places(X)
         scores = np.full(len(known), np.nan)
         scores[known] = self.model_.score(users, items)
@@ -78,8 +77,9 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
 
     def places(self, X: npt.ArrayLike) -> tuple[Ints, Ints, Flags]:
         """The users and items of the pairs that were trained on, by their places there, and which pairs these are."""
+        check_is_fitted(self)
         asked_users, asked_items = _columns(X)
-        users, items = _places(self.users_, asked_users), _places(self.items_, asked_items)
+        users, items = _places("users", self.users_, asked_users), _places("items", self.items_, asked_items)
         known = (users != _UNKNOWN) & (items != _UNKNOWN)
         return users[known], items[known], known
 
@@ -87,12 +87,22 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         """The share of pairs of a user's items that are put in the right order, on average over users."""
         return scorer("pairwise-accuracy")(self, X, y)
 
-    def _made(self) -> Solver:
-        made: Solver = SOLVERS.find(self.solver)(**self.settings)
-        return made
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
+def _defaults(solver: str) -> dict[str, Any] | None:
+    """The settings of a solver with their defaults; None if there is no solver of this name."""
+    try:
+        settings = fields(SOLVERS.find(str(solver)))
+    except UserError:
+        return None
+    return {one.name: one.default for one in settings if one.init and one.default is not MISSING}
+
+
+def _refuse_unknown(solver: str, settings: Mapping[str, Any]) -> None:
+    """An error for a setting that the solver does not have; nothing is known of a solver that there is not."""
+    known = _defaults(solver)
+    if known is not None:
+        for name in settings.keys() - known.keys():
+            raise unknown(f"setting of {solver}:", name, known)
 
 
 def scorer(name: str) -> Callable[[Recommender, npt.ArrayLike, npt.ArrayLike], float]:
@@ -104,6 +114,8 @@ def scorer(name: str) -> Callable[[Recommender, npt.ArrayLike, npt.ArrayLike], f
 
     def score(estimator: Recommender, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
         users, items, known = estimator.places(X)
+        if not known.any():
+            raise UserError("none of these pairs is of a user and an item that were trained on")
         sizes = len(estimator.users_), len(estimator.items_)
         held_out = Ratings.from_triples(users, items, _ratings(X, y)[known], *sizes)
         return sign * next(iter(evaluate(estimator.model_, held_out, [name]).values()))
@@ -111,7 +123,7 @@ def scorer(name: str) -> Callable[[Recommender, npt.ArrayLike, npt.ArrayLike], f
     return score
 
 
-class Protocol:
+class ProtocolSplit:
     """A split by its name as a cross-validator, for `cv=`: a fold is a repetition of the split.
 
     Splits that draw comparisons have no rows to give, and are refused.
@@ -126,30 +138,49 @@ class Protocol:
 
     def split(self, X: npt.ArrayLike, y: npt.ArrayLike, groups: Any = None) -> Iterator[tuple[Ints, Ints]]:
         """The rows that train and those that are held out, of each repetition."""
-        _, _, view = _coded(X, y)
-        order = np.lexsort([np.unique(column, return_inverse=True)[1] for column in reversed(_columns(X))])
-        pairs = view.users.astype(np.int64) * view.n_items + view.items
+        _, _, view, order = _coded(X, y)
+        pairs = _numbers(view)
         for repetition in range(self.repetitions):
             parts = split(view, self.protocol, seed=self.seed, repetition=repetition)
             if not (isinstance(parts.train, Ratings) and isinstance(parts.test, Ratings)):
                 raise UserError(
                     f"{self.protocol} draws comparisons, which are no rows of X", remedy="take a split of ratings"
                 )
-            train, test = (
-                order[np.searchsorted(pairs, part.users.astype(np.int64) * view.n_items + part.items)]
-                for part in (parts.train, parts.test)
-            )
+            train, test = (order[np.searchsorted(pairs, _numbers(part))] for part in (parts.train, parts.test))
             yield train, test
 
 
-def _columns(X: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The users and the items of all pairs."""
-    table = X if isinstance(X, pd.DataFrame) else np.asarray(X)
-    if table.ndim != 2 or table.shape[1] != 2:
+def _numbers(view: Ratings) -> Ints:
+    """A number for each pair of a user and an item, ascending."""
+    return view.users.astype(np.int64) * view.n_items + view.items
+
+
+def _columns(X: npt.ArrayLike) -> tuple[Ids, Ids]:
+    """The users and the items of all pairs, each column all numbers or all texts."""
+    if isinstance(X, pd.DataFrame):  # whose columns may be of different types
+        table = X
+    else:
+        table = check_array(X, dtype=None, ensure_min_samples=1, ensure_all_finite=False)
+    if table.shape[1] != 2:
         raise UserError(f"X has the shape {table.shape}", remedy="give two columns, of users and of items")
-    if isinstance(table, pd.DataFrame):  # whose columns may be of different types
-        return table.iloc[:, 0].to_numpy(), table.iloc[:, 1].to_numpy()
-    return table[:, 0], table[:, 1]
+    columns = (table.iloc[:, 0], table.iloc[:, 1]) if isinstance(table, pd.DataFrame) else table.T
+    users, items = (_ids(name, np.asarray(column)) for name, column in zip(("users", "items"), columns, strict=True))
+    return users, items
+
+
+def _ids(name: str, column: Ids) -> Ids:
+    """The ids as numbers or as texts; an error where one is missing or of another type."""
+    if pd.isna(column).any():
+        raise UserError(f"ids of {name} contain NaN or None", remedy="leave these rows out")
+    if column.dtype.kind in "biuf":
+        return column
+    kinds = {type(one) for one in column.tolist()}
+    if kinds == {str}:
+        return column.astype(str)
+    if all(issubclass(kind, int | float) for kind in kinds):
+        return column.astype(np.float64)
+    raise UserError(f"ids of {name} are {' and '.join(sorted(kind.__name__ for kind in kinds))}",
+                    remedy="give numbers, or texts")  # fmt: skip
 
 
 def _ratings(X: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
@@ -158,13 +189,18 @@ def _ratings(X: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     return np.asarray(column_or_1d(y), np.float64)
 
 
-def _coded(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Ratings]:
-    """The ids of users and of items, ascending, and the ratings with their places for ids."""
+def _coded(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Ids, Ids, Ratings, Ints]:
+    """The ids of users and of items, ascending, the ratings with their places for ids, and the row of X of each."""
     (users, of_users), (items, of_items) = (np.unique(column, return_inverse=True) for column in _columns(X))
-    return users, items, Ratings.from_triples(of_users, of_items, _ratings(X, y), len(users), len(items))
+    order = np.lexsort((of_items, of_users))
+    view = Ratings.from_triples(of_users, of_items, _ratings(X, y), len(users), len(items))
+    return users, items, view, order
 
 
-def _places(known: npt.NDArray[Any], asked: npt.NDArray[Any]) -> Ints:
+def _places(name: str, known: Ids, asked: Ids) -> Ints:
     """The place of each id among the known ones, ascending; -1 for others."""
+    if (known.dtype.kind == "U") != (asked.dtype.kind == "U"):
+        one, other = asked.tolist()[0], known.tolist()[0]
+        raise UserError(f"ids of {name} are like {one!r}, and those trained on are like {other!r}")
     found = np.minimum(np.searchsorted(known, asked), len(known) - 1)
     return np.where(known[found] == asked, found, _UNKNOWN)

@@ -196,7 +196,7 @@ def thresholds(group: Together, seed: int = 0, every: bool = False, families: in
     if len(group.means) <= 2:
         return least[0], least[1]
     of_repetitions = group.common / group.repetitions  # few of them tell no solvers apart in this
-    covariances = group.by_user + of_repetitions * np.eye(len(group.means))
+    covariances = _nonnegative(group.by_user + of_repetitions * np.eye(len(group.means)))
     drawn = _shaped(_normals(seed, _DRAWS, len(covariances)), covariances)
     own = np.diag(covariances)
     errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariances, 0.0))
@@ -209,6 +209,18 @@ def thresholds(group: Together, seed: int = 0, every: bool = False, families: in
         largest = _apart(drawn.max(axis=1), drawn, errors[best], known[best]).max(axis=1)
     bar, closer = np.quantile(largest, sure)
     return max(float(bar), least[0]), max(float(closer), least[1])
+
+
+def _nonnegative(covariances: Floats) -> Floats:
+    """The nearest covariances without a negative variance, as chance estimates it where solvers hardly vary.
+
+    Where none is positive the solvers count as independent and equally varied, the most cautious case.
+    """
+    values, vectors = np.linalg.eigh(covariances)
+    if values[0] >= -_ROUNDING * values[-1] and values[-1] > 0:
+        return covariances
+    kept = np.maximum(values, 0.0)
+    return np.asarray((vectors * kept) @ vectors.T) if kept.any() else np.eye(len(values))
 
 
 def _apart(one: Floats, all_of_them: Floats, errors: Floats, known: Flags) -> Floats:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import rankbench
 from rankbench.core.errors import UserError
@@ -15,7 +15,7 @@ from rankbench.data.splits import split
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.metrics import evaluate
-from rankbench.sklearn import Protocol, RankSVM, Recommender, scorer
+from rankbench.sklearn import ProtocolSplit, RankSVM, Recommender, scorer
 from rankbench.solvers import SOLVERS
 from rankbench.solvers.ranksvm_joint import RankSVMJoint
 
@@ -29,9 +29,30 @@ def ratings() -> tuple[np.ndarray, np.ndarray, Ratings]:
     return pairs, view.values[order], view
 
 
-@parametrize_with_checks([RankSVM(C=10.0)])
+TWO = "X has two columns, of users and of items, and the check gives others"
+EXPECTED = dict.fromkeys(
+    [
+        "check_dict_unchanged", "check_dont_overwrite_parameters", "check_dtype_object", "check_estimators_dtypes",
+        "check_estimators_nan_inf", "check_estimators_pickle", "check_f_contiguous_array_estimator",
+        "check_fit2d_1feature", "check_fit2d_1sample", "check_fit2d_predict1d", "check_fit_score_takes_y",
+        "check_methods_sample_order_invariance", "check_methods_subset_invariance", "check_n_features_in",
+        "check_n_features_in_after_fitting", "check_pipeline_consistency", "check_positive_only_tag_during_fit",
+    ],
+    TWO,
+) | {"check_no_attributes_set_in_init": "settings, which are parameters, are kept together"}  # fmt: skip
+
+
+@parametrize_with_checks(
+    [RankSVM(C=10.0), Recommender("mf", steps=2, random_state=0)],
+    expected_failed_checks=lambda estimator: EXPECTED if isinstance(estimator, Recommender) else {},
+)
 def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
     check(estimator)
+
+
+def test_what_scikit_learn_does_not_take_is_what_is_named():
+    found = check_estimator(Recommender("mf", steps=2, random_state=0), on_fail=None, on_skip=None)
+    assert {one["check_name"] for one in found if one["status"] == "failed"} == set(EXPECTED)
 
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS.names() if "-" not in name])
@@ -65,10 +86,37 @@ def test_its_parameters_are_those_of_its_solver():
     assert clone(made).get_params() == made.get_params()
     assert made.set_params(lam=9.0, steps=3).get_params()["lam"] == 9 and made.steps == 3
     assert made.set_params(solver="mf").get_params()["rank"] == SOLVERS.make("mf").rank
+
+
+def test_wrong_settings_are_named_and_change_nothing(ratings):
+    pairs, y, _ = ratings
+    made = Recommender("sgd", rank=3)
+    with pytest.raises(UserError, match="unknown setting of sgd: 'lamb'; did you mean 'lam'"):
+        made.set_params(steps=3, lamb=1)
+    assert made.get_params() == Recommender("sgd", rank=3).get_params()
+    with pytest.raises(UserError, match="unknown setting of mf: 'curvature'"):
+        Recommender("mf", curvature=1).fit(pairs, y)
     with pytest.raises(UserError, match="rank=0 is out of range"):
-        made.set_params(rank=0)
-    with pytest.raises(TypeError, match="curvature"):
-        made.set_params(curvature=1)
+        made.set_params(rank=0).fit(pairs, y)
+    with pytest.raises(UserError, match="unknown solver 'sgdd'; did you mean 'sgd'"):
+        made.set_params(solver="sgdd").fit(pairs, y)
+
+
+def test_wrong_ids_are_named(ratings):
+    pairs, y, _ = ratings
+    with pytest.raises(UserError, match="ids of users contain NaN or None; leave these rows out"):
+        Recommender().fit([[np.nan, 1], [2, 3]], [1, 2])
+    with pytest.raises(UserError, match="ids of items are int and str; give numbers, or texts"):
+        Recommender().fit(pd.DataFrame({"user": [1, 2], "item": ["a", 3]}), [1, 2])
+    with pytest.raises(UserError, match="user 0 rates item 0 twice: keep one of the two rows"):
+        Recommender().fit([[1, 2], [1, 3], [1, 2]], [1, 2, 3])
+    made = Recommender(random_state=0).fit(pairs, y)
+    with pytest.raises(UserError, match="ids of users are like '100', and those trained on are like 100"):
+        made.predict([["100", "101"]])
+    with pytest.raises(UserError, match="none of these pairs is of a user and an item that were trained on"):
+        made.score([[5000, 100], [5001, 100]], [1, 2])
+    mixed = pd.DataFrame({"user": [1, 2.5], "item": ["a", "b"]}, dtype=object)
+    assert np.isfinite(Recommender(random_state=0).fit(mixed, [1, 2]).predict(mixed)).all()
 
 
 def test_a_search_with_splits_and_metrics_is_what_rankbench_measures(ratings):
@@ -76,7 +124,7 @@ def test_a_search_with_splits_and_metrics_is_what_rankbench_measures(ratings):
     search = GridSearchCV(
         Recommender("mf", steps=3, random_state=1),
         {"rank": [1, 3]},
-        cv=Protocol(repetitions=2),
+        cv=ProtocolSplit(repetitions=2),
         scoring=scorer("ndcg@10"),
     ).fit(pairs, y)
     seed = int(np.random.RandomState(1).randint(2**31 - 1))
@@ -92,17 +140,17 @@ def test_a_search_with_splits_and_metrics_is_what_rankbench_measures(ratings):
 
 def test_of_an_error_less_is_better(ratings):
     pairs, y, _ = ratings
-    found = cross_val_score(Recommender(random_state=0), pairs, y, cv=Protocol(), scoring=scorer("pairwise-error"))
+    found = cross_val_score(Recommender(random_state=0), pairs, y, cv=ProtocolSplit(), scoring=scorer("pairwise-error"))
     assert len(found) == 3 and (found < 0).all() and (found > -0.5).all()
 
 
 def test_rows_of_a_split_are_those_of_x(ratings):
     pairs, y, _ = ratings
-    for train, test in Protocol("n-per-user[n=10]", repetitions=2, seed=3).split(pairs, y):
+    for train, test in ProtocolSplit("n-per-user[n=10]", repetitions=2, seed=3).split(pairs, y):
         assert not set(train) & set(test) and len(train) == 10 * 30
         assert (np.bincount(pairs[train, 0] - 100) == 10).all()
     with pytest.raises(UserError, match="draws comparisons, which are no rows of X"):
-        next(Protocol("binary[C=5]").split(pairs, np.ones(len(y))))
+        next(ProtocolSplit("binary[C=5]").split(pairs, np.ones(len(y))))
 
 
 def test_wrong_pairs_are_named(ratings):

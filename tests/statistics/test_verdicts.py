@@ -9,8 +9,9 @@ from scipy.special import ndtr
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import Sample, between, power, verdicts
-from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, words
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, thresholds, words
 from rankbench.statistics.estimates import mean_of_users
+from rankbench.statistics.variation import Together
 
 
 def several(*rows):
@@ -246,6 +247,18 @@ def check_interval(estimate):
     assert not np.isnan([estimate.low, estimate.high]).any()
     assert np.isnan(estimate.mean) or estimate.low <= estimate.mean <= estimate.high
     assert (0 < estimate.high - estimate.low < np.inf) or estimate.reason
+
+
+@pytest.mark.filterwarnings("error")
+def test_negative_estimates_of_variances_make_no_threshold_lower():
+    nothing, cells = np.zeros((3, 3)), np.full((3, 3), 1e-3)
+    three = thresholds(Together(np.zeros(3), -1e-6 * np.eye(3), nothing, cells, 50, 10))
+    assert three == thresholds(Together(np.zeros(3), np.eye(3), nothing, cells, 50, 10))
+    assert three[0] > thresholds(Together(np.zeros(2), np.eye(2), nothing[:2, :2], cells[:2, :2], 50, 10))[0]
+    one_negative = np.diag([1.0, 1.0, -1e-6])
+    assert thresholds(Together(np.zeros(3), one_negative, nothing, cells, 50, 10))[0] == pytest.approx(
+        thresholds(Together(np.zeros(3), np.diag([1.0, 1.0, 0.0]), nothing, cells, 50, 10))[0], rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("repetitions", [1, 2, 5])
