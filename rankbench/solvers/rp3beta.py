@@ -25,8 +25,8 @@ class RP3Beta(Checked):
     the sum over users v who rated both of (1 / d_j)^alpha (1 / d_v)^alpha, divided by d_i^beta; each item keeps its
     `neighbours` largest weights, of equal ones those first in the catalogue, and none to itself. The score of i is the
     sum over the user's items j of these weights. With alpha = 1 the steps are probabilities; beta = 0 is the walk as it
-    is (P3alpha), and a larger beta favours what few have rated. How a rating counts is nothing to it: ratings below
-    `least` are left out, all others are alike. Items without a rating score NaN; for users without one all others tie.
+    is (P3alpha), and a larger beta favours what few have rated. Values are ignored, except that ratings below
+    `least` are left out. Items without a rating score NaN; for users without one all others tie.
     """
 
     alpha: Exponent = 1.0
